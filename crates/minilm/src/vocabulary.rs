@@ -1,0 +1,157 @@
+//! The shipped vocabulary as a hash table: piece of a word -> id, built in well under a millisecond.
+
+/// Where in a word a piece may stand. The number is the start value of its hash.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u64)]
+pub(crate) enum Place {
+    /// At the start of a word.
+    Start = 0x51_7c_c1_b7_27_22_0a_95,
+    /// Anywhere after it: written with `##` in the vocabulary file.
+    Inside = 0x9e_37_79_b9_7f_4a_7c_15,
+}
+
+/// A hash that grows a byte at a time, so that all prefixes of a word cost one pass.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Hash(u64);
+
+impl Hash {
+    #[inline]
+    pub(crate) fn new(place: Place) -> Hash {
+        Hash(place as u64)
+    }
+
+    #[inline]
+    pub(crate) fn add(self, byte: u8) -> Hash {
+        Hash((self.0 ^ u64::from(byte)).wrapping_mul(0x2127_599b_f432_5c37))
+    }
+
+    /// The high bits are the well mixed ones; the low half of a product is not.
+    #[inline]
+    fn slot(self) -> usize {
+        ((self.0 ^ (self.0 >> 29)) >> (64 - SLOT_BITS - 8)) as usize & (SLOTS - 1)
+    }
+
+    #[inline]
+    fn tag(self) -> u16 {
+        (self.0 >> 48) as u16
+    }
+}
+
+const SLOT_BITS: u32 = 16;
+const SLOTS: usize = 1 << SLOT_BITS;
+const EMPTY: u16 = u16::MAX;
+
+#[derive(Clone, Copy)]
+struct Slot {
+    tag: u16,
+    id: u16,
+}
+
+#[derive(Clone, Copy)]
+struct Entry {
+    start: u32,
+    len: u8,
+    place: Place,
+}
+
+pub(crate) struct Vocabulary {
+    text: &'static str,
+    entries: Vec<Entry>,
+    /// Open addressing; half empty, so that a search that fails is short too.
+    slots: Box<[Slot]>,
+    longest: usize,
+}
+
+impl Vocabulary {
+    /// One token a line; its id is the number of the line.
+    ///
+    /// # Panics
+    /// If there are so many tokens, or so long ones, that the table cannot hold
+    /// them: the vocabulary is part of the program, so a test sees it first.
+    pub(crate) fn new(text: &'static str) -> Vocabulary {
+        let mut vocabulary = Vocabulary {
+            text,
+            entries: Vec::with_capacity(SLOTS / 2),
+            slots: vec![Slot { tag: 0, id: EMPTY }; SLOTS].into_boxed_slice(),
+            longest: 0,
+        };
+        let mut line_start = 0;
+        for line in text.split_terminator('\n') {
+            let (place, piece) = match line.strip_prefix("##") {
+                Some(piece) if !piece.is_empty() => (Place::Inside, piece),
+                _ => (Place::Start, line),
+            };
+            let start = line_start + line.len() - piece.len();
+            vocabulary.insert(start, piece, place);
+            line_start += line.len() + 1;
+        }
+        vocabulary
+    }
+
+    fn insert(&mut self, start: usize, piece: &str, place: Place) {
+        let id = self.entries.len() as u16;
+        assert!(self.entries.len() < SLOTS / 2 && piece.len() <= usize::from(u8::MAX));
+        self.entries.push(Entry { start: start as u32, len: piece.len() as u8, place });
+        self.longest = self.longest.max(piece.len());
+        let hash = piece.bytes().fold(Hash::new(place), Hash::add);
+        let mut slot = hash.slot();
+        while self.slots[slot].id != EMPTY {
+            slot = (slot + 1) % SLOTS;
+        }
+        self.slots[slot] = Slot { tag: hash.tag(), id };
+    }
+
+    /// The id of `piece`, whose hash (begun with `place`) the caller has.
+    #[inline]
+    pub(crate) fn find(&self, piece: &[u8], place: Place, hash: Hash) -> Option<u32> {
+        let (mut at, tag) = (hash.slot(), hash.tag());
+        loop {
+            let slot = self.slots[at];
+            if slot.id == EMPTY {
+                return None;
+            }
+            if slot.tag == tag {
+                let entry = self.entries[usize::from(slot.id)];
+                let start = entry.start as usize;
+                if entry.place == place
+                    && usize::from(entry.len) == piece.len()
+                    && &self.text.as_bytes()[start..start + piece.len()] == piece
+                {
+                    return Some(u32::from(slot.id));
+                }
+            }
+            at = (at + 1) % SLOTS;
+        }
+    }
+
+    /// [`find`](Self::find) for a token that begins a word.
+    pub(crate) fn find_start(&self, token: &str) -> Option<u32> {
+        let hash = token.bytes().fold(Hash::new(Place::Start), Hash::add);
+        self.find(token.as_bytes(), Place::Start, hash)
+    }
+
+    /// Bytes of the longest piece.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_found_under_its_number() {
+        let text = minilm_weights_3::VOCABULARY;
+        let vocabulary = Vocabulary::new(text);
+        for (id, line) in text.lines().enumerate() {
+            let (place, piece) = match line.strip_prefix("##") {
+                Some(piece) if !piece.is_empty() => (Place::Inside, piece),
+                _ => (Place::Start, line),
+            };
+            let hash = piece.bytes().fold(Hash::new(place), Hash::add);
+            assert_eq!(vocabulary.find(piece.as_bytes(), place, hash), Some(id as u32), "{line}");
+        }
+        assert_eq!(vocabulary.find_start("nosuchtoken"), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! Part 1 of the int8 weights of all-MiniLM-L6-v2 (Apache-2.0): data only, read by the crate `minilm`.
+//!
+//! It holds the left half of the word table and layer 0. Made by the recipe of
+//! the crate `minilm`, where its checksum stands too.
+
+/// The external data file `minilm-1.data` of the ONNX graph. Bytes only: no alignment is needed.
+pub static BYTES: &[u8] = include_bytes!("../minilm-1.data");

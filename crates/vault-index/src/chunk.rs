@@ -1,0 +1,236 @@
+//! Note -> chunks: by heading, then by block, then by sentence; the chunks' spans cover the body exactly once.
+//!
+//! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
+//!    do not share chunks.)
+//! 2. Else its sections are looked at from the top ([`sections`]): one that fits with all its subsections
+//!    is one chunk; very small ones are joined to their neighbours under the same parent.
+//! 3. A section that is too long is cut between blocks, into pieces of about one length. A block is cut
+//!    only if it alone is too long: at its seams (list items, table rows), else at blank lines, sentence
+//!    ends, line ends, words, and last between characters ([`pieces`]).
+//!
+//! A heading belongs to the chunk it opens, white space between blocks to the chunk before. What a model
+//! gets of a chunk is [`embedded_text`]: the title that stands in the note, the headings, the text. The
+//! counts of steps 2 and 3 are sums over blocks; each chunk is counted once more as it will be embedded,
+//! since the tokens of a whole can be more than those of its parts.
+//!
+//! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
+
+mod embedded;
+mod pieces;
+mod plain;
+mod sections;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+pub use embedded::{embedded_text, file_title_text};
+
+use crate::note::{BlockKind, Note, TitleSource};
+
+/// Raised whenever the same note can give other chunks or texts to embed, so that old ones are made again.
+pub const CHUNKER_VERSION: u32 = 1;
+
+/// Counts the tokens of a text as an embedding model does. Every embedder is one.
+pub trait TokenCount: Send + Sync {
+    /// The number of tokens of `text`, special tokens not counted. Pure, and quick: it is called on all text.
+    ///
+    /// At most one a byte, as with every WordPiece or byte-pair model: shorter texts are not counted.
+    fn count(&self, text: &str) -> usize;
+}
+
+/// How large chunks are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkOptions {
+    /// The model's window without its special tokens: title, heading path and text together stay within it.
+    /// Taken as 16 if it is less.
+    pub max_tokens: usize,
+    /// At most this many of them, and at most half, go to the title and heading path; longer ones are cut,
+    /// innermost kept.
+    pub max_context_tokens: usize,
+    /// Neighbouring sections smaller than this are joined to what follows them under the same parent.
+    pub min_tokens: usize,
+}
+
+impl Default for ChunkOptions {
+    fn default() -> Self {
+        Self { max_tokens: 254, max_context_tokens: 64, min_tokens: 24 }
+    }
+}
+
+impl ChunkOptions {
+    fn window(&self) -> usize {
+        self.max_tokens.max(16)
+    }
+}
+
+/// One passage of a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// Its bytes in `Note::text`.
+    pub span: Range<usize>,
+    /// Its first and last line in the file that are not blank, from 1, both included.
+    pub lines: (u32, u32),
+    /// The texts of the headings that all of it is under, outermost first (the note's H1 included if it
+    /// has one); one longer than 256 bytes is cut.
+    pub headings: Vec<String>,
+}
+
+/// Cuts a note into chunks, in order.
+///
+/// Their spans tile `note.body`; only a body of nothing but white space has no chunks.
+/// [`embedded_text`] of each is within the window.
+pub fn chunk(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
+    if note.slice(note.body.clone()).trim().is_empty() {
+        return Vec::new();
+    }
+    let mut chunker = Chunker::new(note, tokens, options);
+    // Counting a long note only to learn that it is long would cost as much as all its chunks.
+    let likely = note.body.len() <= 12 * options.window();
+    if likely && !chunker.parts[1..].iter().any(|part| part.alone) && chunker.fits(&note.body) {
+        return vec![chunker.finish(note.body.clone())];
+    }
+    chunker.count_parts();
+    let mut chunks = Vec::new();
+    for range in sections::plan(&chunker) {
+        let span = chunker.span(&range);
+        if chunker.fits(&span) {
+            chunks.push(chunker.finish(span));
+        } else {
+            pieces::cut(&chunker, range, &mut |span| chunks.push(chunker.finish(span)));
+        }
+    }
+    chunks
+}
+
+/// A block with the white space after it. Parts tile the body.
+struct Part {
+    start: usize,
+    kind: BlockKind,
+    /// Its index in `Note::blocks`.
+    block: usize,
+    /// The heading it is under (a heading: itself), as an index into `Note::headings`.
+    section: Option<usize>,
+    /// Starts something that shares no chunk with what is before it.
+    alone: bool,
+}
+
+struct Chunker<'a> {
+    note: &'a Note,
+    tokens: &'a dyn TokenCount,
+    options: &'a ChunkOptions,
+    /// The title, if it stands in the note.
+    title: Option<&'a str>,
+    parts: Vec<Part>,
+    /// Tokens before each part, and of all.
+    sums: Vec<usize>,
+}
+
+impl<'a> Chunker<'a> {
+    fn new(note: &'a Note, tokens: &'a dyn TokenCount, options: &'a ChunkOptions) -> Self {
+        let title = (note.title.source != TitleSource::FileName).then_some(note.title.text.as_str());
+        Self { note, tokens, options, title, parts: parts(note), sums: Vec::new() }
+    }
+
+    fn count_parts(&mut self) {
+        let mut sum = 0;
+        self.sums.push(sum);
+        for index in 0..self.parts.len() {
+            sum += self.count(&self.span(&(index..index + 1)));
+            self.sums.push(sum);
+        }
+    }
+
+    /// The tokens of a stretch of the body by itself.
+    fn count(&self, span: &Range<usize>) -> usize {
+        self.tokens.count(&plain::plain(self.note.slice(span.clone())))
+    }
+
+    /// The tokens of a run of parts.
+    fn tokens(&self, parts: &Range<usize>) -> usize {
+        self.sums[parts.end] - self.sums[parts.start]
+    }
+
+    /// The bytes of a run of parts.
+    fn span(&self, parts: &Range<usize>) -> Range<usize> {
+        let start = |at: usize| self.parts.get(at).map_or(self.note.body.end, |part| part.start);
+        start(parts.start)..start(parts.end)
+    }
+
+    /// The parts that a stretch of the body touches.
+    fn parts_of(&self, span: &Range<usize>) -> Range<usize> {
+        let first = self.parts.partition_point(|part| part.start <= span.start).saturating_sub(1);
+        let end = self.parts.partition_point(|part| part.start < span.end);
+        first..end.max(first + 1)
+    }
+
+    /// The innermost heading that all of some parts are under.
+    fn common_section(&self, parts: &Range<usize>) -> Option<usize> {
+        let mut common = self.parts[parts.start].section;
+        for part in &self.parts[parts.clone()] {
+            let mut other = part.section;
+            // A heading comes after the one it is under.
+            while common != other {
+                let deeper = if common > other { &mut common } else { &mut other };
+                *deeper = deeper.and_then(|index| self.note.headings[index].parent);
+            }
+        }
+        common
+    }
+
+    fn headings(&self, section: Option<usize>) -> Vec<String> {
+        let path = section.map(|index| self.note.heading_path(index)).unwrap_or_default();
+        path.into_iter().map(|text| text[..text.floor_char_boundary(256)].to_owned()).collect()
+    }
+
+    /// Is what a model would get of this stretch within its window? The last word on that.
+    fn fits(&self, span: &Range<usize>) -> bool {
+        let headings = self.headings(self.common_section(&self.parts_of(span)));
+        let text = embedded_text(self.title, &headings, self.note.slice(span.clone()), self.tokens, self.options);
+        text.len() <= self.options.window() || self.tokens.count(&text) <= self.options.window()
+    }
+
+    fn finish(&self, span: Range<usize>) -> Chunk {
+        let text = self.note.slice(span.clone());
+        let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));
+        let last = (span.start + text.trim_end().len()).saturating_sub(1).max(first);
+        let lines = (self.note.lines.line_at(first), self.note.lines.line_at(last));
+        Chunk { headings: self.headings(self.common_section(&self.parts_of(&span))), span, lines }
+    }
+}
+
+/// The blocks of a note as parts that tile its body; never none.
+fn parts(note: &Note) -> Vec<Part> {
+    let mut parts: Vec<Part> = Vec::with_capacity(note.blocks.len().max(1));
+    let mut section = None;
+    let mut next_heading = 0;
+    for (index, block) in note.blocks.iter().enumerate() {
+        let kind = block.kind;
+        if kind == BlockKind::Node {
+            section = None;
+        }
+        if kind == BlockKind::Heading {
+            while note.headings.get(next_heading).is_some_and(|h| h.span.start < block.span.start) {
+                next_heading += 1;
+            }
+            if note.headings.get(next_heading).is_some_and(|h| h.span.start == block.span.start) {
+                section = Some(next_heading);
+            }
+        }
+        let start = if parts.is_empty() { note.body.start } else { line_start(note, block.span.start) };
+        parts.push(Part { start, kind, block: index, section, alone: kind == BlockKind::Node });
+    }
+    if parts.is_empty() {
+        let kind = BlockKind::Other;
+        parts.push(Part { start: note.body.start, kind, block: usize::MAX, section: None, alone: false });
+    }
+    parts
+}
+
+/// The start of a line if only white space and quote marks stand between it and `at`, else `at`.
+fn line_start(note: &Note, at: usize) -> usize {
+    let before = &note.text.as_bytes()[note.body.start..at];
+    let marks = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'>')).count();
+    let start = at - marks;
+    if start == note.body.start || matches!(note.text.as_bytes()[start - 1], b'\n' | b'\r') { start } else { at }
+}

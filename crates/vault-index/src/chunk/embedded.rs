@@ -1,0 +1,96 @@
+//! What a model gets of a chunk: title, headings, text. Nothing of where the file lies, so that a move costs nothing.
+
+use super::plain::plain;
+use super::{ChunkOptions, TokenCount};
+use crate::note::{Note, TitleSource};
+
+/// More of a line is never looked at.
+const LINE: usize = 1024;
+
+/// The text that is embedded for a chunk: the title, then its headings, then its text, one a line.
+///
+/// `title` is the title that stands in the note; one that is only the file's name is left out here, so
+/// that a rename costs no embedding ([`file_title_text`] is embedded for it instead). A line that would
+/// be said twice is said once: the H1 that is the title, the heading that the text begins with. When
+/// title and headings are over [`ChunkOptions::max_context_tokens`], the outer headings are left out,
+/// then the title, then the end of the innermost heading.
+///
+/// The text is without what is only markup: heading, list, quote, table and emphasis marks, fences,
+/// rules, brackets and targets of links (`[[a|b]]` is b, `[[a#b]]` is a b, `[a](b)` is a), HTML tags,
+/// block ids, the `%%` around comments. Code is left as it is. Empty if nothing is left, as of a rule.
+///
+/// A pure function: with the counts and options the chunk was made with, it fits the window.
+pub fn embedded_text(
+    title: Option<&str>,
+    headings: &[String],
+    text: &str,
+    tokens: &dyn TokenCount,
+    options: &ChunkOptions,
+) -> String {
+    let text = plain(text);
+    let mut whole = context(title, headings, &text, tokens, options);
+    if !whole.is_empty() && !text.is_empty() {
+        whole.push('\n');
+    }
+    whole.push_str(&text);
+    whole
+}
+
+/// The short text of its own that a note gets embedded when its title is only its file's name.
+pub fn file_title_text(note: &Note) -> Option<String> {
+    (note.title.source == TitleSource::FileName).then(|| note.title.text.clone())
+}
+
+/// The tokens that go before `text`, the beginning of a chunk.
+pub(super) fn context_tokens(
+    title: Option<&str>,
+    headings: &[String],
+    text: &str,
+    tokens: &dyn TokenCount,
+    options: &ChunkOptions,
+) -> usize {
+    tokens.count(&context(title, headings, &plain(text), tokens, options))
+}
+
+fn context(
+    title: Option<&str>,
+    headings: &[String],
+    text: &str,
+    tokens: &dyn TokenCount,
+    options: &ChunkOptions,
+) -> String {
+    let limit = options.max_context_tokens.min(options.window() / 2);
+    let first_line = text.lines().next().unwrap_or_default();
+    let mut lines: Vec<&str> = Vec::with_capacity(headings.len() + 1);
+    for line in title.into_iter().chain(headings.iter().map(String::as_str)) {
+        let line = line[..line.floor_char_boundary(LINE)].trim();
+        if !line.is_empty() && line != first_line && !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let titles = usize::from(title.is_some_and(|title| lines.first() == Some(&title.trim())));
+    let fits = |lines: &[&str]| {
+        let text = lines.join("\n");
+        (text.len() <= limit || tokens.count(&text) <= limit).then_some(text)
+    };
+    loop {
+        if let Some(context) = fits(&lines) {
+            return context;
+        }
+        match lines.len() {
+            0 => return String::new(),
+            1 => break,
+            many => _ = lines.remove(if many > titles + 1 { titles } else { 0 }),
+        }
+    }
+    // One line alone is too long.
+    let mut line = lines[0];
+    while !line.is_empty() {
+        let cut = &line[..line.floor_char_boundary(line.len() * 3 / 4)];
+        line = cut.rfind(char::is_whitespace).map_or(cut, |at| cut[..at].trim_end());
+        if let Some(context) = fits(&[line]) {
+            return context;
+        }
+    }
+    String::new()
+}

@@ -1,0 +1,119 @@
+//! Which neighbouring sections become one chunk, by the sums of their tokens.
+
+use std::ops::Range;
+
+use super::{Chunker, embedded};
+use crate::note::BlockKind;
+
+const LOWEST: u8 = 6;
+/// Runs of more parts are not small, however few their tokens: sums of nothing must not be made again and again.
+const MANY: usize = 64;
+
+/// Runs of parts, in order, that cover all parts. Each is one chunk, or to be cut if it is too long.
+pub(super) fn plan(chunker: &Chunker) -> Vec<Range<usize>> {
+    let mut plan = Plan { chunker, runs: Vec::new() };
+    let mut start = 0;
+    while start < chunker.parts.len() {
+        let rest = &chunker.parts[start + 1..];
+        let end = start + 1 + rest.iter().position(|part| part.alone).unwrap_or(rest.len());
+        let first_heading = plan.next_heading(start, end, LOWEST);
+        plan.with_subsections(start, first_heading, end);
+        start = end;
+    }
+    plan.runs
+}
+
+struct Plan<'a> {
+    chunker: &'a Chunker<'a>,
+    runs: Vec<Range<usize>>,
+}
+
+impl Plan<'_> {
+    /// Plans the section of the heading `at`, to `end`, and what was left before it, from `from` on.
+    fn section(&mut self, from: usize, at: usize, end: usize) {
+        let own_end = self.next_heading(at + 1, end, LOWEST);
+        self.with_subsections(from, own_end, end);
+    }
+
+    /// Plans `from..end`: text up to `own_end`, then subsections. They are planned by [`Self::section`],
+    /// which comes back here with a lower level each time: six deep at most.
+    fn with_subsections(&mut self, from: usize, own_end: usize, end: usize) {
+        if self.fits(from..end) {
+            self.runs.push(from..end);
+            return;
+        }
+        // What is small is left to be joined to what follows it.
+        let mut left = from;
+        // The last run is of this section, so that it can take in what is small at the end.
+        let mut open = false;
+        if left < own_end && (own_end == end || !self.is_small(left..own_end)) {
+            self.runs.push(left..own_end);
+            (left, open) = (own_end, true);
+        }
+        let mut child = own_end;
+        while child < end {
+            let child_end = self.next_heading(child + 1, end, self.level(child));
+            if self.fits(left..child_end) {
+                if !self.is_small(left..child_end) {
+                    self.runs.push(left..child_end);
+                    (left, open) = (child_end, true);
+                }
+            } else if left < child && self.fits(child..child_end) && !self.is_only_headings(left..child) {
+                self.close(left..child, open);
+                (left, open) = (child, true);
+                continue;
+            } else {
+                self.section(left, child, child_end);
+                (left, open) = (child_end, false);
+            }
+            child = child_end;
+        }
+        if left < end {
+            self.close(left..end, open);
+        }
+    }
+
+    /// What is small joins the run before it, if it can.
+    fn close(&mut self, small: Range<usize>, open: bool) {
+        match self.runs.last().cloned() {
+            Some(last) if open && self.fits(last.start..small.end) => {
+                self.runs.pop();
+                self.runs.push(last.start..small.end);
+            }
+            _ => self.runs.push(small),
+        }
+    }
+
+    fn fits(&self, parts: Range<usize>) -> bool {
+        let chunker = self.chunker;
+        let (tokens, window) = (chunker.tokens(&parts), chunker.options.window());
+        if tokens > window {
+            return false;
+        }
+        let headings = chunker.headings(chunker.common_section(&parts));
+        let text = chunker.note.slice(chunker.span(&(parts.start..parts.start + 1)));
+        tokens + embedded::context_tokens(chunker.title, &headings, text, chunker.tokens, chunker.options) <= window
+    }
+
+    fn is_small(&self, parts: Range<usize>) -> bool {
+        parts.len() < MANY
+            && (self.chunker.tokens(&parts) < self.chunker.options.min_tokens || self.is_only_headings(parts))
+    }
+
+    fn is_only_headings(&self, parts: Range<usize>) -> bool {
+        self.chunker.parts[parts].iter().all(|part| part.kind == BlockKind::Heading)
+    }
+
+    fn is_heading(&self, part: usize) -> bool {
+        self.chunker.parts[part].kind == BlockKind::Heading && self.chunker.parts[part].section.is_some()
+    }
+
+    fn level(&self, part: usize) -> u8 {
+        self.chunker.parts[part].section.map_or(LOWEST, |section| self.chunker.note.headings[section].level)
+    }
+
+    /// The next heading of this level or a higher one (a lower number), or `end`.
+    fn next_heading(&self, from: usize, end: usize, level: u8) -> usize {
+        (from..end).find(|&part| self.is_heading(part) && self.level(part) <= level).unwrap_or(end)
+    }
+}

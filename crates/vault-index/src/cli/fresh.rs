@@ -1,0 +1,84 @@
+//! Brings an index up to date before it is asked something, for as long as its user would wait.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::progress::Bar;
+use super::settings::{Sending, Settings};
+use super::{Ended, Failure, cancel, notice, terminal};
+use crate::{ErrorKind, Index, SyncOptions, Vectors};
+
+/// How long to wait for another process that writes: what is indexed already can be asked meanwhile.
+const FOR_ANOTHER_WRITER: Duration = Duration::from_secs(10);
+
+/// What is done before an index is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Before {
+    /// Nothing: `--no-sync`.
+    Nothing,
+    /// Text, links and keywords, for at most this long: all that questions about links and words need.
+    Text(Option<Duration>),
+    /// Everything, for at most this long. `None` is without limit.
+    All(Option<Duration>),
+}
+
+/// Opens the index of a vault and brings it up to date. The second value says why it may lack something.
+///
+/// # Errors
+/// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
+pub(super) fn open(settings: &Settings, vault: &Path, before: Before) -> Ended<(Index, Option<String>)> {
+    if before == Before::Nothing {
+        return Ok((settings.open_to_read(vault)?, None));
+    }
+    let index = settings.open(vault, Sending::Ask)?;
+    let why = bring_up_to_date(&index, before)?;
+    Ok((index, why))
+}
+
+fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
+    // A live watcher has taken over what changed, or is about to.
+    if index.watcher().is_some() {
+        return Ok(None);
+    }
+    let (vectors, limit) = match before {
+        Before::Nothing => return Ok(None),
+        Before::Text(limit) => (Vectors::Later, limit),
+        Before::All(limit) => (Vectors::Embed, limit),
+    };
+    let listening = cancel::listen();
+    let bar = Bar::new();
+    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+    let done = index.sync_with(&SyncOptions {
+        vectors,
+        cancel: Some(listening.flag()),
+        progress: Some(&|progress| bar.show(progress)),
+        wait: Some(limit.unwrap_or(FOR_ANOTHER_WRITER).min(FOR_ANOTHER_WRITER)),
+        deadline,
+        ..SyncOptions::default()
+    });
+    drop(bar);
+    match done {
+        _ if listening.asked() && !terminal::stderr_is_terminal() => {
+            Err(Failure::Interrupted("what was indexed until now is kept"))
+        }
+        _ if listening.asked() => {
+            Ok(Some("indexing was stopped; `vault-index sync` goes on where it stopped".to_string()))
+        }
+        Err(error) if error.kind() == ErrorKind::Locked => {
+            notice(&error.to_string());
+            Ok(Some("another process is writing the index".to_string()))
+        }
+        // An index that is there but cannot be written can still be asked.
+        Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) && index.searcher().is_ok() => {
+            Ok(Some(format!("changed files were not taken over: {error}")))
+        }
+        Err(error) => Err(error.into()),
+        Ok(report) if report.pending > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+            let seconds = limit.unwrap_or_default().as_secs_f32();
+            Ok(Some(format!(
+                "indexing was stopped after {seconds} s; `vault-index sync` finishes it, --wait SECONDS allows more"
+            )))
+        }
+        Ok(_) => Ok(None),
+    }
+}

@@ -1,0 +1,349 @@
+//! What `vault-index` can be told: its sub-commands and their options.
+
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use super::output::{JsonArgs, ListArgs};
+use super::settings::PlaceArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  vault-index sync
+  vault-index backlinks 'Garden/Soil.md'
+  vault-index graph --format html -o graph.html
+  vault-index watch &
+
+Exit codes: 0 done, 1 a check that failed or a link that leads nowhere, 2 error, 3 refused or in conflict
+with another process. The index lies in the user's cache folder; notes are never written.";
+
+/// Keep the index of a folder of Markdown notes, and ask for its links.
+#[derive(Debug, Parser)]
+#[command(name = "vault-index", version, after_help = EXAMPLES, max_term_width = 100, subcommand_required = true, args_override_self = true,
+          arg_required_else_help = true)]
+pub(super) struct IndexArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Bring the index up to date
+    #[command(
+        after_help = "Keyword search works seconds after the start; vectors follow, newest notes first. An interrupted sync \
+goes on where it stopped.\n\nExamples:\n  vault-index sync\n  vault-index sync --no-vectors --json\n  vault-index sync --vault ~/Notes --exclude 'Archive/**'"
+    )]
+    Sync(SyncArgs),
+    /// Stay, and keep the index up to date
+    #[command(
+        after_help = "One watcher per vault. Searches by others go on meanwhile and wait for nothing. Ctrl-C and SIGTERM end \
+it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index watch --jsonl --debounce 500\n  vault-index watch --print-service > ~/.config/systemd/user/vault-index.service"
+    )]
+    Watch(WatchArgs),
+    /// What the index holds, and how it does
+    #[command(after_help = "Examples:\n  vault-index status\n  vault-index status --json")]
+    Status(JsonArgs),
+    /// Links that a note has
+    #[command(
+        after_help = "Examples:\n  vault-index links 'Garden/Soil.md'\n  vault-index links Soil --depth 2 --jsonl\n  vault-index links --all --jsonl"
+    )]
+    Links(LinksArgs),
+    /// Links that lead to a note
+    #[command(
+        after_help = "Examples:\n  vault-index backlinks 'Garden/Soil.md'\n  vault-index backlinks Soil --depth 2 --json"
+    )]
+    Backlinks(BacklinksArgs),
+    /// Names that links lead to and no file bears
+    #[command(after_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
+    Unresolved(AskArgs),
+    /// Notes that no link leads to
+    #[command(after_help = "Examples:\n  vault-index orphans\n  vault-index orphans --json")]
+    Orphans(AskArgs),
+    /// Notes without links to others
+    #[command(after_help = "Examples:\n  vault-index deadends\n  vault-index deadends --json")]
+    Deadends(AskArgs),
+    /// Tags, and how many notes bear them
+    #[command(after_help = "Examples:\n  vault-index tags\n  vault-index tags --json")]
+    Tags(AskArgs),
+    /// The link graph, as data or as a picture
+    #[command(
+        after_help = "The HTML picture is one file that needs no network.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
+    )]
+    Graph(GraphArgs),
+    /// Where a link leads, and which rule decided
+    #[command(
+        after_help = "Exit code 1 when it leads nowhere.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
+    )]
+    Resolve(ResolveArgs),
+    /// Models that can be used, and which one the index has
+    #[command(after_help = "Examples:\n  vault-index models\n  vault-index models --json")]
+    Models(ListArgs),
+    /// Whether the index is sound and equal to the vault; every file is read
+    #[command(
+        after_help = "Exit code 1 when it is not.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
+    )]
+    Check(CheckArgs),
+    /// Make the index anew, with another model if one is named
+    #[command(
+        after_help = "All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model fastembed:multilingual-e5-small\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1"
+    )]
+    Rebuild(RebuildArgs),
+    /// Delete all that is kept about a vault; the notes stay
+    #[command(after_help = "Examples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes")]
+    Forget(ForgetArgs),
+    /// Take over the index of a vault whose folder has moved
+    #[command(after_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
+    Adopt(AdoptArgs),
+    /// Print shell completions for vault-index and vault-search
+    #[command(
+        after_help = "Examples:\n  source <(vault-index completions bash)\n  vault-index completions fish > ~/.config/fish/completions/vault-index.fish"
+    )]
+    Completions(CompletionsArgs),
+    /// Print the manual pages, or write all of them to a folder
+    #[command(after_help = "Examples:\n  vault-index man | man -l -\n  vault-index man ~/.local/share/man/man1")]
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SyncArgs {
+    /// Stop after text, links and keywords
+    #[arg(long)]
+    pub no_vectors: bool,
+    /// Read every note, also where size and times are unchanged
+    #[arg(long)]
+    pub full: bool,
+    /// Agree that a remote model gets the notes
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RebuildArgs {
+    /// Agree that a remote model gets the notes
+    #[arg(long)]
+    pub yes: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct WatchArgs {
+    /// Wait until this many milliseconds have passed without a change [default: 1000]
+    #[arg(long, value_name = "MS")]
+    pub debounce: Option<u64>,
+    /// Print a service definition for this system (systemd, launchd), and do nothing else
+    #[arg(long)]
+    pub print_service: bool,
+    /// Print an event a line as JSON
+    #[arg(long, help_heading = "Output")]
+    pub jsonl: bool,
+    /// Print the JSON schema of such an event, and do nothing else
+    #[arg(long, help_heading = "Output")]
+    pub schema: bool,
+}
+
+/// Options of questions about links and tags.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct AskArgs {
+    /// Ask what is indexed; changed files are not looked for
+    #[arg(long, help_heading = "Vault and index")]
+    pub no_sync: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LinksArgs {
+    /// The note: its path, its name, or a link to it
+    #[arg(value_name = "NOTE", required_unless_present_any = ["all", "schema"])]
+    pub note: Option<String>,
+    /// Every link of the vault
+    #[arg(long, conflicts_with_all = ["note", "depth"])]
+    pub all: bool,
+    /// Follow links for this many steps
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub depth: NonZeroUsize,
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BacklinksArgs {
+    /// The note: its path, its name, or a link to it
+    #[arg(value_name = "NOTE", required_unless_present = "schema")]
+    pub note: Option<String>,
+    /// Follow links for this many steps
+    #[arg(long, value_name = "N", default_value = "1")]
+    pub depth: NonZeroUsize,
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct GraphArgs {
+    /// What to print
+    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    pub format: GraphFormat,
+    /// Write to this file instead of standard output
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+    /// Ask what is indexed; changed files are not looked for
+    #[arg(long, help_heading = "Vault and index")]
+    pub no_sync: bool,
+    /// Print the JSON schema of --format json, and do nothing else
+    #[arg(long, help_heading = "Output")]
+    pub schema: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum GraphFormat {
+    /// Graphviz
+    Dot,
+    /// Nodes and edges as one JSON document
+    Json,
+    /// A picture to look at in a browser; one file that needs no network
+    Html,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ResolveArgs {
+    /// The link: its path, or all of it as [[path#heading|shown]]
+    #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
+    pub link: Option<String>,
+    /// The note the link stands in [default: a note in the vault's root]
+    #[arg(long, value_name = "NOTE")]
+    pub from: Option<String>,
+    /// Ask what is indexed; changed files are not looked for
+    #[arg(long, help_heading = "Vault and index")]
+    pub no_sync: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CheckArgs {
+    /// Make anew what is not sound
+    #[arg(long)]
+    pub repair: bool,
+    #[command(flatten)]
+    pub output: JsonArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForgetArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AdoptArgs {
+    /// The folder the vault was in
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ManArgs {
+    /// Write a page for every command to this folder
+    #[arg(value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    fn accepted(line: &str) -> bool {
+        let words = std::iter::once("vault-index").chain(line.split_whitespace());
+        IndexArgs::try_parse_from(words).is_ok()
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        IndexArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn every_command_and_option_of_the_contract() {
+        for line in [
+            "sync --no-vectors --json --full",
+            "sync --vault v --index i --exclude a --exclude b",
+            "--vault v sync",
+            "watch --jsonl --debounce 200",
+            "watch --print-service",
+            "status --json",
+            "links a.md --depth 3 --jsonl",
+            "links --all --jsonl",
+            "links --schema",
+            "backlinks a.md --json",
+            "unresolved --json",
+            "orphans --jsonl",
+            "deadends",
+            "tags --json",
+            "graph --format html -o g.html",
+            "graph --format dot",
+            "resolve x --from a.md --json",
+            "resolve -x",
+            "models --json",
+            "check --repair --json",
+            "rebuild --model openai:x --base-url http://x --yes",
+            "forget --yes",
+            "adopt old",
+            "completions zsh",
+            "man",
+            "man dir",
+        ] {
+            assert!(accepted(line), "{line}");
+        }
+        for line in [
+            "",
+            "links",
+            "links a.md --all",
+            "links --all --depth 2",
+            "backlinks",
+            "resolve --from a.md",
+            "tags --json --jsonl",
+            "graph --format png",
+            "links a --depth 0",
+            "adopt",
+            "completions tcsh",
+            "status --jsonl",
+            "sync extra",
+        ] {
+            assert!(!accepted(line), "{line}");
+        }
+    }
+
+    #[test]
+    fn everything_has_a_help_text_and_every_command_examples() {
+        fn check(command: &clap::Command) {
+            let name = command.get_name();
+            assert!(command.get_about().is_some(), "{name} has no description");
+            assert!(
+                command.get_after_help().is_some_and(|help| help.to_string().contains("Example")),
+                "{name} has no examples"
+            );
+            for arg in command.get_arguments().filter(|arg| !matches!(arg.get_id().as_str(), "help" | "version")) {
+                assert!(arg.get_help().is_some(), "{name} {} has no help", arg.get_id());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&IndexArgs::command());
+        check(&super::super::search_args::SearchArgs::command());
+    }
+}

@@ -1,0 +1,189 @@
+//! `vault-index links`, `backlinks`, `unresolved`, `orphans`, `deadends`, `tags` and `resolve`.
+
+use std::path::Path;
+
+use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
+use super::output::{Format, Out};
+use super::records::{LinkRecord, PathRecord, ResolvedRecord, TagRecord, UnresolvedRecord};
+use super::settings::{PlaceArgs, Settings};
+use super::terminal::harmless_line;
+use super::{Ended, Failure, Outcome, fresh, notice};
+use crate::{Error, ErrorKind, Index, LinkRow, VaultPath};
+
+/// The index of the vault meant, with all text and links up to date unless `--no-sync` was given.
+pub(super) fn open(place: &PlaceArgs, no_sync: bool) -> Ended<Index> {
+    let settings = Settings::load(place)?;
+    let before = if no_sync { fresh::Before::Nothing } else { fresh::Before::Text(None) };
+    let (index, why) = fresh::open(&settings, settings.only_vault()?, before)?;
+    if let Some(why) = why {
+        notice(&why);
+    }
+    Ok(index)
+}
+
+pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> Ended {
+    if args.ask.output.schema {
+        return out.list_schema::<LinkRecord>(&args.ask.output);
+    }
+    let index = open(place, args.ask.no_sync)?;
+    match &args.note {
+        None => all(&index, args.ask.output.format(), out),
+        Some(note) => rows(&index, index.links(note, args.depth.get())?, &args.ask, out),
+    }
+}
+
+pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) -> Ended {
+    if args.ask.output.schema {
+        return out.list_schema::<LinkRecord>(&args.ask.output);
+    }
+    let index = open(place, args.ask.no_sync)?;
+    let note = args.note.as_deref().unwrap_or_default();
+    rows(&index, index.backlinks(note, args.depth.get())?, &args.ask, out)
+}
+
+fn rows(index: &Index, rows: Vec<LinkRow>, args: &AskArgs, out: &mut Out) -> Ended {
+    let records: Vec<LinkRecord> = rows.into_iter().map(Into::into).collect();
+    out.list(args.output.format(), &records, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
+}
+
+/// Every link of the vault, one after the other: a vault's links may be many.
+fn all(index: &Index, format: Format, out: &mut Out) -> Ended {
+    let mut failure: Option<Failure> = None;
+    let mut first = true;
+    let mut print = |row: LinkRow, out: &mut Out| -> Ended<()> {
+        let record = LinkRecord::from(row);
+        match format {
+            Format::JsonLines => out.record(&record),
+            Format::Human => show(index.vault(), &record, out),
+            Format::Json => {
+                out.bytes(if std::mem::take(&mut first) { b"[\n" } else { b",\n" })?;
+                out.bytes(serde_json::to_string(&record)?.as_bytes())
+            }
+        }
+    };
+    let walked = index.all_links(&mut |row| {
+        print(row, out).map_err(|error| {
+            failure = Some(error);
+            Error::new(ErrorKind::Cancelled, "the output has ended")
+        })
+    });
+    if let Some(failure) = failure {
+        return Err(failure);
+    }
+    walked?;
+    if format == Format::Json {
+        out.bytes(if first { b"[]\n" } else { b"\n]\n" })?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// A link for people: where it stands, where it leads, and the line it stands in.
+fn show(vault: &Path, row: &LinkRecord, out: &mut Out) -> Ended<()> {
+    let paint = out.paint;
+    let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
+    let place = format!("{}{}", paint.path(&harmless_line(&row.source)), paint.dim(&format!(":{}", row.line)));
+    let target = match &row.target {
+        Some(target) => paint.path(&harmless_line(target)),
+        None => paint.bad("(no such file)"),
+    };
+    out.line(&format!(
+        "{indent}{}  {}  → {target}",
+        paint.link(&vault.join(&row.source), &place),
+        harmless_line(&row.raw)
+    ))?;
+    let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
+    match text {
+        Some(text) => out.line(&format!("{indent}    {}", paint.dim(&harmless_line(text)))),
+        None => Ok(()),
+    }
+}
+
+pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.list_schema::<UnresolvedRecord>(&args.output);
+    }
+    let records: Vec<UnresolvedRecord> = open(place, args.no_sync)?.unresolved()?.into_iter().map(Into::into).collect();
+    out.list(args.output.format(), &records, |out, rows| {
+        for row in rows {
+            let more = row.sources.len().saturating_sub(3);
+            let mut sources = row.sources.iter().take(3).map(|s| harmless_line(s)).collect::<Vec<_>>().join(", ");
+            if more > 0 {
+                sources.push_str(&format!(" and {more} more"));
+            }
+            let line =
+                format!("{:>5}  {}  {}", row.count, out.paint.bold(&harmless_line(&row.name)), out.paint.dim(&sources));
+            out.line(&line)?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn orphans(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+    paths(place, args, Index::orphans, out)
+}
+
+pub(super) fn deadends(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+    paths(place, args, Index::deadends, out)
+}
+
+fn paths(place: &PlaceArgs, args: &AskArgs, ask: fn(&Index) -> crate::Result<Vec<VaultPath>>, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.list_schema::<PathRecord>(&args.output);
+    }
+    let index = open(place, args.no_sync)?;
+    let records: Vec<PathRecord> = ask(&index)?.into_iter().map(|path| PathRecord { path: path.to_string() }).collect();
+    out.list(args.output.format(), &records, |out, rows| {
+        let paint = out.paint;
+        rows.iter().try_for_each(|row| {
+            out.line(&paint.link(&index.vault().join(&row.path), &paint.path(&harmless_line(&row.path))))
+        })
+    })
+}
+
+pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.list_schema::<TagRecord>(&args.output);
+    }
+    let records: Vec<TagRecord> = open(place, args.no_sync)?.tags()?.into_iter().map(Into::into).collect();
+    out.list(args.output.format(), &records, |out, rows| {
+        for row in rows {
+            let below = row.nested.saturating_sub(row.notes);
+            let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
+            out.line(&format!("{:>5}  {}{below}", row.notes, harmless_line(&row.tag)))?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.schema::<ResolvedRecord>();
+    }
+    let link = args.link.as_deref().unwrap_or_default();
+    let index = open(place, args.no_sync)?;
+    let resolved = index.resolve(link, args.from.as_deref())?;
+    let outcome = if resolved.target.is_some() { Outcome::Done } else { Outcome::Nothing };
+    let record = ResolvedRecord::new(link, args.from.as_deref(), &resolved);
+    if args.output.json {
+        out.json(&record)?;
+        return Ok(outcome);
+    }
+    let paint = out.paint;
+    match &record.target {
+        Some(target) => {
+            let line = record.line.map_or_else(String::new, |line| format!(":{line}"));
+            let shown = format!("{}{}", paint.path(&harmless_line(target)), paint.dim(&line));
+            out.line(&paint.link(&index.vault().join(target), &shown))?;
+        }
+        None => out.line(&paint.bad("(no such file)"))?,
+    }
+    out.line(&format!("  {}: {}", record.rule, record.because))?;
+    if record.subpath_missing {
+        out.line(&format!("  {}", paint.bad("what follows # names nothing in it")))?;
+    }
+    if record.candidates.len() > 1 {
+        out.line(&format!("  of {} files with this name:", record.candidates.len()))?;
+        record.candidates.iter().try_for_each(|path| out.line(&format!("    {}", harmless_line(path))))?;
+    }
+    Ok(outcome)
+}

@@ -1,0 +1,182 @@
+//! A passage for people: the few lines of it where most of the query's words are, the words marked.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::terminal::{self, Paint};
+use crate::search::marks;
+
+/// Lines of a passage that are shown.
+const LINES: usize = 4;
+
+/// A line of an excerpt: its pieces in order, and whether each is a matched word.
+pub(super) type Line = Vec<(String, bool)>;
+
+/// The part of a passage worth showing, in lines of at most `width` columns.
+pub(super) fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
+    let marked = marks(text, terms);
+    let rows = rows(text, width.max(10));
+    let first = best_window(text, &rows, &marked);
+    let shown = &rows[first..rows.len().min(first + LINES)];
+    let mut lines: Vec<Line> = shown.iter().map(|row| pieces(text, row.clone(), &marked)).collect();
+    if let (Some(row), Some(line)) = (shown.first(), lines.first_mut())
+        && first > 0
+        && !starts_line(text, row.start)
+    {
+        line.insert(0, ("… ".to_string(), false));
+    }
+    if let Some(line) = lines.last_mut().filter(|_| first + LINES < rows.len()) {
+        line.push((" …".to_string(), false));
+    }
+    lines
+}
+
+/// A line with its matched words in bold.
+pub(super) fn painted(line: &Line, paint: &Paint) -> String {
+    line.iter().map(|(text, is_match)| if *is_match { paint.bold(text) } else { text.clone() }).collect()
+}
+
+fn starts_line(text: &str, at: usize) -> bool {
+    text[..at].rfind('\n').map_or(text[..at].trim().is_empty(), |feed| text[feed..at].trim().is_empty())
+}
+
+/// The passage's lines, long ones broken between words; blank ones and headings at its start left out,
+/// since the result names those already.
+fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
+    let mut rows = Vec::new();
+    let mut headings = Vec::new();
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        let row = at..at + line.trim_end().len();
+        at += line.len();
+        if line.trim().is_empty() {
+            continue;
+        }
+        match rows.is_empty() && is_heading(line) {
+            true => wrap(text, row, width, &mut headings),
+            false => wrap(text, row, width, &mut rows),
+        }
+    }
+    if rows.is_empty() { headings } else { rows }
+}
+
+fn is_heading(line: &str) -> bool {
+    let rest = line.trim_start_matches('#');
+    let level = line.len() - rest.len();
+    (1..=6).contains(&level) && (rest.starts_with([' ', '\t']) || rest.trim().is_empty())
+}
+
+/// Breaks one line into rows of at most `width` columns, between words where it has some.
+fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize>>) {
+    let mut start = line.start;
+    let mut columns = 0;
+    let mut space = None;
+    let mut at = line.start;
+    while at < line.end {
+        let Some(c) = text[at..].chars().next() else { break };
+        let next = at + c.len_utf8();
+        columns += terminal::char_columns(c);
+        if c.is_whitespace() && at > start {
+            space = Some(at);
+        }
+        if columns > width {
+            let (end, resume) = match space {
+                Some(space) if space > start => (space, space + text[space..].chars().next().map_or(0, char::len_utf8)),
+                _ if at > start => (at, at),
+                _ => (next, next),
+            };
+            rows.push(start..end);
+            start = resume;
+            at = resume;
+            (columns, space) = (0, None);
+            continue;
+        }
+        at = next;
+    }
+    if !text[start..line.end].trim().is_empty() {
+        rows.push(start..line.end);
+    }
+}
+
+/// Where to begin: the window with the most different matched words, then the most matches, then the first.
+fn best_window(text: &str, rows: &[Range<usize>], marked: &[Range<usize>]) -> usize {
+    let last = rows.len().saturating_sub(LINES);
+    let value = |first: usize| {
+        let window = rows[first].start..rows[rows.len().min(first + LINES) - 1].end;
+        let inside = marked.iter().filter(|m| m.start >= window.start && m.end <= window.end);
+        let words: Vec<String> = inside.map(|m| text[m.clone()].to_lowercase()).collect();
+        (words.iter().collect::<HashSet<_>>().len(), words.len())
+    };
+    let mut best = (0, (0, 0));
+    for first in (0..=last).filter(|first| *first < rows.len()) {
+        let value = value(first);
+        if value > best.1 {
+            best = (first, value);
+        }
+    }
+    // One row of context before the matches reads better than a match at the very top.
+    let begins_with_match = |row: &Range<usize>| marked.iter().any(|m| m.start >= row.start && m.end <= row.end);
+    match best.0 {
+        first if first > 0 && begins_with_match(&rows[first]) && value(first - 1) == best.1 => first - 1,
+        first => first,
+    }
+}
+
+/// One row, cut at the borders of matched words and made harmless.
+fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
+    let mut line = Line::new();
+    let mut at = row.start;
+    let harmless = terminal::harmless_line;
+    for mark in marked.iter().filter(|m| m.end > row.start && m.start < row.end) {
+        let (from, to) = (mark.start.max(at), mark.end.min(row.end));
+        if from > at {
+            line.push((harmless(&text[at..from]), false));
+        }
+        if to > from {
+            line.push((harmless(&text[from..to]), true));
+            at = to;
+        }
+    }
+    if at < row.end {
+        line.push((harmless(&text[at..row.end]), false));
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, terms: &[&str], width: usize) -> Vec<String> {
+        let terms: Vec<String> = terms.iter().map(|t| (*t).to_string()).collect();
+        let mark = |(text, is_match): &(String, bool)| if *is_match { format!("*{text}*") } else { text.clone() };
+        excerpt(text, &terms, width).iter().map(|line| line.iter().map(mark).collect()).collect()
+    }
+
+    #[test]
+    fn excerpts() {
+        fn check(text: &str, terms: &[&str], expected: &[&str]) {
+            assert_eq!(shown(text, terms, 20), expected, "{text:?}");
+        }
+        check("", &[], &[]);
+        check("\n \n", &[], &[]);
+        check("short", &["short"], &["*short*"]);
+        check("# Title\n\nbody\n", &[], &["body"]);
+        check("# Title only\n", &[], &["# Title only"]);
+        check("a\nb\nc\nd\ne", &[], &["a", "b", "c", "d …"]);
+        check("one two three four five six", &["four"], &["one two three *four*", "five six"]);
+        check("a\nb\nc\nd\ne\nf\ng\npear", &["pear"], &["e", "f", "g", "*pear*"]);
+        check("wordwithoutanyspaces1234567", &[], &["wordwithoutanyspaces", "1234567"]);
+        check("日本語の文章は空白がないので折り返す", &[], &["日本語の文章は空白が", "ないので折り返す"]);
+        check("x\u{1b}[2Jy", &[], &["x␛[2Jy"]);
+    }
+
+    #[test]
+    fn a_cut_at_the_start_is_shown() {
+        let text = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt pear fig";
+        let lines = shown(text, &["pear", "fig"], 20);
+        assert!(lines[0].starts_with("… "), "{lines:?}");
+        assert!(lines.iter().any(|line| line.contains("*pear*")), "{lines:?}");
+        assert_eq!(lines.len(), LINES);
+    }
+}

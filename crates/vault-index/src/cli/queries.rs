@@ -1,0 +1,130 @@
+//! `vault-search --queries`: many queries, one answer a line in their order; model and index are loaded once.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::time::Instant;
+
+use jiff::Zoned;
+
+use super::output::Out;
+use super::records::SearchAnswer;
+use super::search::{self, Opened, merged, mode_name};
+use super::search_args::SearchArgs;
+use super::settings::Settings;
+use super::{Ended, Failure, Outcome, notice};
+use crate::{Error, ErrorKind, Hits, Query, Result, Searcher};
+
+/// Queries answered together. What stands ready is taken, nothing is waited for, so that a program can
+/// write a line and read its answer.
+const TOGETHER: usize = 64;
+
+pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zoned, out: &mut Out) -> Ended {
+    // Errors of the options come before any work.
+    let options = args.literal("", &settings.config, now)?;
+    let input: Box<dyn Read> = match file.to_str() {
+        Some("-") => Box::new(io::stdin()),
+        _ => Box::new(File::open(file).map_err(|error| Error::io(file, error))?),
+    };
+    let mut input = BufReader::new(input);
+    let (opened, why) = search::open_all(settings, args, options.mode)?;
+    if let Some(why) = why {
+        notice(&why);
+    }
+    let searchers = opened.iter().map(|o| o.index.searcher()).collect::<Result<Vec<_>>>()?;
+    let (mut asked, mut found, mut failed) = (0, 0, 0);
+    loop {
+        let lines = next_lines(&mut input, asked == 0).map_err(|error| Error::io(file, error))?;
+        if lines.is_empty() {
+            break;
+        }
+        for answer in answers(&lines, &options, &searchers, &opened) {
+            asked += 1;
+            found += usize::from(!answer.results.is_empty());
+            failed += usize::from(answer.error.is_some());
+            out.record(&answer)?;
+        }
+        out.flush()?;
+    }
+    match (failed, asked, found) {
+        (0, 1.., 0) => Ok(Outcome::Nothing),
+        (0, ..) => Ok(Outcome::Done),
+        _ => Err(Failure::Error(
+            Error::new(ErrorKind::Query, format!("{failed} of {asked} queries could not be answered"))
+                .remedy("their lines say why in `error`"),
+        )),
+    }
+}
+
+/// The next lines: one, and those that stand ready behind it. Empty at the end of the input.
+fn next_lines(input: &mut BufReader<Box<dyn Read>>, at_start: bool) -> io::Result<Vec<String>> {
+    let mut lines = Vec::new();
+    let mut bytes = Vec::new();
+    loop {
+        bytes.clear();
+        if input.read_until(b'\n', &mut bytes)? == 0 {
+            break;
+        }
+        let text = String::from_utf8_lossy(&bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let text = if at_start && lines.is_empty() { text.trim_start_matches('\u{feff}') } else { text };
+        lines.push(text.to_string());
+        if lines.len() == TOGETHER || !input.buffer().contains(&b'\n') {
+            break;
+        }
+    }
+    Ok(lines)
+}
+
+fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[Opened]) -> Vec<SearchAnswer> {
+    let started = Instant::now();
+    let queries: Vec<Query> = lines.iter().map(|line| Query { text: line.clone(), ..options.clone() }).collect();
+    // An empty line without filters asks for nothing and finds nothing; it keeps its place all the same.
+    let (asked, empty): (Vec<usize>, Vec<usize>) = (0..lines.len()).partition(|&n| !queries[n].is_empty());
+    let wanted: Vec<Query> = asked.iter().map(|&n| queries[n].clone()).collect();
+    let mut per_query: Vec<Vec<Result<Hits>>> = lines.iter().map(|_| Vec::new()).collect();
+    for searcher in searchers {
+        for (&n, hits) in asked.iter().zip(searcher.search_many(&wanted)) {
+            per_query[n].push(hits);
+        }
+    }
+    // Queries that are answered together share the time.
+    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX) / lines.len().max(1) as u64;
+    let mut answers = Vec::with_capacity(lines.len());
+    for (n, (line, hits)) in lines.iter().zip(per_query).enumerate() {
+        let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
+            Ok(hits) => (hits, None),
+            Err(error) => (Vec::new(), Some(error.to_string())),
+        };
+        let unanswered = error.is_some() || empty.contains(&n);
+        let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);
+        if unanswered {
+            answer.mode = mode_name(options.mode);
+        }
+        answer.error = error;
+        answers.push(answer);
+    }
+    answers
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_stand_ready_come_together() {
+        let text = "\u{feff}one\r\ntwo\n\nlast without an end";
+        let mut input = BufReader::new(Box::new(text.as_bytes()) as Box<dyn Read>);
+        assert_eq!(next_lines(&mut input, true).unwrap(), ["one", "two", ""]);
+        assert_eq!(next_lines(&mut input, false).unwrap(), ["last without an end"]);
+        assert!(next_lines(&mut input, false).unwrap().is_empty());
+    }
+
+    #[test]
+    fn at_most_so_many_together() {
+        let text = "q\n".repeat(TOGETHER + 1);
+        let mut input = BufReader::new(Box::new(io::Cursor::new(text)) as Box<dyn Read>);
+        assert_eq!(next_lines(&mut input, true).unwrap().len(), TOGETHER);
+        assert_eq!(next_lines(&mut input, false).unwrap().len(), 1);
+    }
+}

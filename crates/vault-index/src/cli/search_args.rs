@@ -1,0 +1,405 @@
+//! What `vault-search` can be asked, and how it becomes a query of the library.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{CommandFactory, Parser};
+use jiff::Zoned;
+
+use super::Ended;
+use super::config::UserConfig;
+use super::fresh::Before;
+use super::output::ListArgs;
+use super::settings::PlaceArgs;
+use super::terminal;
+use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Result, parse_date};
+
+/// How long a search waits for changed files where nobody watches its progress.
+const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
+
+const SYNTAX: &str = "\
+Inside the query:
+  tag:garden         notes with this tag, or one below it as garden/roses
+  path:Daily         notes in this folder, or whose path matches a glob
+  \"exact phrase\"     passages that hold it
+  -word              no notes that hold this word
+  --                 all that follows is searched for as it stands
+
+Examples:
+  vault-search how to prune an apple tree
+  vault-search rose -thorn tag:garden --after 'last month'
+  vault-search '\"compound interest\"' --prop 'rating>=4' -n 3
+  vault-search --like 'Garden/Soil.md'
+  vault-search --tag project --prop status=open --files
+  vault-search -- -x tag:y
+  vault-search --queries questions.txt > answers.jsonl
+
+Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with another process.";
+
+/// Search a folder of Markdown notes by meaning and by words.
+#[derive(Debug, Parser)]
+#[command(name = "vault-search", version, after_help = SYNTAX, max_term_width = 100, args_override_self = true)]
+pub(super) struct SearchArgs {
+    /// What to search for; several words need no quotes. Empty with filters: all notes that pass, newest first
+    #[arg(value_name = "QUERY")]
+    pub words: Vec<String>,
+
+    /// Results at most [default: 10]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
+    pub limit: Option<usize>,
+    /// Rank by meaning and words (hybrid), by meaning (semantic) or by words (lexical) [default: hybrid]
+    #[arg(long, value_name = "MODE", value_parser = mode_parser())]
+    pub mode: Option<Mode>,
+    /// Every matching passage, not the best one of each note
+    #[arg(long)]
+    pub chunks: bool,
+    /// Drop results with a score below X, 0 to 1
+    #[arg(long, value_name = "X", value_parser = score)]
+    pub min_score: Option<f32>,
+    /// Notes similar to this one, instead of a query
+    #[arg(long, value_name = "NOTE", allow_hyphen_values = true)]
+    pub like: Option<String>,
+
+    /// Notes with this tag or one below it; repeated: with all of them
+    #[arg(long, value_name = "TAG", help_heading = "Filters", allow_hyphen_values = true)]
+    pub tag: Vec<String>,
+    /// Notes in this folder, or whose path matches; repeated: with any of them
+    #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
+    pub path: Vec<String>,
+    /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
+    #[arg(long, value_name = "DATE", help_heading = "Filters")]
+    pub after: Vec<String>,
+    /// Changed on this day or earlier
+    #[arg(long, value_name = "DATE", help_heading = "Filters")]
+    pub before: Vec<String>,
+    /// Notes with this property: KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY>=VALUE …; repeated: all must hold
+    #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
+    pub prop: Vec<String>,
+
+    #[command(flatten)]
+    pub output: ListArgs,
+    /// Print paths only
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
+    pub files: bool,
+    /// Say what each score is made of
+    #[arg(long, help_heading = "Output")]
+    pub explain: bool,
+    /// Answer a query a line, each taken literally, as JSON Lines in the same order; `-` reads standard input
+    #[arg(long, value_name = "FILE", help_heading = "Output", allow_hyphen_values = true,
+          conflicts_with_all = ["words", "like", "json", "files", "explain"])]
+    pub queries: Option<PathBuf>,
+
+    /// Search what is indexed; changed files are not looked for
+    #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
+    pub no_sync: bool,
+    /// Index changed files for at most this long before searching [default: no limit on a terminal, else 10]
+    #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds)]
+    pub wait: Option<Duration>,
+    #[command(flatten)]
+    pub place: PlaceArgs,
+}
+
+fn mode_parser() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(["hybrid", "semantic", "lexical"]).map(|name| match name.as_str() {
+        "semantic" => Mode::Semantic,
+        "lexical" => Mode::Lexical,
+        _ => Mode::Hybrid,
+    })
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "write a whole number, 1 or more".to_string())
+}
+
+fn score(text: &str) -> Result<f32, String> {
+    text.parse().ok().filter(|x| (0.0..=1.0).contains(x)).ok_or_else(|| "write a number from 0 to 1".to_string())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: Option<f64> = text.parse().ok();
+    let duration = seconds.and_then(|s| Duration::try_from_secs_f64(s).ok());
+    duration.ok_or_else(|| "write a number of seconds, 0 or more".to_string())
+}
+
+/// Reads the command line.
+///
+/// # Errors
+/// What clap says about it.
+pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Ended<SearchArgs> {
+    let command = SearchArgs::command();
+    Ok(SearchArgs::try_parse_from(options_first(args, &command))?)
+}
+
+/// Moves the query's words behind a `--`, so that `-word` is a word wherever it stands. Long options stay
+/// options, an unknown one stays an error. The user's own `--` stays in the words: there it ends the syntax.
+fn options_first(args: impl IntoIterator<Item = OsString>, command: &clap::Command) -> Vec<OsString> {
+    let mut args = args.into_iter();
+    let mut options: Vec<OsString> = args.next().into_iter().collect();
+    let mut words: Vec<OsString> = Vec::new();
+    while let Some(arg) = args.next() {
+        match kind(&arg.to_string_lossy(), command) {
+            Kind::Word => words.push(arg),
+            Kind::Option => options.push(arg),
+            Kind::OptionAndValue => {
+                options.push(arg);
+                options.extend(args.next());
+            }
+            Kind::End => {
+                words.push(arg);
+                words.extend(args.by_ref());
+            }
+        }
+    }
+    if !words.is_empty() {
+        options.push("--".into());
+        options.append(&mut words);
+    }
+    options
+}
+
+enum Kind {
+    Word,
+    Option,
+    OptionAndValue,
+    End,
+}
+
+fn kind(arg: &str, command: &clap::Command) -> Kind {
+    if arg == "--" {
+        return Kind::End;
+    }
+    if let Some(long) = arg.strip_prefix("--") {
+        let takes_value = |a: &clap::Arg| a.get_long() == Some(long) && a.get_action().takes_values();
+        return if command.get_arguments().any(takes_value) { Kind::OptionAndValue } else { Kind::Option };
+    }
+    match arg {
+        "-n" => Kind::OptionAndValue,
+        "-h" | "-V" => Kind::Option,
+        _ => {
+            let number = arg.strip_prefix("-n").map(|rest| rest.trim_start_matches('='));
+            let is_limit = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
+            if is_limit { Kind::Option } else { Kind::Word }
+        }
+    }
+}
+
+impl SearchArgs {
+    /// The query as it was typed.
+    pub(super) fn typed(&self) -> String {
+        self.words.join(" ")
+    }
+
+    /// What is asked, with all options.
+    ///
+    /// # Errors
+    /// A filter that cannot be understood, or nothing to search for.
+    pub(super) fn question(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
+        let query = self.with_options(Query::parse(&self.typed())?, config, now)?;
+        let has_words = !query.text.is_empty() || !query.phrases.is_empty();
+        if query.like.is_some() && has_words {
+            return Err(Error::new(ErrorKind::Query, "--like takes the place of the words to search for")
+                .remedy("leave out one of them; filters go with both"));
+        }
+        if query.is_empty() {
+            return Err(Error::new(ErrorKind::Query, "there is nothing to search for").remedy(
+                "for example: vault-search how to prune an apple tree; or give a filter, such as --tag garden",
+            ));
+        }
+        Ok(query)
+    }
+
+    /// A query of `--queries`: the line as it stands, with all options.
+    ///
+    /// # Errors
+    /// A filter that cannot be understood.
+    pub(super) fn literal(&self, line: &str, config: &UserConfig, now: &Zoned) -> Result<Query> {
+        self.with_options(Query::literal(line), config, now)
+    }
+
+    fn with_options(&self, mut query: Query, config: &UserConfig, now: &Zoned) -> Result<Query> {
+        let filter = &mut query.filter;
+        filter.tags.extend(self.tag.iter().map(|tag| tag.trim().trim_start_matches('#').to_string()));
+        self.path.iter().try_for_each(|glob| filter.add_path(glob))?;
+        for date in &self.after {
+            filter.after = filter.after.max(Some(parse_date(date, DateEdge::Start, now)?));
+        }
+        for date in &self.before {
+            let moment = parse_date(date, DateEdge::End, now)?;
+            filter.before = Some(filter.before.map_or(moment, |other| other.min(moment)));
+        }
+        for test in &self.prop {
+            filter.properties.push(test.parse::<PropertyTest>()?);
+        }
+        query.like.clone_from(&self.like);
+        query.mode = self.mode.or(config.mode).unwrap_or_default();
+        query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
+        query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
+        query.min_score = self.min_score;
+        Ok(query)
+    }
+
+    /// What is done before the search.
+    pub(super) fn before(&self, mode: Mode) -> Before {
+        let limit = match self.wait {
+            None if terminal::stderr_is_terminal() => None,
+            None => Some(UNWATCHED_WAIT),
+            wait => wait,
+        };
+        match mode {
+            _ if self.no_sync => Before::Nothing,
+            // Words are found without vectors.
+            Mode::Lexical if self.like.is_none() => Before::Text(limit),
+            _ => Before::All(limit),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn args(line: &[&str]) -> Ended<SearchArgs> {
+        parse(std::iter::once("vault-search").chain(line.iter().copied()).map(OsString::from))
+    }
+
+    fn question(line: &[&str]) -> Result<Query> {
+        let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
+        args(line).unwrap().question(&UserConfig::default(), &now)
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        SearchArgs::command().debug_assert();
+    }
+
+    #[test]
+    fn words_and_options_in_any_order() {
+        fn check(line: &[&str], text: &str, without: &[&str], limit: usize) {
+            let query = question(line).unwrap();
+            assert_eq!((query.text.as_str(), query.limit), (text, limit), "{line:?}");
+            assert_eq!(query.without, without, "{line:?}");
+        }
+        check(&["rose", "-thorn"], "rose", &["thorn"], 10);
+        check(&["-thorn", "rose", "-n", "3", "tree"], "rose tree", &["thorn"], 3);
+        check(&["-n5", "rose", "-nature", "-hello", "-V2"], "rose", &["nature", "hello", "V2"], 5);
+        check(&["rose", "--limit=7", "--json", "-n=7"], "rose", &[], 7);
+        check(&["a", "-", "b"], "a - b", &[], 10);
+        check(&["--", "-x", "tag:y"], "-x tag:y", &[], 10);
+        check(&["a", "-b", "--", "-c", "--json", "--"], "a -c --json --", &["b"], 10);
+        check(&["how to prune", "trees"], "how to prune trees", &[], 10);
+    }
+
+    #[test]
+    fn unknown_long_options_are_errors_with_a_hint() {
+        for line in [&["rose", "--foo"][..], &["--foo=1", "rose"], &["--limt", "3", "rose"]] {
+            let Err(super::super::Failure::Usage(error)) = args(line) else { panic!("{line:?}") };
+            assert_eq!(error.exit_code(), 2);
+        }
+        let Err(super::super::Failure::Usage(error)) = args(&["rose", "--foo"]) else { panic!() };
+        assert!(error.to_string().contains("'-- --foo'"), "{error}");
+    }
+
+    #[test]
+    fn filters() {
+        let query = question(&[
+            "tag:a",
+            "x",
+            "--tag",
+            "#b",
+            "--path",
+            "Daily",
+            "--after",
+            "2026-01",
+            "--before",
+            "2026-01",
+            "--after",
+            "2025",
+            "--before",
+            "2027",
+            "--prop",
+            "rating>=4",
+            "--prop",
+            "-draft",
+            "--min-score",
+            "0.5",
+            "--chunks",
+            "--mode",
+            "lexical",
+        ])
+        .unwrap();
+        assert_eq!(query.filter.tags, ["a", "b"]);
+        assert_eq!(query.filter.paths, ["Daily"]);
+        assert_eq!(query.filter.after.unwrap().to_string(), "2025-12-31T23:00:00Z");
+        assert_eq!(query.filter.before.unwrap().to_string(), "2026-01-31T23:00:00Z");
+        assert_eq!(query.filter.properties.len(), 2);
+        assert_eq!((query.mode, query.grouping, query.min_score), (Mode::Lexical, Grouping::Passages, Some(0.5)));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for line in [
+            &[][..],
+            &["--"],
+            &[""],
+            &["x", "--like", "a.md"],
+            &["x", "--after", "soon"],
+            &["x", "--prop", "=3"],
+            &["x", "--path", "["],
+        ] {
+            assert!(question(line).is_err(), "{line:?}");
+        }
+        for line in [
+            &["x", "--limit", "0"][..],
+            &["x", "--min-score", "2"],
+            &["x", "--mode", "best"],
+            &["x", "--json", "--jsonl"],
+            &["x", "--json", "--files"],
+            &["x", "--no-sync", "--wait", "1"],
+            &["x", "--wait", "-1"],
+            &["x", "--queries", "-"],
+            &["x", "--wait", "nan"],
+        ] {
+            assert!(args(line).is_err(), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn filters_alone_and_like_are_questions() {
+        assert!(question(&["--tag", "a"]).is_ok());
+        assert!(question(&["tag:a"]).is_ok());
+        assert_eq!(question(&["--like", "a.md", "tag:b"]).unwrap().like.as_deref(), Some("a.md"));
+    }
+
+    #[test]
+    fn flags_go_before_the_configuration() {
+        let config = UserConfig { limit: Some(3), mode: Some(Mode::Semantic), ..UserConfig::default() };
+        let now = Zoned::now();
+        let query = args(&["x"]).unwrap().question(&config, &now).unwrap();
+        assert_eq!((query.limit, query.mode), (3, Mode::Semantic));
+        let query = args(&["x", "-n", "1", "--mode", "hybrid"]).unwrap().question(&config, &now).unwrap();
+        assert_eq!((query.limit, query.mode), (1, Mode::Hybrid));
+    }
+
+    #[test]
+    fn how_long_is_waited() {
+        let before = |line: &[&str], mode| args(line).unwrap().before(mode);
+        assert_eq!(before(&["x", "--no-sync"], Mode::Hybrid), Before::Nothing);
+        assert_eq!(before(&["x", "--wait", "0.5"], Mode::Hybrid), Before::All(Some(Duration::from_millis(500))));
+        assert_eq!(before(&["x", "--wait", "3"], Mode::Lexical), Before::Text(Some(Duration::from_secs(3))));
+    }
+
+    #[test]
+    fn a_query_may_be_long() {
+        let long = "word ".repeat(20_000);
+        assert_eq!(question(&[&long]).unwrap().text.len(), 99_999);
+    }
+
+    #[test]
+    fn lines_of_queries_are_literal() {
+        let args = args(&["--queries", "-", "--tag", "a"]).unwrap();
+        let query = args.literal("-x tag:y \"z", &UserConfig::default(), &Zoned::now()).unwrap();
+        assert_eq!((query.text.as_str(), query.filter.tags.as_slice()), ("-x tag:y \"z", &["a".to_string()][..]));
+    }
+}

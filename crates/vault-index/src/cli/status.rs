@@ -1,0 +1,165 @@
+//! `vault-index status`, `check` and `models`: what the index holds, whether it is sound, what could fill it.
+
+use std::path::Path;
+
+use super::index_args::CheckArgs;
+use super::output::{JsonArgs, ListArgs, Out};
+use super::progress::Bar;
+use super::records::{CheckRecord, ModelRecord, StatusRecord};
+use super::settings::{PlaceArgs, Sending, Settings};
+use super::terminal::{columns, harmless_line, padded};
+use super::{Ended, Outcome, cancel};
+use crate::{Repair, Status, SyncOptions};
+
+pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {
+    if args.schema {
+        return out.schema::<StatusRecord>();
+    }
+    let settings = Settings::load(place)?;
+    let status = settings.open_to_read(settings.only_vault()?)?.status()?;
+    if args.json {
+        out.json(&StatusRecord::from(status))?;
+        return Ok(Outcome::Done);
+    }
+    out.table(&rows(&status))?;
+    for advice in &status.advice {
+        let kind = out.paint.bad("advice");
+        out.line(&format!("{kind}: {}", harmless_line(advice)))?;
+    }
+    for odd in &status.warnings {
+        let line = odd.warning.line.map_or_else(String::new, |line| format!(":{line}"));
+        let text = format!("{}{line}: {}", odd.path, odd.warning.message);
+        let kind = out.paint.bad("warning");
+        out.line(&format!("{kind}: {}", harmless_line(&text)))?;
+    }
+    for skipped in &status.skipped {
+        let kind = out.paint.bad("skipped");
+        out.line(&format!("{kind}: {}", harmless_line(&format!("{}: {}", skipped.path, skipped.reason))))?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn rows(status: &Status) -> Vec<(String, String)> {
+    let mut rows: Vec<(String, String)> = Vec::new();
+    let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
+    row("vault", status.vault.display().to_string());
+    row("index", format!("{} ({})", status.index.display(), bytes(status.index_bytes)));
+    row("notes", format!("{}, and {} other files", status.notes, status.attachments));
+    row(
+        "passages",
+        match status.pending {
+            0 => format!("{}, all with vectors", status.chunks),
+            pending => format!("{}; {pending} vectors are still to be made: vault-index sync", status.chunks),
+        },
+    );
+    row("links", format!("{}, {} of them unresolved", status.links, status.unresolved));
+    row("tags", status.tags.to_string());
+    row("model", format!("{}, {} dimensions, {} vectors kept", status.model, status.dimensions, status.vectors));
+    if let Some(next) = &status.rebuilding_to {
+        row("rebuilding", format!("to {next}: vault-index rebuild goes on with it"));
+    }
+    row(
+        "last sync",
+        status.last_sync.map_or_else(
+            || "never".to_string(),
+            |moment| moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+        ),
+    );
+    row("watcher", status.watcher.clone().unwrap_or_else(|| "none".to_string()));
+    rows
+}
+
+/// `12.3 MB`.
+fn bytes(count: u64) -> String {
+    let units = ["bytes", "kB", "MB", "GB", "TB"];
+    let mut value = count as f64;
+    let mut unit = 0;
+    while value >= 1000.0 && unit + 1 < units.len() {
+        value /= 1000.0;
+        unit += 1;
+    }
+    if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
+}
+
+pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.schema::<CheckRecord>();
+    }
+    let settings = Settings::load(place)?;
+    let vault = settings.only_vault()?;
+    let (index, repair) = match args.repair {
+        true => (settings.open(vault, Sending::Ask)?, Repair::Yes),
+        false => (settings.open_to_read(vault)?, Repair::No),
+    };
+    let listening = cancel::listen();
+    let bar = Bar::new();
+    let options = SyncOptions {
+        cancel: Some(listening.flag()),
+        progress: Some(&|progress| bar.show(progress)),
+        ..SyncOptions::default()
+    };
+    let checked = index.check(repair, &options);
+    drop(bar);
+    let record = CheckRecord::from(checked?);
+    let outcome = if record.sound { Outcome::Done } else { Outcome::Nothing };
+    if args.output.json {
+        out.json(&record)?;
+        return Ok(outcome);
+    }
+    for fault in &record.faults {
+        let kind = out.paint.bad("fault");
+        out.line(&format!("{kind}: {}", harmless_line(fault)))?;
+    }
+    let took = super::sync::duration(record.took_ms);
+    out.line(&match (record.faults.len(), record.repaired) {
+        (0, _) => format!("sound: {} notes read and compared ({took})", record.notes),
+        (faults, true) => format!("{faults} faults, all mended ({took})"),
+        (faults, false) => {
+            format!("{faults} faults; `vault-index check --repair` makes anew what is not sound ({took})")
+        }
+    })?;
+    Ok(outcome)
+}
+
+pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
+    if args.schema {
+        return out.list_schema::<ModelRecord>(args);
+    }
+    let settings = Settings::load(place)?;
+    let has = model_of(&settings, settings.only_vault()?);
+    let rows: Vec<ModelRecord> =
+        crate::models().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
+    out.list(args.format(), &rows, |out, rows| {
+        let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
+        for row in rows {
+            let mark = if row.in_index { "*" } else { " " };
+            let place = if row.local { "local " } else { "remote" };
+            let lacking =
+                row.needs_feature.as_ref().map(|f| format!(" (not in this program: it lacks the feature {f})"));
+            let name = out.paint.bold(&padded(&row.name, width));
+            let line = format!("{mark} {name}  {place}  {}{}", row.note, out.paint.bad(&lacking.unwrap_or_default()));
+            out.line(&line)?;
+        }
+        match &has {
+            Some(has) => out.line(&format!("* the index has vectors of {}", harmless_line(has))),
+            None => out.line("there is no index of this vault yet"),
+        }
+    })
+}
+
+/// The model of the vault's index, if there is one.
+fn model_of(settings: &Settings, vault: &Path) -> Option<String> {
+    settings.open_to_read(vault).ok()?.status().ok().map(|status| status.model)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (count, expected) in [(0, "0 bytes"), (999, "999 bytes"), (1_000, "1.0 kB"), (12_345_678, "12.3 MB")] {
+            assert_eq!(bytes(count), expected);
+        }
+    }
+}

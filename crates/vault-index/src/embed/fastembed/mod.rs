@@ -1,0 +1,202 @@
+//! Models on ONNX Runtime, through the crate fastembed: `fastembed:NAME` and `onnx:DIR`.
+//!
+//! One text a run, on all cores: in a batch, texts are padded and dynamically quantised models take
+//! one scale for all, so a vector would depend on its neighbours. Tokens are estimated when notes
+//! are cut, so that neither runtime nor tokenizer is needed until something is embedded. The
+//! runtime itself is looked for at once, because without it nothing will work.
+
+mod folder;
+mod runtime;
+#[cfg(test)]
+mod tests;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ::fastembed::{EmbeddingModel, InitOptionsUserDefined, ModelTrait, TextEmbedding, TextInitOptions};
+
+use self::folder::Folder;
+use super::prompts::Prompts;
+use super::{Embedder, LoadOptions, Role, estimate, to_unit};
+use crate::chunk::TokenCount;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The longest text the models of fastembed take, special tokens included.
+const WINDOW: usize = 512;
+/// That of the one model that takes less.
+const CLIP_WINDOW: usize = 77;
+const SPECIAL_TOKENS: usize = 2;
+
+/// A model on ONNX Runtime; its session is made when the first text comes.
+pub(super) struct OnnxModel {
+    id: String,
+    source: Source,
+    session: Mutex<Option<TextEmbedding>>,
+    prompts: Prompts,
+    dimensions: usize,
+    window: usize,
+}
+
+enum Source {
+    Named { model: EmbeddingModel, folder: PathBuf },
+    Folder(Folder),
+}
+
+/// The models that fastembed knows by name: name, dimensions and what they are, by name.
+pub(super) fn names() -> Vec<(String, usize, String)> {
+    let models = TextEmbedding::list_supported_models();
+    let mut names: Vec<_> =
+        models.into_iter().map(|info| (format!("{:?}", info.model), info.dim, info.description)).collect();
+    names.sort();
+    for (_, _, note) in &mut names {
+        *note += "; downloaded once, needs ONNX Runtime";
+    }
+    names
+}
+
+/// A model of fastembed's list. It is downloaded when the first text comes, unless it has been.
+pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
+    let model: EmbeddingModel = name.parse().map_err(|_| {
+        Error::new(ErrorKind::Model, format!("fastembed has no model `{name}`"))
+            .remedy("`vault-index models` lists the names")
+    })?;
+    let dimensions = EmbeddingModel::get_model_info(&model).map_or(0, |info| info.dim);
+    let folder = match (&options.model_folder, std::env::var_os("FASTEMBED_CACHE_DIR")) {
+        (Some(folder), _) => folder.clone(),
+        (None, Some(folder)) => folder.into(),
+        (None, None) => crate::place::cache_folder()
+            .ok_or_else(|| {
+                Error::new(ErrorKind::Model, "the system names no cache folder to keep the model in")
+                    .remedy("set FASTEMBED_CACHE_DIR")
+            })?
+            .join("vault-index")
+            .join("models"),
+    };
+    runtime::find()?;
+    let prompts = Prompts::of(name);
+    Ok(OnnxModel {
+        id: format!("fastembed:{model:?}{}", prompts.id_suffix()),
+        window: if model == EmbeddingModel::ClipVitB32 { CLIP_WINDOW } else { WINDOW },
+        source: Source::Named { model, folder },
+        session: Mutex::new(None),
+        prompts,
+        dimensions,
+    })
+}
+
+/// A model in a folder of the user's. Its files are hashed; if the dimensions are not given, it is
+/// loaded to find them out.
+pub(super) fn folder(path: &Path, options: &LoadOptions) -> Result<OnnxModel> {
+    let folder = Folder::open(path)?;
+    runtime::find()?;
+    let mut model = OnnxModel {
+        id: folder.id(),
+        window: folder.window.min(WINDOW),
+        prompts: folder.prompts.clone(),
+        source: Source::Folder(folder),
+        session: Mutex::new(None),
+        dimensions: options.dimensions.unwrap_or(0),
+    };
+    if options.dimensions.is_none() {
+        model.dimensions = model.run(&["dimensions".to_owned()])?[0].len();
+    }
+    Ok(model)
+}
+
+impl OnnxModel {
+    fn make_session(&self) -> Result<TextEmbedding> {
+        match &self.source {
+            Source::Named { model, folder } => {
+                let options = TextInitOptions::new(model.clone())
+                    .with_cache_dir(folder.clone())
+                    .with_max_length(self.window)
+                    .with_show_download_progress(false);
+                TextEmbedding::try_new(options).map_err(|error| {
+                    Error::new(ErrorKind::Model, format!("the model `fastembed:{model:?}` could not be loaded"))
+                        .because(with_causes(&error))
+                        .remedy("it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`")
+                })
+            }
+            Source::Folder(folder) => {
+                let options = InitOptionsUserDefined::new().with_max_length(self.window);
+                TextEmbedding::try_new_from_user_defined(folder.read()?, options).map_err(|error| {
+                    Error::new(ErrorKind::Model, "the model could not be loaded")
+                        .at(&folder.path)
+                        .because(with_causes(&error))
+                        .remedy("it must be an ONNX export of a sentence embedding model with its tokenizer files")
+                })
+            }
+        }
+    }
+
+    /// The vectors as the model gives them.
+    fn run(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = match &mut *session {
+            Some(session) => session,
+            none => none.insert(self.make_session()?),
+        };
+        let mut vectors = Vec::with_capacity(texts.len());
+        for text in texts {
+            let of_one = session.embed([text], Some(1)).map_err(|error| {
+                Error::new(ErrorKind::Model, format!("the model `{}` failed", self.id)).because(with_causes(&error))
+            })?;
+            vectors.extend(of_one);
+        }
+        if vectors.len() == texts.len() && vectors.iter().all(|vector| !vector.is_empty()) {
+            Ok(vectors)
+        } else {
+            let message = format!("the model `{}` gave {} vectors for {} texts", self.id, vectors.len(), texts.len());
+            Err(Error::new(ErrorKind::Model, message).remedy("try another model"))
+        }
+    }
+}
+
+/// fastembed keeps the reason below its message.
+fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        text = format!("{text}: {cause}");
+        below = cause.source();
+    }
+    text
+}
+
+impl TokenCount for OnnxModel {
+    /// An upper estimate: the tokenizer is loaded with the model, not before.
+    fn count(&self, text: &str) -> usize {
+        estimate::tokens(text)
+    }
+}
+
+impl Embedder for OnnxModel {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn max_tokens(&self) -> usize {
+        let reserved = SPECIAL_TOKENS + estimate::tokens(self.prompts.before(Role::Passage));
+        self.window.saturating_sub(reserved).max(1)
+    }
+
+    /// Blank texts get zeros: some tokenizers make no token of them, on which models fail.
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        let is_blank = |text: &str| text.trim().is_empty();
+        let filled: Vec<String> =
+            texts.iter().filter(|text| !is_blank(text)).map(|text| self.prompts.apply(role, text)).collect();
+        // No session is made for nothing.
+        let vectors = if filled.is_empty() { Vec::new() } else { self.run(&filled)? };
+        let mut vectors = vectors.into_iter();
+        let zeros = || vec![0.0; self.dimensions];
+        let vector = |text: &&str| match is_blank(text) {
+            true => Ok(zeros()),
+            false => to_unit(vectors.next().unwrap_or_default(), self.dimensions),
+        };
+        texts.iter().map(vector).collect()
+    }
+}

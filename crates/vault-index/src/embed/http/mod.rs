@@ -1,0 +1,228 @@
+//! Models behind an address: OpenAI-compatible servers and Ollama, in batches, with retries.
+//!
+//! The way of a call: texts → batches (here) → JSON (`wire.rs`) → one POST, repeated while that
+//! can help (`send.rs`) → vectors in the order of the texts, checked and scaled (here). Nothing is
+//! sent anywhere but to the one address, redirects are not followed, and the key is in no message.
+
+mod address;
+mod send;
+#[cfg(test)]
+mod tests;
+mod wire;
+
+use std::time::Duration;
+
+use self::address::Address;
+use self::send::{Failure, Key, Sender};
+use self::wire::Wire;
+use super::prompts::Prompts;
+use super::{Embedder, LoadOptions, Role, estimate, to_unit};
+use crate::chunk::TokenCount;
+use crate::error::{Error, ErrorKind, Result};
+
+/// Tokens of our generous counting ([`estimate`]) a text may have: about 380 of a model's own,
+/// within the window of all models in use, and as long as a passage should be.
+const MAX_TOKENS: usize = 512;
+
+/// How patient and how greedy we are.
+#[derive(Debug, Clone)]
+struct Limits {
+    /// Times a request is sent, at most.
+    tries: u32,
+    /// The wait before the second try; it doubles with every further one. No jitter: one process
+    /// sends one request at a time.
+    first_wait: Duration,
+    /// A server that asks for more patience than this is not waited for.
+    longest_wait: Duration,
+    /// To connect.
+    connect: Duration,
+    /// From the end of the request to the start of the answer. Long, since a local server may
+    /// have to load the model first.
+    answer: Duration,
+    /// Texts and bytes of text a request, at most; a longer text goes alone.
+    batch_texts: usize,
+    batch_bytes: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tries: 6,
+            first_wait: Duration::from_millis(500),
+            longest_wait: Duration::from_secs(60),
+            connect: Duration::from_secs(10),
+            answer: Duration::from_secs(120),
+            batch_texts: 64,
+            batch_bytes: 256 * 1024,
+        }
+    }
+}
+
+/// A model behind an address.
+#[derive(Debug)]
+pub(super) struct Remote {
+    id: String,
+    model: String,
+    wire: Wire,
+    address: Address,
+    sender: Sender,
+    limits: Limits,
+    prompts: Prompts,
+    dimensions: usize,
+}
+
+/// A model of an OpenAI-compatible server, with the key in `OPENAI_API_KEY`.
+pub(super) fn openai(model: &str, options: &LoadOptions) -> Result<Remote> {
+    let address = Address::openai(options.base_url.as_deref())?;
+    let key = Key::from_environment("OPENAI_API_KEY");
+    let known = if address.is_openai() { wire::openai_dimensions(model) } else { None };
+    Remote::new(Wire::OpenAi, model, address, key, options.dimensions.or(known), Limits::default())
+}
+
+/// A model of an Ollama server.
+pub(super) fn ollama(model: &str, options: &LoadOptions) -> Result<Remote> {
+    let host = std::env::var("OLLAMA_HOST").ok();
+    let address = Address::ollama(options.base_url.as_deref().or(host.as_deref()))?;
+    Remote::new(Wire::Ollama, model, address, None, options.dimensions, Limits::default())
+}
+
+impl Remote {
+    /// Asks the server for one vector if the dimensions are not known.
+    fn new(
+        wire: Wire,
+        model: &str,
+        address: Address,
+        key: Option<Key>,
+        dimensions: Option<usize>,
+        limits: Limits,
+    ) -> Result<Self> {
+        if address.is_openai() && key.is_none() {
+            return Err(Error::new(ErrorKind::Model, format!("there is no key for {address}"))
+                .remedy("set OPENAI_API_KEY, or name another server with --base-url"));
+        }
+        if key.is_some() && address.is_open_to_listeners() {
+            return Err(Error::new(ErrorKind::Model, format!("the key would go to {address} unencrypted"))
+                .remedy("use an https address; if the server needs no key, unset OPENAI_API_KEY"));
+        }
+        let prompts = Prompts::of(model);
+        let sender = Sender::new(&address, wire.path(), key, &limits);
+        let id = format!("{}:{model}@{}{}", wire.name(), address.identity(), prompts.id_suffix());
+        let model = model.to_owned();
+        let mut remote =
+            Self { id, model, wire, address, sender, limits, prompts, dimensions: dimensions.unwrap_or(0) };
+        if dimensions.is_none() {
+            let probe = remote.ask(&["dimensions".to_owned()])?;
+            remote.dimensions = probe[0].len();
+        }
+        Ok(remote)
+    }
+
+    /// One request. The vectors as the server gave them, in the order of `texts`.
+    fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
+        let answer = self.sender.post(&self.wire.request(&self.model, texts)).map_err(|failure| self.error(failure))?;
+        self.wire.vectors(&answer, texts.len()).map_err(|what| self.error(Failure::Answer(what)))
+    }
+
+    fn error(&self, failure: Failure) -> Error {
+        let (address, model) = (&self.address, &self.model);
+        let (what, remedy) = match failure {
+            Failure::Refused => (
+                format!("nothing answers at {address}"),
+                "is the server running? `--base-url` names another".to_owned(),
+            ),
+            Failure::NoHost => (format!("{address} cannot be found"), "check the address and the network".to_owned()),
+            Failure::TimedOut => {
+                (format!("{address} did not answer in time"), "try again later, or another server".to_owned())
+            }
+            Failure::Status { code: 401 | 403, message } => {
+                (format!("{address} refused the key: {message}"), self.wire.key_remedy().to_owned())
+            }
+            Failure::Status { code: 404, message } => {
+                (format!("{address} has no model `{model}` there: {message}"), self.wire.model_remedy(model))
+            }
+            Failure::Status { code: code @ 300..=399, .. } => {
+                (format!("{address} answered with status {code}"), "name the address it redirects to".to_owned())
+            }
+            Failure::Status { code: 429, message } => (
+                format!("{address} wants fewer requests: {message}"),
+                "wait, or look at the limits of your account; what is embedded is kept".to_owned(),
+            ),
+            Failure::Status { code, message } => {
+                (format!("{address} answered with status {code}: {message}"), "try again later".to_owned())
+            }
+            Failure::Connection(what) => {
+                (format!("the connection to {address} failed: {what}"), "try again later".to_owned())
+            }
+            Failure::Answer(what) => (
+                format!("{address} gave an answer that is none: {what}"),
+                format!("is it a server of the {} kind?", self.wire.name()),
+            ),
+        };
+        Error::new(ErrorKind::Model, what).remedy(remedy)
+    }
+
+    /// The texts cut into requests.
+    fn batches<'t>(&self, texts: &'t [String]) -> impl Iterator<Item = &'t [String]> + use<'t> {
+        let (most_texts, most_bytes) = (self.limits.batch_texts, self.limits.batch_bytes);
+        let mut rest = texts;
+        std::iter::from_fn(move || {
+            let mut bytes = 0;
+            let fits = |text: &&String| {
+                bytes += text.len();
+                bytes <= most_bytes
+            };
+            let count = rest.iter().take(most_texts).take_while(fits).count().max(1).min(rest.len());
+            let (batch, after) = rest.split_at(count);
+            rest = after;
+            (!batch.is_empty()).then_some(batch)
+        })
+    }
+}
+
+impl TokenCount for Remote {
+    /// An upper estimate, since the tokenizer is the server's secret.
+    fn count(&self, text: &str) -> usize {
+        estimate::tokens(text)
+    }
+}
+
+impl Embedder for Remote {
+    /// Kind, model and server: two servers may mean different models by one name.
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn dimensions(&self) -> usize {
+        self.dimensions
+    }
+
+    fn max_tokens(&self) -> usize {
+        MAX_TOKENS - estimate::tokens(self.prompts.before(Role::Passage))
+    }
+
+    /// Blank texts get zeros and are not sent: servers refuse them.
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        let is_sent = |text: &&&str| !text.trim().is_empty();
+        let sent: Vec<String> = texts.iter().filter(is_sent).map(|text| self.prompts.apply(role, text)).collect();
+        let mut answers = Vec::with_capacity(sent.len());
+        for batch in self.batches(&sent) {
+            for vector in self.ask(batch)? {
+                answers.push(to_unit(vector, self.dimensions)?);
+            }
+        }
+        let mut answers = answers.into_iter();
+        let zeros = || vec![0.0; self.dimensions];
+        Ok(texts
+            .iter()
+            .map(|text| if is_sent(&text) { answers.next().unwrap_or_else(zeros) } else { zeros() })
+            .collect())
+    }
+
+    fn is_remote(&self) -> bool {
+        !self.address.is_loopback() || self.wire.passes_on(&self.model)
+    }
+
+    fn batch_size(&self) -> usize {
+        self.limits.batch_texts
+    }
+}

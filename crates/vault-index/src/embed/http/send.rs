@@ -1,0 +1,188 @@
+//! One POST, repeated while that can help: on 429, on 5xx, and when the connection breaks.
+
+use std::fmt;
+use std::io::ErrorKind as Io;
+use std::thread::sleep;
+use std::time::Duration;
+
+use ureq::Agent;
+use ureq::http::{HeaderMap, header};
+
+use super::address::Address;
+use super::{Limits, wire};
+
+/// An answer with more bytes is none: 64 vectors of 4,096 numbers are about 4 MB.
+const LONGEST_ANSWER: u64 = 64 << 20;
+
+/// A key. It can be sent, and nothing else: `Debug` hides it.
+#[derive(Clone)]
+pub(super) struct Key(String);
+
+impl Key {
+    /// `None` if the variable is not set or blank.
+    pub(super) fn from_environment(variable: &str) -> Option<Self> {
+        std::env::var(variable).ok().and_then(|key| Self::new(&key))
+    }
+
+    pub(super) fn new(key: &str) -> Option<Self> {
+        let key = key.trim();
+        (!key.is_empty()).then(|| Self(key.to_owned()))
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Key(***)")
+    }
+}
+
+/// Why there is no answer. No text in it holds the key.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// Nothing listens there.
+    Refused,
+    /// The name leads nowhere.
+    NoHost,
+    TimedOut,
+    Status {
+        code: u16,
+        message: String,
+    },
+    /// Another fault of the network.
+    Connection(String),
+    /// There is an answer, but it makes no sense.
+    Answer(String),
+}
+
+/// Whether the same request may fare better a little later, and when at the earliest.
+enum Again {
+    No,
+    After(Option<Duration>),
+}
+
+/// Sends requests to one URL.
+#[derive(Debug)]
+pub(super) struct Sender {
+    agent: Agent,
+    url: String,
+    key: Option<Key>,
+    limits: Limits,
+}
+
+impl Sender {
+    pub(super) fn new(address: &Address, path: &str, key: Option<Key>, limits: &Limits) -> Self {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // Texts go to this address and no other.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(limits.connect))
+            .timeout_send_body(Some(limits.answer))
+            .timeout_recv_response(Some(limits.answer))
+            .timeout_recv_body(Some(limits.answer))
+            .user_agent(concat!("vault-index/", env!("CARGO_PKG_VERSION")));
+        // A proxy cannot reach this machine's own servers.
+        let config = if address.is_loopback() { config.proxy(None) } else { config };
+        Self { agent: config.build().into(), url: format!("{address}{path}"), key, limits: limits.clone() }
+    }
+
+    /// The body of the answer.
+    pub(super) fn post(&self, body: &[u8]) -> Result<Vec<u8>, Failure> {
+        let mut wait = self.limits.first_wait;
+        let mut tries = 1;
+        loop {
+            let (failure, again) = match self.once(body) {
+                Ok(answer) => return Ok(answer),
+                Err(failed) => failed,
+            };
+            let Again::After(asked) = again else { return Err(failure) };
+            let pause = asked.unwrap_or(wait);
+            if tries == self.limits.tries || pause > self.limits.longest_wait {
+                return Err(failure);
+            }
+            sleep(pause);
+            tries += 1;
+            wait = (wait * 2).min(self.limits.longest_wait);
+        }
+    }
+
+    fn once(&self, body: &[u8]) -> Result<Vec<u8>, (Failure, Again)> {
+        let mut request = self.agent.post(&self.url).header(header::CONTENT_TYPE, "application/json");
+        if let Some(Key(key)) = &self.key {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {key}"));
+        }
+        let mut answer = request.send(body).map_err(connection)?;
+        let code = answer.status().as_u16();
+        let after = retry_after(answer.headers());
+        let bytes = answer.body_mut().with_config().limit(LONGEST_ANSWER).read_to_vec().map_err(connection)?;
+        let again = match code {
+            200..=299 => return Ok(bytes),
+            429 if wire::is_out_of_quota(&bytes) => Again::No,
+            429 | 500..=599 => Again::After(after),
+            _ => Again::No,
+        };
+        Err((Failure::Status { code, message: self.without_key(wire::error_message(&bytes)) }, again))
+    }
+
+    /// Servers like to repeat the key they refuse.
+    fn without_key(&self, text: String) -> String {
+        match &self.key {
+            Some(Key(key)) => text.replace(key.as_str(), "***"),
+            None => text,
+        }
+    }
+}
+
+/// Only own words and the kinds of errors are used: some of ureq's texts quote what was sent.
+fn connection(error: ureq::Error) -> (Failure, Again) {
+    let broken = |what: &str| Failure::Connection(what.to_owned());
+    match error {
+        ureq::Error::Timeout(_) => (Failure::TimedOut, Again::No),
+        ureq::Error::HostNotFound => (Failure::NoHost, Again::No),
+        ureq::Error::Io(error) => match error.kind() {
+            Io::ConnectionRefused => (Failure::Refused, Again::No),
+            Io::TimedOut | Io::WouldBlock => (Failure::TimedOut, Again::No),
+            Io::ConnectionReset | Io::ConnectionAborted | Io::BrokenPipe | Io::UnexpectedEof => {
+                (broken("it was closed before the answer was complete"), Again::After(None))
+            }
+            kind => (Failure::Connection(kind.to_string()), Again::No),
+        },
+        ureq::Error::BodyExceedsLimit(_) => (Failure::Answer("it is too long".into()), Again::No),
+        ureq::Error::Protocol(_) => (Failure::Answer("it is no HTTP".into()), Again::No),
+        ureq::Error::Http(_) => (broken("the address or the key holds a character that cannot be sent"), Again::No),
+        ureq::Error::Tls(_) | ureq::Error::Rustls(_) => (broken("no secure connection came about"), Again::No),
+        ureq::Error::InvalidProxyUrl => (broken("the proxy's address in the environment is none"), Again::No),
+        _ => (broken("it could not be made"), Again::No),
+    }
+}
+
+/// `Retry-After`, in seconds or as a date.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let value = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim();
+    if let Ok(seconds) = value.parse::<u32>() {
+        return Some(Duration::from_secs(seconds.into()));
+    }
+    let then = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+    Some(Duration::try_from(then.duration_since(jiff::Timestamp::now())).unwrap_or(Duration::ZERO))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read() {
+        let read = |value: &str| retry_after(&HeaderMap::from_iter([(header::RETRY_AFTER, value.parse().unwrap())]));
+        assert_eq!(read("7"), Some(Duration::from_secs(7)));
+        assert_eq!(read("Wed, 21 Oct 2015 07:28:00 GMT"), Some(Duration::ZERO));
+        assert!(read("Wed, 21 Oct 2065 07:28:00 GMT").unwrap() > Duration::from_secs(1_000_000));
+        assert_eq!(read("soon"), None);
+        assert_eq!(retry_after(&HeaderMap::new()), None);
+    }
+
+    #[test]
+    fn keys_are_hidden() {
+        assert_eq!(format!("{:?}", Key::new(" sk-secret\n")), "Some(Key(***))");
+        assert!(Key::new("  ").is_none());
+    }
+}

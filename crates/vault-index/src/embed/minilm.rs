@@ -1,0 +1,94 @@
+//! The bundled model, all-MiniLM-L6-v2: counting tokens needs only its word list, embedding loads its weights once.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::thread::available_parallelism;
+
+use ::minilm::{DIMENSIONS, ID, MAX_TOKENS, MiniLm, WordPiece};
+
+use super::{Embedder, Role};
+use crate::chunk::TokenCount;
+use crate::error::{Error, ErrorKind, Result};
+
+/// `[CLS]` and `[SEP]`.
+const SPECIAL_TOKENS: usize = 2;
+
+/// The bundled model. Making one costs nothing.
+#[derive(Debug, Default)]
+pub(super) struct Bundled {
+    model: OnceLock<MiniLm>,
+    loading: Mutex<()>,
+}
+
+impl Bundled {
+    pub(super) fn new() -> Self {
+        Self::default()
+    }
+
+    fn model(&self) -> Result<&MiniLm> {
+        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(model) = self.model.get() {
+            return Ok(model);
+        }
+        let model = MiniLm::load().map_err(failed)?;
+        Ok(self.model.get_or_init(|| model))
+    }
+}
+
+fn failed(error: ::minilm::Error) -> Error {
+    Error::new(ErrorKind::Model, "the bundled model failed").because(error)
+}
+
+impl TokenCount for Bundled {
+    fn count(&self, text: &str) -> usize {
+        WordPiece::bundled().count(text)
+    }
+}
+
+impl Embedder for Bundled {
+    fn id(&self) -> &str {
+        ID
+    }
+
+    fn dimensions(&self) -> usize {
+        DIMENSIONS
+    }
+
+    fn max_tokens(&self) -> usize {
+        MAX_TOKENS - SPECIAL_TOKENS
+    }
+
+    /// On all cores, one text a core.
+    fn embed(&self, texts: &[&str], _role: Role) -> Result<Vec<Vec<f32>>> {
+        let threads = available_parallelism().map_or(1, |threads| threads.get());
+        self.model()?.embed_batch(texts, threads).map_err(failed)
+    }
+
+    fn known_share(&self, text: &str) -> f32 {
+        WordPiece::bundled().known_share(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counting_loads_no_weights() {
+        let bundled = Bundled::new();
+        assert_eq!(bundled.count("how to prune a tree"), 5 + bundled.count("prune") - 1);
+        assert!(bundled.known_share("the garden") > 0.9);
+        assert!(bundled.model.get().is_none());
+    }
+
+    #[test]
+    fn meaning_is_near() {
+        let bundled = Bundled::new();
+        let texts = ["Cut apple branches back in late winter.", "The bank raised its interest rate."];
+        let query = &bundled.embed(&["how do I prune fruit trees"], Role::Query).unwrap()[0];
+        let passages = bundled.embed(&texts, Role::Passage).unwrap();
+        let cosine = |v: &[f32]| query.iter().zip(v).map(|(x, y)| x * y).sum::<f32>();
+        assert!(cosine(&passages[0]) > cosine(&passages[1]) + 0.2);
+        assert!((passages[0].iter().map(|x| x * x).sum::<f32>() - 1.0).abs() < 1e-5);
+        assert_eq!(passages[0].len(), bundled.dimensions());
+    }
+}

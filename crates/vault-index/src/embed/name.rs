@@ -1,0 +1,97 @@
+//! Which model: the names that `--model` takes, read and written.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Which embedding model: what `--model` takes. Written and read as text without loss.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub enum ModelName {
+    /// `minilm`: bundled, the default.
+    #[default]
+    MiniLm,
+    /// `fastembed:NAME`.
+    FastEmbed(String),
+    /// `onnx:DIR`: a folder with a `model.onnx` and its tokenizer files.
+    Onnx(PathBuf),
+    /// `openai:NAME`: any endpoint that speaks OpenAI's `/v1/embeddings`.
+    OpenAi(String),
+    /// `ollama:NAME`.
+    Ollama(String),
+    /// `hashed`: no model, vectors of hashed words; for tests.
+    Hashed,
+}
+
+impl FromStr for ModelName {
+    type Err = Error;
+
+    /// # Errors
+    /// [`ErrorKind::Query`] for a name of no known form, with the forms there are. Whether there is
+    /// such a model is found out by loading it.
+    fn from_str(text: &str) -> Result<Self> {
+        let unknown = || {
+            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).remedy(
+                "there are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
+            )
+        };
+        let (kind, rest) = text.split_once(':').unwrap_or((text, ""));
+        let rest = rest.trim();
+        match (kind, rest) {
+            ("minilm", "") => Ok(Self::MiniLm),
+            ("hashed", "") => Ok(Self::Hashed),
+            (_, "") => Err(unknown()),
+            ("fastembed", name) => Ok(Self::FastEmbed(name.to_owned())),
+            ("onnx", folder) => Ok(Self::Onnx(PathBuf::from(folder))),
+            ("openai", name) => Ok(Self::OpenAi(name.to_owned())),
+            ("ollama", name) => Ok(Self::Ollama(name.to_owned())),
+            _ => Err(unknown()),
+        }
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MiniLm => f.write_str("minilm"),
+            Self::FastEmbed(name) => write!(f, "fastembed:{name}"),
+            Self::Onnx(folder) => write!(f, "onnx:{}", folder.display()),
+            Self::OpenAi(name) => write!(f, "openai:{name}"),
+            Self::Ollama(name) => write!(f, "ollama:{name}"),
+            Self::Hashed => f.write_str("hashed"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_and_written() {
+        let texts = [
+            "minilm",
+            "hashed",
+            "fastembed:BGESmallENV15",
+            "onnx:/models/my model",
+            "onnx:C:\\models\\e5",
+            "openai:text-embedding-3-small",
+            "ollama:nomic-embed-text:latest",
+        ];
+        for text in texts {
+            assert_eq!(text.parse::<ModelName>().unwrap().to_string(), text);
+        }
+        let ollama = ModelName::Ollama("nomic-embed-text:latest".into());
+        assert_eq!("ollama:nomic-embed-text:latest".parse::<ModelName>().unwrap(), ollama);
+    }
+
+    #[test]
+    fn other_names_are_refused_with_what_there_is() {
+        for text in ["", "minlm", "openai", "openai:", "onnx: ", "minilm:x", "MiniLM", ":", "gpt:4"] {
+            let error = text.parse::<ModelName>().unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Query, "{text}");
+            assert!(error.to_string().contains("fastembed:NAME"), "{error}");
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! What can go wrong, in words that say what, where and what to do; and warnings, which stop nothing.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: what kind, where, what happened, and what the reader can do about it.
+#[derive(Debug)]
+pub struct Error {
+    kind: ErrorKind,
+    path: Option<PathBuf>,
+    message: String,
+    remedy: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The kinds of error a caller may want to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The vault's folder does not exist, is not a folder, or is refused.
+    Vault,
+    /// A file or folder could not be read or written.
+    Io,
+    /// The index file is damaged, or is not an index.
+    Damaged,
+    /// The index was written by a newer version of the program.
+    Newer,
+    /// The index holds vectors of another model than the one asked for.
+    OtherModel,
+    /// Another process holds the lock.
+    Locked,
+    /// The query, a filter or an option cannot be understood.
+    Query,
+    /// A note, link or file that was named does not exist.
+    NotFound,
+    /// The embedding model could not be loaded or failed.
+    Model,
+    /// The caller cancelled.
+    Cancelled,
+    /// The database refused for another reason (disk full, read-only, ...).
+    Store,
+}
+
+impl Error {
+    /// An error of `kind` with a message that says what happened.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, path: None, message: message.into(), remedy: None, source: None }
+    }
+
+    /// The file or folder it is about.
+    #[must_use]
+    pub fn at(mut self, path: impl AsRef<Path>) -> Self {
+        self.path = Some(path.as_ref().to_path_buf());
+        self
+    }
+
+    /// What the reader can do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The error below this one; its text is appended to the message.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// An I/O error at a path.
+    pub fn io(path: impl AsRef<Path>, error: std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error)
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.kind
+    }
+
+    /// The path it is about, if any.
+    pub fn path(&self) -> Option<&Path> {
+        self.path.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(path) = &self.path {
+            write!(f, "{}: ", path.display())?;
+        }
+        f.write_str(&self.message)?;
+        if let Some(source) = &self.source {
+            write!(f, ": {source}")?;
+        }
+        if let Some(remedy) = &self.remedy {
+            write!(f, " ({remedy})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_deref().map(|e| e as _)
+    }
+}
+
+/// Something odd in one note or file. The rest of it, and of the vault, is indexed all the same.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// The kind of oddity.
+    pub kind: WarningKind,
+    /// The line it is on, from 1, where it has one.
+    pub line: Option<u32>,
+    /// What is odd, and what was done about it.
+    pub message: String,
+}
+
+/// What a [`Warning`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum WarningKind {
+    /// Frontmatter that is not valid YAML, or over its budget; the body is indexed.
+    Frontmatter,
+    /// Bytes that are not UTF-8; they were read as U+FFFD.
+    Encoding,
+    /// A file over the size limit; only its name and size are known.
+    TooLarge,
+    /// A file that looks binary; only its name and size are known.
+    Binary,
+    /// A file or folder that could not be read.
+    Unreadable,
+    /// A canvas that is not valid JSON Canvas; what could be read is indexed.
+    Canvas,
+    /// Two files whose names are the same once normalised; one is left out.
+    NameClash,
+    /// A symbolic link that leads out of the vault, nowhere or in a circle; it is not followed.
+    Symlink,
+}
+
+impl Warning {
+    /// A warning about a whole file.
+    pub fn new(kind: WarningKind, message: impl Into<String>) -> Self {
+        Self { kind, line: None, message: message.into() }
+    }
+
+    /// The line it is on, from 1.
+    #[must_use]
+    pub fn on_line(mut self, line: u32) -> Self {
+        self.line = Some(line);
+        self
+    }
+}

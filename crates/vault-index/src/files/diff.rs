@@ -1,0 +1,538 @@
+//! Disk x index -> changes, as two pure steps around the reading of the few files that need it.
+//!
+//! 1. [`diff`] compares paths and stamps. What looks the same is done with. Left over are files whose
+//!    content may have changed (`suspect`), new paths (`added`) and gone ones (`removed`).
+//! 2. The caller hashes the files of [`Diff::to_hash`]: the suspects, and those new ones that have
+//!    the size of a gone one, so that one may have become the other. On a first run that is none.
+//! 3. [`settle`] turns the hashes into changes.
+//!
+//! A file that stays under its path keeps its identity, whatever it now contains: a rename leads from
+//! a path that is gone to a path that is new. So two files that swap their names are two changed
+//! files, of `a -> b, b -> c` the first is a change of `b`, and changes can be applied in any order
+//! without two files ever holding one path.
+//!
+//! When is a file with the same stamp the same? Clocks tick coarsely: an edit right after we looked
+//! can leave the stamp as it was. So a file that was less than two seconds old when it was last
+//! looked at is hashed once more (git calls such an entry racy).
+
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
+
+use super::stamp::Stamp;
+use super::walk::DiskFile;
+use crate::path::{FileId, FileKind, VaultPath};
+
+/// A file's time must lie this far before the look at it to be trusted; the coarsest clock in use
+/// (FAT's) ticks every two seconds.
+const TRUST_NS: i64 = 2_000_000_000;
+
+/// A BLAKE3 hash of a file's bytes.
+pub type ContentHash = [u8; 32];
+
+/// A file as the index knows it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownFile {
+    /// Its number.
+    pub id: FileId,
+    /// Where it was.
+    pub path: VaultPath,
+    /// Its stamp: of the content that `hash` is of, where there is one.
+    pub stamp: Stamp,
+    /// Whether it belonged to the index.
+    pub indexed: bool,
+    /// Its kind.
+    pub kind: FileKind,
+    /// Of its content; `None` for what is never read (attachments, what is not indexed) and for a
+    /// note that could not be read, which is tried again each time.
+    pub hash: Option<ContentHash>,
+    /// When it was last looked at, in nanoseconds since 1970: taken before the walk or the reading
+    /// that `stamp` is from, not after.
+    pub seen_ns: i64,
+}
+
+/// A known file and what is on disk for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pair<'a> {
+    /// As the index knows it.
+    pub known: &'a KnownFile,
+    /// As it is on disk.
+    pub file: &'a DiskFile,
+}
+
+/// What [`diff`] found; every list is ordered by path (on disk, where there is one).
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Diff<'a> {
+    /// How many files are as they were.
+    pub unchanged: usize,
+    /// Indexed notes whose content may have changed.
+    pub suspect: Vec<Pair<'a>>,
+    /// Files that are never read, with another stamp.
+    pub touched: Vec<Pair<'a>>,
+    /// Files that now belong to the index, or no longer do.
+    pub flipped: Vec<Pair<'a>>,
+    /// New paths.
+    pub added: Vec<&'a DiskFile>,
+    /// Gone paths.
+    pub removed: Vec<&'a KnownFile>,
+    /// Out of `added` and `removed`: the same inode, size and modification time, so a rename, unless
+    /// the hashes of what is read say otherwise.
+    pub moved: Vec<Pair<'a>>,
+}
+
+impl<'a> Diff<'a> {
+    /// Whether nothing at all is to be done.
+    pub fn is_empty(&self) -> bool {
+        self.suspect.is_empty()
+            && self.touched.is_empty()
+            && self.flipped.is_empty()
+            && self.added.is_empty()
+            && self.removed.is_empty()
+    }
+
+    /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
+    /// new file is hashed only if a gone one had its size.
+    pub fn to_hash(&self) -> Vec<&'a DiskFile> {
+        let mut gone: Vec<u64> = self.removed.iter().filter(|k| k.hash.is_some()).map(|k| k.stamp.size).collect();
+        gone.sort_unstable();
+        let may_be_renamed = |f: &&DiskFile| f.is_read() && gone.binary_search(&f.stamp.size).is_ok();
+        let mut files: Vec<&DiskFile> = self.suspect.iter().map(|pair| pair.file).collect();
+        files.extend(self.added.iter().copied().filter(may_be_renamed));
+        files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+        files
+    }
+}
+
+/// One thing to do to the index, so that it says what the disk says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Gone.
+    Removed(&'a KnownFile),
+    /// The same file, or one of the same content, under a new path.
+    Renamed(Pair<'a>),
+    /// Now belongs to the index (read it), or no longer does (`file.indexed` says which).
+    Flipped(Pair<'a>),
+    /// Other content under the same path, or no longer readable.
+    Changed(Pair<'a>),
+    /// The same content with another stamp, or looked at once more: only stamp and time are stored.
+    Touched(Pair<'a>),
+    /// New.
+    Added(&'a DiskFile),
+}
+
+/// Compares what is `known` with what is on `disk`, both in any order; `now_ns` is the time before
+/// the walk began. `O(n log n)`, `O(n)` where both are ordered by path.
+pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Diff<'a> {
+    let mut known: Vec<&KnownFile> = known.iter().collect();
+    let mut disk: Vec<&DiskFile> = disk.iter().collect();
+    known.sort_by(|a, b| a.path.cmp(&b.path));
+    disk.sort_by(|a, b| a.path.cmp(&b.path));
+
+    let mut diff = Diff::default();
+    let mut known = known.into_iter().peekable();
+    for file in disk {
+        while let Some(gone) = known.next_if(|known| known.path < file.path) {
+            diff.removed.push(gone);
+        }
+        match known.next_if(|known| known.path == file.path) {
+            Some(known) => diff.same_path(Pair { known, file }, now_ns),
+            None => diff.added.push(file),
+        }
+    }
+    diff.removed.extend(known);
+    diff.moved = moved(&diff.removed, &diff.added);
+    diff
+}
+
+impl<'a> Diff<'a> {
+    fn same_path(&mut self, pair: Pair<'a>, now_ns: i64) {
+        let Pair { known, file } = pair;
+        if known.indexed != file.indexed {
+            self.flipped.push(pair);
+        } else if file.is_read() && (known.hash.is_none() || known.stamp != file.stamp || is_fresh(known, now_ns)) {
+            self.suspect.push(pair);
+        } else if known.stamp != file.stamp {
+            self.touched.push(pair);
+        } else {
+            self.unchanged += 1;
+        }
+    }
+}
+
+/// Whether it was so young when last looked at that an edit since may not show in its stamp. A look
+/// from the future, left by a clock that was set back, proves nothing about the time after now.
+fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
+    known.stamp.latest_ns() > known.seen_ns.min(now_ns).saturating_sub(TRUST_NS)
+}
+
+/// Gone and new files with one inode, size and modification time; each is used once.
+fn moved<'a>(removed: &[&'a KnownFile], added: &[&'a DiskFile]) -> Vec<Pair<'a>> {
+    let outside = |stamp: &Stamp| (stamp.inode, stamp.size, stamp.modified_ns);
+    let mut gone: HashMap<_, &'a KnownFile> = HashMap::new();
+    for known in removed.iter().filter(|known| known.stamp.inode != 0) {
+        gone.entry((outside(&known.stamp), known.kind, known.indexed)).or_insert(known);
+    }
+    let mut moved = Vec::new();
+    for file in added {
+        if let Some(known) = gone.remove(&(outside(&file.stamp), file.kind, file.indexed)) {
+            moved.push(Pair { known, file });
+        }
+    }
+    moved
+}
+
+/// Turns a [`Diff`] and the hashes of its [`Diff::to_hash`] into changes. A file without a hash could
+/// not be read.
+///
+/// A rename is, in this order: the same inode, size, time and content; the same content and file
+/// name; the same content. Empty files are all alike, so only the first counts for them. Where several
+/// files would do, the first in order of path is taken.
+///
+/// In order: removed, renamed, flipped, changed, touched, added; each by path.
+pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> Vec<Change<'a>> {
+    let renamed = renames(diff, hashes);
+    let (mut changed, mut touched) = (Vec::new(), diff.touched.clone());
+    for pair in &diff.suspect {
+        let hash = hashes.get(&pair.file.path);
+        if hash != pair.known.hash.as_ref() {
+            changed.push(*pair);
+        } else if hash.is_some() || pair.known.stamp != pair.file.stamp {
+            touched.push(*pair);
+        }
+    }
+    touched.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+
+    let is_source: HashSet<&VaultPath> = renamed.values().map(|pair| &pair.known.path).collect();
+    let mut renames: Vec<Pair> = renamed.values().copied().collect();
+    renames.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+
+    let removed = diff.removed.iter().filter(|known| !is_source.contains(&known.path));
+    let added = diff.added.iter().filter(|file| !renamed.contains_key(&file.path));
+    let mut changes: Vec<Change> = removed.map(|known| Change::Removed(known)).collect();
+    changes.extend(renames.into_iter().map(Change::Renamed));
+    changes.extend(diff.flipped.iter().copied().map(Change::Flipped));
+    changes.extend(changed.into_iter().map(Change::Changed));
+    changes.extend(touched.into_iter().map(Change::Touched));
+    changes.extend(added.map(|file| Change::Added(file)));
+    changes
+}
+
+/// The renames, by new path.
+fn renames<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> HashMap<&'a VaultPath, Pair<'a>> {
+    let mut renamed: HashMap<&VaultPath, Pair> = HashMap::new();
+    let mut used: HashSet<FileId> = HashSet::new();
+    for pair in &diff.moved {
+        let confirmed = pair.known.hash.is_none() || pair.known.hash.as_ref() == hashes.get(&pair.file.path);
+        if confirmed {
+            used.insert(pair.known.id);
+            renamed.insert(&pair.file.path, *pair);
+        }
+    }
+    let by_name = |path: &'a VaultPath| Some(path.file_name());
+    let by_any = |_: &'a VaultPath| None;
+    match_by_hash(diff, hashes, &mut renamed, &mut used, by_name);
+    match_by_hash(diff, hashes, &mut renamed, &mut used, by_any);
+    renamed
+}
+
+/// Pairs what is left of `added` and `removed` by equal hash and equal `key`, each in order of path.
+fn match_by_hash<'a>(
+    diff: &Diff<'a>,
+    hashes: &HashMap<VaultPath, ContentHash>,
+    renamed: &mut HashMap<&'a VaultPath, Pair<'a>>,
+    used: &mut HashSet<FileId>,
+    key: impl Fn(&'a VaultPath) -> Option<&'a str>,
+) {
+    let mut gone: HashMap<_, Vec<&'a KnownFile>> = HashMap::new();
+    // Backwards, so that the first by path is the last of its list and popped first.
+    for &known in diff.removed.iter().rev() {
+        let Some(hash) = known.hash else { continue };
+        if known.indexed && known.stamp.size > 0 && !used.contains(&known.id) {
+            gone.entry((hash, known.kind, key(&known.path))).or_default().push(known);
+        }
+    }
+    for &file in &diff.added {
+        let Some(hash) = hashes.get(&file.path) else { continue };
+        if !file.is_read() {
+            continue;
+        }
+        if let Entry::Vacant(slot) = renamed.entry(&file.path) {
+            let list = gone.get_mut(&(*hash, file.kind, key(&file.path)));
+            if let Some(known) = list.and_then(Vec::pop) {
+                used.insert(known.id);
+                slot.insert(Pair { known, file });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Long after every time in these tests.
+    const NOW: i64 = 1_000 * 1_000_000_000;
+
+    fn hash(content: u8) -> ContentHash {
+        [content; 32]
+    }
+
+    fn stamp(inode: u64, content: u8, seconds: i64) -> Stamp {
+        let ns = seconds * 1_000_000_000;
+        Stamp { size: u64::from(content % 3), modified_ns: ns, changed_ns: ns, inode }
+    }
+
+    fn known(id: u32, path: &str, content: u8, stamp: Stamp) -> KnownFile {
+        let path = VaultPath::new(path).unwrap();
+        let kind = path.kind();
+        let hash = kind.is_note().then(|| hash(content));
+        KnownFile { id: FileId(id), path, stamp, indexed: true, kind, hash, seen_ns: NOW }
+    }
+
+    fn on_disk(path: &str, stamp: Stamp) -> DiskFile {
+        let path = VaultPath::new(path).unwrap();
+        let kind = path.kind();
+        DiskFile { path, disk: None, stamp, kind, indexed: true, symlink: false }
+    }
+
+    /// A file as `path inode content second`, the second being when it was last written.
+    fn parse(line: &str) -> (&str, u64, u8, i64) {
+        let parts: Vec<&str> = line.split(' ').collect();
+        (parts[0], parts[1].parse().unwrap(), parts[2].parse().unwrap(), parts[3].parse().unwrap())
+    }
+
+    fn text(change: &Change) -> String {
+        match change {
+            Change::Removed(known) => format!("- {}", known.path),
+            Change::Renamed(pair) => format!("{} > {}", pair.known.path, pair.file.path),
+            Change::Flipped(pair) => format!("% {}", pair.file.path),
+            Change::Changed(pair) => format!("* {}", pair.file.path),
+            Change::Touched(pair) => format!(". {}", pair.file.path),
+            Change::Added(file) => format!("+ {}", file.path),
+        }
+    }
+
+    fn check(before: &[&str], after: &[&str], expected: &[&str]) {
+        let before: Vec<KnownFile> = before
+            .iter()
+            .zip(0..)
+            .map(|(line, id)| {
+                let (path, inode, content, second) = parse(line);
+                known(id, path, content, stamp(inode, content, second))
+            })
+            .collect();
+        let mut contents = HashMap::new();
+        let after: Vec<DiskFile> = after
+            .iter()
+            .map(|line| {
+                let (path, inode, content, second) = parse(line);
+                let file = on_disk(path, stamp(inode, content, second));
+                contents.insert(file.path.clone(), hash(content));
+                file
+            })
+            .collect();
+        let diff = diff(&before, &after, NOW);
+        let hashes = diff.to_hash().iter().map(|file| (file.path.clone(), contents[&file.path])).collect();
+        let changes: Vec<String> = settle(&diff, &hashes).iter().map(text).collect();
+        assert_eq!(changes, expected, "{before:?} -> {after:?}");
+    }
+
+    #[test]
+    fn changes() {
+        check(&[], &[], &[]);
+        check(&["a.md 1 1 5"], &["a.md 1 1 5"], &[]);
+        check(&[], &["b.md 1 1 5", "a.md 2 1 5"], &["+ a.md", "+ b.md"]);
+        check(&["a.md 1 1 5"], &[], &["- a.md"]);
+        // Edited in place, and by an editor that puts a new file there.
+        check(&["a.md 1 1 5"], &["a.md 1 4 6"], &["* a.md"]);
+        check(&["a.md 1 1 5"], &["a.md 9 4 6"], &["* a.md"]);
+        check(&["a.md 1 1 5"], &["a.md 1 1 6"], &[". a.md"]);
+        // An attachment is never read.
+        check(&["a.png 1 1 5"], &["a.png 1 1 6"], &[". a.png"]);
+    }
+
+    #[test]
+    fn renames() {
+        check(&["a.md 1 1 5"], &["b.md 1 1 5"], &["a.md > b.md"]);
+        // To another disk and back: other inode and time, same content.
+        check(&["a.md 1 1 5"], &["x/a.md 9 1 7"], &["a.md > x/a.md"]);
+        check(&["note.md 1 1 5"], &["Note.md 1 1 5"], &["note.md > Note.md"]);
+        check(&["a.png 1 1 5"], &["b.png 1 1 5"], &["a.png > b.png"]);
+        check(&["a.png 1 1 5"], &["b.png 2 1 5"], &["- a.png", "+ b.png"]);
+        // The inode was used again for something else.
+        check(&["a.md 1 1 5"], &["b.md 1 4 5"], &["- a.md", "+ b.md"]);
+        // Renamed and edited.
+        check(&["a.md 1 1 5"], &["b.md 1 4 6"], &["- a.md", "+ b.md"]);
+        // The same file name goes before the order of paths, the inode before both.
+        check(
+            &["a/x.md 1 1 5", "b/y.md 2 1 5"],
+            &["c/y.md 8 1 9", "d/x.md 9 1 9"],
+            &["b/y.md > c/y.md", "a/x.md > d/x.md"],
+        );
+        check(
+            &["a/x.md 1 1 5", "b/y.md 2 1 5"],
+            &["c/y.md 1 1 5", "d/x.md 2 1 5"],
+            &["a/x.md > c/y.md", "b/y.md > d/x.md"],
+        );
+        // A swap, and a chain.
+        check(&["a.md 1 1 5", "b.md 2 2 5"], &["a.md 2 2 5", "b.md 1 1 5"], &["* a.md", "* b.md"]);
+        check(&["a.md 1 1 5", "b.md 2 2 5"], &["b.md 1 1 5", "c.md 2 2 5"], &["- a.md", "* b.md", "+ c.md"]);
+        // A folder takes the name of a file.
+        check(&["a.md 1 1 5"], &["a.md/b.md 2 2 6"], &["- a.md", "+ a.md/b.md"]);
+        check(&["a.md 1 1 5"], &["a.md/b.md 1 1 5"], &["a.md > a.md/b.md"]);
+        // Another kind is another file; empty files are all alike.
+        check(&["a.md 1 1 5"], &["a.canvas 1 1 5"], &["- a.md", "+ a.canvas"]);
+        check(&["a.md 1 0 5"], &["b.md 2 0 6"], &["- a.md", "+ b.md"]);
+        check(&["a.md 1 0 5"], &["b.md 1 0 5"], &["a.md > b.md"]);
+        // One file became two: the rename is the one with its inode.
+        check(&["a.md 1 1 5"], &["b.md 7 1 5", "c.md 1 1 5"], &["a.md > c.md", "+ b.md"]);
+    }
+
+    #[test]
+    fn a_file_that_was_young_when_seen_is_looked_into_again() {
+        let file = on_disk("a.md", stamp(1, 1, 100));
+        for (seen, now, expected) in [
+            (100, 900, 1),
+            (101, 900, 1),
+            (103, 900, 0),
+            // Written after the look, as far as clocks go.
+            (99, 900, 1),
+            // The clock was set back after the look.
+            (900, 101, 1),
+            (900, 200, 0),
+        ] {
+            let mut known = known(0, "a.md", 1, file.stamp);
+            known.seen_ns = seen * 1_000_000_000;
+            let (known, disk) = ([known], [file.clone()]);
+            assert_eq!(diff(&known, &disk, now * 1_000_000_000).suspect.len(), expected, "seen {seen} now {now}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_read_is_tried_again_and_loses_its_content_once() {
+        let file = on_disk("a.md", stamp(1, 1, 5));
+        let moved_on = on_disk("a.md", stamp(1, 1, 6));
+        let readable = known(0, "a.md", 1, file.stamp);
+        let unreadable = KnownFile { hash: None, ..readable.clone() };
+        let read: HashMap<_, _> = [(file.path.clone(), hash(1))].into();
+        for (known, disk, hashes, expected) in [
+            (&unreadable, &file, HashMap::new(), vec![]),
+            (&unreadable, &moved_on, HashMap::new(), vec![". a.md"]),
+            (&unreadable, &file, read.clone(), vec!["* a.md"]),
+            (&readable, &moved_on, HashMap::new(), vec!["* a.md"]),
+        ] {
+            let (known, disk) = ([known.clone()], [disk.clone()]);
+            let diff = diff(&known, &disk, NOW);
+            let changes: Vec<String> = settle(&diff, &hashes).iter().map(text).collect();
+            assert_eq!(changes, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_excluded_or_no_longer_so_is_flipped_and_not_read_here() {
+        let before = [known(0, "a.md", 1, stamp(1, 1, 5))];
+        let mut after = [on_disk("a.md", stamp(1, 1, 6))];
+        after[0].indexed = false;
+        let diff = diff(&before, &after, NOW);
+        assert!(diff.to_hash().is_empty() && !diff.is_empty());
+        assert_eq!(settle(&diff, &HashMap::new()).iter().map(text).collect::<Vec<_>>(), ["% a.md"]);
+    }
+
+    #[derive(Debug, Clone)]
+    struct Model {
+        content: u8,
+        inode: u64,
+        second: i64,
+        indexed: bool,
+    }
+
+    /// Few names, contents, inodes and times, so that all of them collide.
+    fn files() -> impl Strategy<Value = BTreeMap<&'static str, Model>> {
+        let names =
+            prop::sample::select(vec!["a.md", "b.md", "A.md", "d/a.md", "d/b.md", "a.md/c.md", "c.canvas", "p.png"]);
+        let model = (0u8..5, 1u64..6, 1i64..4, prop::bool::weighted(0.8));
+        let model = model.prop_map(|(content, inode, second, indexed)| Model { content, inode, second, indexed });
+        prop::collection::btree_map(names, model, 0..8)
+    }
+
+    fn model_known((path, model): (&&str, &Model), id: u32) -> KnownFile {
+        let mut file = known(id, path, model.content, stamp(model.inode, model.content, model.second));
+        file.indexed = model.indexed;
+        file.hash = file.hash.filter(|_| model.indexed);
+        file
+    }
+
+    fn model_disk((path, model): (&&str, &Model)) -> DiskFile {
+        DiskFile { indexed: model.indexed, ..on_disk(path, stamp(model.inode, model.content, model.second)) }
+    }
+
+    /// What the walk is built on: other content under a path comes with another stamp.
+    fn stamps_tell(before: &BTreeMap<&str, Model>, after: &mut BTreeMap<&'static str, Model>) {
+        for (path, model) in after {
+            if before.get(path).is_some_and(|old| old.content != model.content) {
+                model.second += 10;
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_changes_by_itself(files in files()) {
+            let before: Vec<KnownFile> = files.iter().zip(0..).map(|(file, id)| model_known(file, id)).collect();
+            let after: Vec<DiskFile> = files.iter().map(model_disk).collect();
+            let diff = diff(&before, &after, NOW);
+            prop_assert!(diff.is_empty());
+            prop_assert_eq!(diff.unchanged, files.len());
+            prop_assert!(settle(&diff, &HashMap::new()).is_empty());
+        }
+
+        #[test]
+        fn the_changes_make_what_is_known_what_is_on_disk(
+            before in files(),
+            (mut after, shuffle) in files().prop_flat_map(|f| { let n = f.len(); (Just(f), Just((0..n).collect::<Vec<_>>()).prop_shuffle()) }),
+        ) {
+            stamps_tell(&before, &mut after);
+            let known: Vec<KnownFile> = before.iter().zip(0..).map(|(file, id)| model_known(file, id)).collect();
+            let in_order: Vec<DiskFile> = after.iter().map(model_disk).collect();
+            let disk: Vec<DiskFile> = shuffle.iter().map(|&i| in_order[i].clone()).collect();
+            let content = |path: &VaultPath| hash(after[path.as_str()].content);
+
+            let difference = diff(&known, &disk, NOW);
+            let hashes = difference.to_hash().iter().map(|f| (f.path.clone(), content(&f.path))).collect();
+            let changes = settle(&difference, &hashes);
+            let sorted = diff(&known, &in_order, NOW);
+            prop_assert_eq!(&changes, &settle(&sorted, &hashes), "in any order");
+
+            // Applied one by one, no path is ever held twice.
+            let mut index: BTreeMap<VaultPath, KnownFile> = known.iter().map(|k| (k.path.clone(), k.clone())).collect();
+            let mut next_id = 100;
+            for change in &changes {
+                let (old, file) = match change {
+                    Change::Removed(known) => {
+                        prop_assert!(index.remove(&known.path).is_some());
+                        continue;
+                    }
+                    Change::Added(file) => (None, *file),
+                    Change::Renamed(pair) | Change::Flipped(pair) | Change::Changed(pair) | Change::Touched(pair) => {
+                        (index.remove(&pair.known.path), pair.file)
+                    }
+                };
+                let id = old.as_ref().map_or(FileId(next_id), |old| old.id);
+                next_id += 1;
+                // What a caller would read anew; the others keep the content they had.
+                let reads = matches!(change, Change::Added(_) | Change::Flipped(_) | Change::Changed(_));
+                let hash = if reads { file.is_read().then(|| content(&file.path)) } else { old.and_then(|old| old.hash) };
+                let new = KnownFile { id, path: file.path.clone(), stamp: file.stamp, indexed: file.indexed, kind: file.kind, hash, seen_ns: NOW };
+                prop_assert!(index.insert(file.path.clone(), new).is_none());
+            }
+            let ids: BTreeSet<FileId> = index.values().map(|known| known.id).collect();
+            prop_assert_eq!(ids.len(), index.len());
+            let rebuilt: Vec<_> = in_order.iter().map(|f| (&f.path, f.stamp, f.indexed, f.is_read().then(|| content(&f.path)))).collect();
+            let updated: Vec<_> = index.values().map(|k| (&k.path, k.stamp, k.indexed, k.hash)).collect();
+            prop_assert_eq!(updated, rebuilt);
+        }
+    }
+}

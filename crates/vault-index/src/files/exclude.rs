@@ -1,0 +1,245 @@
+//! What is left out of the index: `.gitignore`, `.vaultignore`, Obsidian's excluded files, and `--exclude`.
+//!
+//! | rule | a file it names | a folder it names |
+//! | --- | --- | --- |
+//! | name begins with a dot | absent | absent, with all in it |
+//! | `.vaultignore`, in any folder | listed, not indexed | listed with all in it, not indexed |
+//! | `.gitignore`, in any folder | listed, not indexed | absent, with all in it |
+//! | `userIgnoreFilters` of `.obsidian/app.json` | listed, not indexed | (names files by the start of their path) |
+//! | `--exclude`, `skip` of `.vault.toml` | listed, not indexed | listed with all in it, not indexed |
+//!
+//! What is listed stays a link target. A whole folder that `.gitignore` names is not even entered:
+//! it is build output or packages, a hundred thousand files that no note links to. Where it does
+//! hold notes, `.vaultignore` has the last word, as it is asked first: `!name/` brings the folder
+//! back, and `name/` lists it without indexing it. Within one folder of either kind, as with git,
+//! a rule further in goes before one further out, and the last matching line of a file decides.
+//!
+//! Git's rules count whether or not the vault is a repository. Not read: ignore files above the
+//! vault, `.git/info/exclude` and the user's global ones, for the same vault must give the same index
+//! on every machine.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+
+use ignore::Match;
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use regex::RegexSet;
+
+use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
+use crate::path::VaultPath;
+
+/// Names of the ignore files: git's, and our own of the same syntax.
+pub(super) const GIT_IGNORE: &str = ".gitignore";
+/// See [`GIT_IGNORE`].
+pub(super) const VAULT_IGNORE: &str = ".vaultignore";
+/// Obsidian's settings, relative to the vault.
+pub(super) const APP_JSON: &str = ".obsidian/app.json";
+
+/// No rule file anyone wrote by hand is larger; one that is, is not read.
+const MAX_RULE_BYTES: u64 = 1 << 20;
+
+/// Where something found on disk ends up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Verdict {
+    /// In the list and in the index.
+    Indexed,
+    /// In the list only: a link target.
+    Listed,
+    /// Nowhere.
+    Absent,
+}
+
+/// The ignore files of one folder, on top of those of the folders around it.
+pub(super) struct Layer {
+    outer: Option<Arc<Layer>>,
+    git: Gitignore,
+    vault: Gitignore,
+}
+
+/// Which ignore files a folder holds.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct IgnoreFiles {
+    /// It holds a `.gitignore`.
+    pub git: bool,
+    /// It holds a `.vaultignore`.
+    pub vault: bool,
+}
+
+impl Layer {
+    /// Reads the ignore files of `folder` (relative to `root`); bad lines are left out with a warning.
+    pub fn read(
+        root: &Path,
+        folder: &Path,
+        found: IgnoreFiles,
+        outer: Option<Arc<Layer>>,
+        warnings: &mut Vec<(String, Warning)>,
+    ) -> Arc<Self> {
+        let mut read = |exists: bool, name: &str| {
+            if exists { ignore_file(root, &folder.join(name), warnings) } else { Gitignore::empty() }
+        };
+        let git = read(found.git, GIT_IGNORE);
+        let vault = read(found.vault, VAULT_IGNORE);
+        Arc::new(Self { outer, git, vault })
+    }
+
+    fn first_match(self: &Arc<Self>, which: impl Fn(&Layer) -> &Gitignore, path: &Path, is_dir: bool) -> Option<bool> {
+        let mut layer = Some(self);
+        while let Some(here) = layer {
+            match which(here).matched(path, is_dir) {
+                Match::Ignore(_) => return Some(true),
+                Match::Whitelist(_) => return Some(false),
+                Match::None => layer = here.outer.as_ref(),
+            }
+        }
+        None
+    }
+}
+
+/// The rules that are the same for the whole vault.
+pub(super) struct Exclude {
+    globs: Gitignore,
+    obsidian: RegexSet,
+}
+
+impl Exclude {
+    /// Compiles `globs` (the syntax of a `.gitignore` line) and reads Obsidian's filters.
+    ///
+    /// # Errors
+    /// `ErrorKind::Query` when a glob cannot be understood. Obsidian's filters never fail: one that
+    /// cannot be understood is left out with a warning.
+    pub fn new(root: &Path, globs: &[String], warnings: &mut Vec<(String, Warning)>) -> Result<Self> {
+        let bad = |glob: &str, error: ignore::Error| {
+            Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
+                .because(error)
+                .remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
+        };
+        let mut builder = GitignoreBuilder::new("");
+        for glob in globs {
+            builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
+        }
+        let globs = builder.build().map_err(|e| bad(&globs.join(", "), e))?;
+        Ok(Self { globs, obsidian: obsidian_filters(root, warnings) })
+    }
+
+    /// Where a file ends up. `disk` is relative to the root, as on disk; the folder it is in is not absent.
+    pub fn file(&self, layer: Option<&Arc<Layer>>, disk: &Path, path: &VaultPath) -> Verdict {
+        let ignored = layer.is_some_and(|layer| {
+            layer
+                .first_match(|l| &l.vault, disk, false)
+                .or_else(|| layer.first_match(|l| &l.git, disk, false))
+                .unwrap_or(false)
+        });
+        if ignored || self.globs.matched(disk, false).is_ignore() || self.obsidian.is_match(path.as_str()) {
+            Verdict::Listed
+        } else {
+            Verdict::Indexed
+        }
+    }
+
+    /// Where a folder ends up, with all in it: nothing in a folder that is listed is indexed.
+    pub fn folder(&self, layer: Option<&Arc<Layer>>, disk: &Path) -> Verdict {
+        let ours = layer.and_then(|l| l.first_match(|l| &l.vault, disk, true));
+        if ours.is_none() && layer.and_then(|l| l.first_match(|l| &l.git, disk, true)) == Some(true) {
+            return Verdict::Absent;
+        }
+        if ours == Some(true) || self.globs.matched(disk, true).is_ignore() {
+            return Verdict::Listed;
+        }
+        Verdict::Indexed
+    }
+}
+
+fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) -> Gitignore {
+    let Some(text) = rule_text(root, file, warnings) else { return Gitignore::empty() };
+    let mut builder = GitignoreBuilder::new(file.parent().unwrap_or(Path::new("")));
+    for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
+        if let Err(error) = builder.add_line(None, line) {
+            let warning = Warning::new(
+                WarningKind::Unreadable,
+                format!("this line cannot be understood and is left out: {error}"),
+            );
+            warnings.push((lossy(file), warning.on_line(u32::try_from(index + 1).unwrap_or(u32::MAX))));
+        }
+    }
+    builder.build().unwrap_or_else(|error| {
+        let message = format!("these rules are too large and are left out: {error}");
+        warnings.push((lossy(file), Warning::new(WarningKind::Unreadable, message)));
+        Gitignore::empty()
+    })
+}
+
+/// `userIgnoreFilters`: `/…/` is a regular expression found anywhere in the path, anything else the
+/// path's beginning as text (`Arch` covers `Archive/a.md`), both without regard to case.
+fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> RegexSet {
+    let file = Path::new(APP_JSON);
+    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
+    let mut warn = |message: String| {
+        warnings.push((APP_JSON.to_owned(), Warning::new(WarningKind::Unreadable, message)));
+    };
+    if !is_file(&root.join(file)) {
+        return RegexSet::empty();
+    }
+    let text = {
+        let mut own = Vec::new();
+        let text = rule_text(root, file, &mut own);
+        own.into_iter().for_each(|(_, warning)| warn(warning.message));
+        text
+    };
+    let Some(text) = text else { return RegexSet::empty() };
+    let settings: serde_json::Value = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
+        Ok(settings) => settings,
+        Err(error) => {
+            warn(format!("not valid JSON, so that Obsidian's excluded files are not known: {error}"));
+            return RegexSet::empty();
+        }
+    };
+    let mut patterns = Vec::new();
+    for filter in settings["userIgnoreFilters"].as_array().into_iter().flatten().filter_map(|f| f.as_str()) {
+        let expression = filter.strip_prefix('/').and_then(|f| f.strip_suffix('/'));
+        let pattern = match expression {
+            Some("") => continue,
+            Some(expression) => format!("(?i){expression}"),
+            None if filter.is_empty() || filter == "/" => continue,
+            None => {
+                use unicode_normalization::UnicodeNormalization;
+                format!("(?i)^{}", regex::escape(&filter.nfc().collect::<String>()))
+            }
+        };
+        match regex::Regex::new(&pattern) {
+            Ok(_) => patterns.push(pattern),
+            Err(_) => warn(format!("the excluded-files filter `{filter}` cannot be understood and is left out")),
+        }
+    }
+    RegexSet::new(&patterns).unwrap_or_else(|error| {
+        warn(format!("Obsidian's excluded files are too large together and are left out: {error}"));
+        RegexSet::empty()
+    })
+}
+
+/// The text of a file of rules; `None`, with a warning, when it cannot be had.
+fn rule_text(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) -> Option<String> {
+    let read = || -> std::io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        fs::File::open(root.join(file))?.take(MAX_RULE_BYTES + 1).read_to_end(&mut bytes)?;
+        Ok(bytes)
+    };
+    let message = match read() {
+        Ok(bytes) if bytes.len() as u64 <= MAX_RULE_BYTES => {
+            return Some(
+                String::from_utf8(bytes).unwrap_or_else(|e| String::from_utf8_lossy(e.as_bytes()).into_owned()),
+            );
+        }
+        Ok(_) => format!("over {MAX_RULE_BYTES} bytes; its rules are left out"),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
+        Err(error) => format!("cannot be read, so that its rules are left out: {error}"),
+    };
+    warnings.push((lossy(file), Warning::new(WarningKind::Unreadable, message)));
+    None
+}
+
+/// A relative path as text for people, `/`-separated.
+pub(super) fn lossy(relative: &Path) -> String {
+    VaultPath::from_disk(relative).map_or_else(String::new, |path| path.as_str().to_owned())
+}

@@ -1,0 +1,26 @@
+//! What is on disk, and what changed: the walk, the comparison with what is known, the reading of one note, the watch.
+//!
+//! ```text
+//! walk   folder            -> DiskFile list   one stat a file, nothing opened
+//! diff   known x disk      -> Diff            pure: what is new, gone, or has to be looked into
+//! read   DiskFile          -> Content         bytes and their hash, only for what diff asks
+//! settle Diff x hashes     -> Change list     pure: added, changed, renamed, removed, touched, flipped
+//! watch  events of a folder -> Hint           only says "look again"; what changed is diff's answer
+//! ```
+//!
+//! Nothing in this room writes to the vault or knows what a note means.
+
+mod diff;
+mod exclude;
+mod read;
+mod stamp;
+mod walk;
+#[cfg(feature = "watch")]
+mod watch;
+
+pub use diff::{Change, ContentHash, Diff, KnownFile, Pair, diff, settle};
+pub use read::{Content, MAX_NOTE_BYTES, read_note};
+pub use stamp::Stamp;
+pub use walk::{DiskFile, Walk, WalkRules, walk};
+#[cfg(feature = "watch")]
+pub use watch::{Hint, Notice, Watcher};

@@ -1,0 +1,65 @@
+//! What the system tells about a file without opening it: the one place here where systems differ.
+
+use std::fs::Metadata;
+
+/// A file's outside: when it differs, the content may; when it is the same, and was some
+/// seconds old when last looked at, the content is the same.
+///
+/// On Unix `changed_ns` is the inode's change time, which no program can set back, so that an
+/// edit which keeps size and modification time still shows. Other systems have neither that nor
+/// an inode number in reach of safe code: both are 0 there, and the modification time decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Stamp {
+    /// Its length in bytes.
+    pub size: u64,
+    /// When the content was last written, in nanoseconds since 1970.
+    pub modified_ns: i64,
+    /// When anything about it last changed, in nanoseconds since 1970; 0 where unknown.
+    pub changed_ns: i64,
+    /// The number of the file in its file system, kept by a rename; 0 where unknown.
+    pub inode: u64,
+}
+
+impl Stamp {
+    /// The latest time at which the file is known to have been changed.
+    pub(super) fn latest_ns(&self) -> i64 {
+        if self.changed_ns != 0 { self.changed_ns } else { self.modified_ns }
+    }
+
+    /// From what the system said.
+    #[cfg(unix)]
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        use std::os::unix::fs::MetadataExt;
+        let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
+        Self {
+            size: metadata.size(),
+            modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+            inode: metadata.ino(),
+        }
+    }
+
+    /// From what the system said.
+    #[cfg(not(unix))]
+    pub(super) fn of(metadata: &Metadata) -> Self {
+        use std::time::UNIX_EPOCH;
+        let modified_ns = metadata.modified().map_or(0, |time| match time.duration_since(UNIX_EPOCH) {
+            Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
+            Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
+        });
+        Self { size: metadata.len(), modified_ns, changed_ns: 0, inode: 0 }
+    }
+}
+
+/// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
+#[cfg(unix)]
+pub(super) fn identity(metadata: &Metadata) -> Option<(u64, u64)> {
+    use std::os::unix::fs::MetadataExt;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Which file or folder this is, whatever its name: device and inode. `None` where unknown.
+#[cfg(not(unix))]
+pub(super) fn identity(_metadata: &Metadata) -> Option<(u64, u64)> {
+    None
+}

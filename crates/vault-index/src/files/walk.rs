@@ -1,0 +1,587 @@
+//! The list of a vault's files, with one stat each and nothing opened but ignore files.
+//!
+//! Listed is every regular file that is not hidden; `exclude` says which of them are not indexed.
+//! Hidden is what has a name with a dot in front. Pipes, sockets and devices are never listed.
+//!
+//! A symbolic link is never followed. A link to a file of the same vault is listed as a link target,
+//! not indexed: the file is indexed under its own path. A link to another folder of the vault is
+//! passed over in silence, as Obsidian does. A link that leads out, nowhere, or to a folder it lies
+//! in gets a warning.
+//!
+//! A folder is one task and a long one is several, since many vaults are one flat folder; two to
+//! four threads share them. Memory: about 150 bytes a file.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirEntry};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use super::exclude::{Exclude, GIT_IGNORE, IgnoreFiles, Layer, VAULT_IGNORE, Verdict, lossy};
+use super::stamp::Stamp;
+use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
+use crate::path::{FileKind, VaultPath};
+
+/// Folders nested deeper than this are passed over with a warning.
+const MAX_DEPTH: usize = 256;
+
+/// Entries of one folder that one task looks at.
+const TASK: usize = 256;
+
+/// What the walk leaves out of the index, besides what the vault itself says.
+#[derive(Debug, Clone, Default)]
+pub struct WalkRules {
+    /// Globs as a line of `.gitignore` in the vault's root is written: `drafts/`, `*.tmp.md`, `/a/b.md`.
+    /// They can only leave out: a line that begins with `!` takes back one before it, nothing else.
+    pub exclude: Vec<String>,
+}
+
+/// A file of the vault.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskFile {
+    /// Where it is.
+    pub path: VaultPath,
+    /// Its path on disk, relative to the root, where that is not the text of `path`: names that are
+    /// not NFC or not Unicode. Use [`DiskFile::disk_path`].
+    pub disk: Option<PathBuf>,
+    /// Size and times; of the link itself where it is a symbolic link.
+    pub stamp: Stamp,
+    /// What its extension says.
+    pub kind: FileKind,
+    /// Whether it belongs to the index; else it is only a link target.
+    pub indexed: bool,
+    /// Whether it is a symbolic link to another file of the vault. Never indexed.
+    pub symlink: bool,
+}
+
+impl DiskFile {
+    /// Its path on disk, relative to the root.
+    pub fn disk_path(&self) -> &Path {
+        self.disk.as_deref().unwrap_or(Path::new(self.path.as_str()))
+    }
+
+    /// Whether its content is read: an indexed note or canvas.
+    pub fn is_read(&self) -> bool {
+        self.indexed && self.kind.is_note()
+    }
+}
+
+/// What [`walk`] found.
+#[derive(Debug, Clone, Default)]
+pub struct Walk {
+    /// Every file, ordered by path, each path once.
+    pub files: Vec<DiskFile>,
+    /// What was odd and where (as text: names on disk need not be Unicode), ordered by path.
+    pub warnings: Vec<(String, Warning)>,
+}
+
+/// Lists the files of the vault at `root`. A folder or file that cannot be read gives a warning.
+///
+/// # Errors
+/// [`ErrorKind::Vault`] when `root` is not a folder that can be read, so that an unplugged disk is
+/// not taken for an emptied vault; [`ErrorKind::Query`] for a bad glob in `rules`;
+/// [`ErrorKind::Cancelled`] soon after `cancel` is set.
+pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk> {
+    let root = real_root(root)?;
+    let mut warnings = Vec::new();
+    let exclude = Exclude::new(&root, &rules.exclude, &mut warnings)?;
+    let found = Mutex::new(Found { warnings, ..Found::default() });
+    let walker = Walker { root: &root, exclude, cancel, found: &found };
+    let threads = std::thread::available_parallelism().map_or(2, |n| n.get().clamp(2, 4));
+    // A pool of its own: in the shared one a walk would queue behind whatever keeps that busy.
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build()
+        .map_err(|e| Error::new(ErrorKind::Io, "no threads could be started to list the vault").at(&root).because(e))?;
+    pool.scope(|scope| walker.folder(scope, Folder::default()));
+    drop(pool);
+    if cancel.load(Ordering::Relaxed) {
+        return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
+    }
+    let found = found.into_inner().unwrap_or_else(|e| e.into_inner());
+    match found.root_error {
+        Some(error) => Err(vault_error(&root, error)),
+        None => Ok(in_order(found)),
+    }
+}
+
+/// The canonical path of a vault's root.
+///
+/// # Errors
+/// [`ErrorKind::Vault`] when there is no folder.
+pub(super) fn real_root(root: &Path) -> Result<PathBuf> {
+    let real = fs::canonicalize(root).map_err(|e| vault_error(root, e))?;
+    if real.is_dir() { Ok(real) } else { Err(vault_error(root, io::ErrorKind::NotADirectory.into())) }
+}
+
+fn vault_error(root: &Path, error: io::Error) -> Error {
+    let (message, remedy) = match error.kind() {
+        io::ErrorKind::NotFound => ("there is no such folder", "name the vault's folder with --vault or VAULT_DIR"),
+        io::ErrorKind::NotADirectory => {
+            ("is a file; a vault is a folder", "name the vault's folder with --vault or VAULT_DIR")
+        }
+        _ => ("the vault's folder cannot be read", "check that the disk is there and that you may read the folder"),
+    };
+    let vault = Error::new(ErrorKind::Vault, message).at(root).remedy(remedy);
+    match error.kind() {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => vault,
+        _ => vault.because(error),
+    }
+}
+
+/// What all tasks found so far.
+#[derive(Default)]
+struct Found {
+    files: Vec<Vec<DiskFile>>,
+    warnings: Vec<(String, Warning)>,
+    root_error: Option<io::Error>,
+}
+
+/// Sorts, and of several files with one `VaultPath` keeps the one whose name on disk comes first.
+fn in_order(found: Found) -> Walk {
+    let mut warnings = found.warnings;
+    let mut files: Vec<DiskFile> = found.files.into_iter().flatten().collect();
+    let bytes = |file: &'_ DiskFile| file.disk_path().as_os_str().as_encoded_bytes().to_owned();
+    files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| bytes(a).cmp(&bytes(b))));
+    files.dedup_by(|later, kept| {
+        let clash = later.path == kept.path;
+        if clash {
+            let message = format!(
+                "two files on disk have this name once it is normalised: {:?} is used, {:?} is left out; rename one",
+                kept.disk_path(),
+                later.disk_path()
+            );
+            warnings.push((kept.path.as_str().to_owned(), Warning::new(WarningKind::NameClash, message)));
+        }
+        clash
+    });
+    warnings.sort_by(|a, b| (&a.0, a.1.line, &a.1.message).cmp(&(&b.0, b.1.line, &b.1.message)));
+    Walk { files, warnings }
+}
+
+/// A folder to be read.
+#[derive(Default)]
+struct Folder {
+    /// Relative to the root; empty for the root.
+    disk: PathBuf,
+    layer: Option<Arc<Layer>>,
+    /// Nothing in it is indexed.
+    excluded: bool,
+    depth: usize,
+}
+
+struct Walker<'a> {
+    root: &'a Path,
+    exclude: Exclude,
+    cancel: &'a AtomicBool,
+    found: &'a Mutex<Found>,
+}
+
+/// What one task found, handed over at its end.
+#[derive(Default)]
+struct Part {
+    files: Vec<DiskFile>,
+    warnings: Vec<(String, Warning)>,
+}
+
+impl<'a> Walker<'a> {
+    fn folder<'s>(&'s self, scope: &rayon::Scope<'s>, mut folder: Folder) {
+        let mut part = Part::default();
+        if let Some(entries) = self.list(&mut folder, &mut part) {
+            self.entries(scope, Arc::new(folder), entries, &mut part);
+        }
+        self.hand_over(part);
+    }
+
+    /// Reads the names in a folder and the ignore files among them.
+    fn list(&self, folder: &mut Folder, part: &mut Part) -> Option<Vec<DirEntry>> {
+        if self.cancel.load(Ordering::Relaxed) {
+            return None;
+        }
+        if folder.depth > MAX_DEPTH {
+            part.warn(&folder.disk, WarningKind::Unreadable, "nested too deep; what is in it is passed over");
+            return None;
+        }
+        let listing = match fs::read_dir(self.root.join(&folder.disk)) {
+            Ok(listing) => listing,
+            Err(error) => {
+                self.list_failed(folder, error, part);
+                return None;
+            }
+        };
+        let mut ignore_files = IgnoreFiles::default();
+        let mut entries = Vec::new();
+        for entry in listing {
+            match entry {
+                Ok(entry) => {
+                    let name = entry.file_name();
+                    if !name.as_encoded_bytes().starts_with(b".") {
+                        entries.push(entry);
+                    } else if name == OsStr::new(GIT_IGNORE) || name == OsStr::new(VAULT_IGNORE) {
+                        let is_file = entry.file_type().is_ok_and(|kind| kind.is_file());
+                        ignore_files.git |= is_file && name == OsStr::new(GIT_IGNORE);
+                        ignore_files.vault |= is_file && name == OsStr::new(VAULT_IGNORE);
+                    }
+                }
+                Err(error) => {
+                    self.list_failed(folder, error, part);
+                    break;
+                }
+            }
+        }
+        if ignore_files.git || ignore_files.vault {
+            let outer = folder.layer.take();
+            folder.layer = Some(Layer::read(self.root, &folder.disk, ignore_files, outer, &mut part.warnings));
+        }
+        Some(entries)
+    }
+
+    fn list_failed(&self, folder: &Folder, error: io::Error, part: &mut Part) {
+        if folder.disk.as_os_str().is_empty() {
+            self.found.lock().unwrap_or_else(|e| e.into_inner()).root_error = Some(error);
+        } else if !vanished(&error) {
+            let message = format!("the folder cannot be read; what is in it is passed over: {error}");
+            part.warn(&folder.disk, WarningKind::Unreadable, message);
+        }
+    }
+
+    /// Looks at `entries`: a task's worth here, the rest in tasks of their own.
+    fn entries<'s>(
+        &'s self,
+        scope: &rayon::Scope<'s>,
+        folder: Arc<Folder>,
+        mut entries: Vec<DirEntry>,
+        part: &mut Part,
+    ) {
+        while entries.len() > TASK {
+            let rest = entries.split_off(entries.len() - TASK);
+            let folder = folder.clone();
+            scope.spawn(move |scope| {
+                let mut part = Part::default();
+                self.entries(scope, folder, rest, &mut part);
+                self.hand_over(part);
+            });
+        }
+        if self.cancel.load(Ordering::Relaxed) {
+            return;
+        }
+        for entry in entries {
+            let disk = folder.disk.join(entry.file_name());
+            match entry.file_type() {
+                Ok(kind) if kind.is_dir() => self.sub_folder(scope, &folder, disk),
+                Ok(kind) if kind.is_file() || kind.is_symlink() => self.file(&folder, &entry, disk, part),
+                Ok(_) => {}
+                Err(error) => part.unreadable(&disk, &error),
+            }
+        }
+    }
+
+    fn sub_folder<'s>(&'s self, scope: &rayon::Scope<'s>, folder: &Folder, disk: PathBuf) {
+        let verdict = self.exclude.folder(folder.layer.as_ref(), &disk);
+        if verdict == Verdict::Absent {
+            return;
+        }
+        let excluded = folder.excluded || verdict == Verdict::Listed;
+        let inner = Folder { disk, layer: folder.layer.clone(), excluded, depth: folder.depth + 1 };
+        scope.spawn(move |scope| self.folder(scope, inner));
+    }
+
+    fn file(&self, folder: &Folder, entry: &DirEntry, disk: PathBuf, part: &mut Part) {
+        let metadata = match entry.metadata() {
+            Ok(metadata) => metadata,
+            Err(error) => return part.unreadable(&disk, &error),
+        };
+        let symlink = metadata.is_symlink();
+        if symlink && !self.leads_to_a_file(&disk, part) {
+            return;
+        }
+        let Some(path) = VaultPath::from_disk(&disk) else { return };
+        let indexed =
+            !symlink && !folder.excluded && self.exclude.file(folder.layer.as_ref(), &disk, &path) == Verdict::Indexed;
+        let kind = path.kind();
+        let disk = (Path::new(path.as_str()) != disk).then_some(disk);
+        part.files.push(DiskFile { path, disk, stamp: Stamp::of(&metadata), kind, indexed, symlink });
+    }
+
+    /// Whether a symbolic link leads to a file of this vault; warns where it leads astray.
+    fn leads_to_a_file(&self, disk: &Path, part: &mut Part) -> bool {
+        let link = self.root.join(disk);
+        let target = match fs::canonicalize(&link) {
+            Ok(target) => target,
+            Err(error) => {
+                let message = format!("this symbolic link leads nowhere or in a circle and is not followed: {error}");
+                part.warn(disk, WarningKind::Symlink, message);
+                return false;
+            }
+        };
+        if !target.starts_with(self.root) {
+            let message = "this symbolic link leads out of the vault and is not followed; move the files into the vault, or index the other folder as a vault of its own";
+            part.warn(disk, WarningKind::Symlink, message);
+            return false;
+        }
+        if link.starts_with(&target) {
+            part.warn(
+                disk,
+                WarningKind::Symlink,
+                "this symbolic link leads to a folder it lies in and is not followed",
+            );
+            return false;
+        }
+        target.is_file()
+    }
+
+    fn hand_over(&self, part: Part) {
+        let mut found = self.found.lock().unwrap_or_else(|e| e.into_inner());
+        found.files.push(part.files);
+        found.warnings.extend(part.warnings);
+    }
+}
+
+impl Part {
+    fn warn(&mut self, disk: &Path, kind: WarningKind, message: impl Into<String>) {
+        self.warnings.push((lossy(disk), Warning::new(kind, message)));
+    }
+
+    /// A file that is gone since its folder was listed is simply not there.
+    fn unreadable(&mut self, disk: &Path, error: &io::Error) {
+        if !vanished(error) {
+            self.warn(disk, WarningKind::Unreadable, format!("cannot be looked at and is left out: {error}"));
+        }
+    }
+}
+
+fn vanished(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    static NEVER: AtomicBool = AtomicBool::new(false);
+
+    /// A vault of the files that `text` names, each on a line `//- path` with its content below.
+    fn vault(text: &str) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for file in text.split("//- ").skip(1) {
+            let (path, content) = file.split_once('\n').unwrap();
+            let path = root.path().join(path);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    fn list(root: &Path, exclude: &[&str]) -> Walk {
+        let rules = WalkRules { exclude: exclude.iter().map(|&glob| glob.to_owned()).collect() };
+        walk(root, &rules, &NEVER).unwrap()
+    }
+
+    /// One line a file: its path, in brackets what is not indexed.
+    fn names(walk: &Walk) -> Vec<String> {
+        let name = |f: &DiskFile| if f.indexed { f.path.to_string() } else { format!("({})", f.path) };
+        walk.files.iter().map(name).collect()
+    }
+
+    fn check(text: &str, exclude: &[&str], expected: &[&str]) {
+        let root = vault(text);
+        let walk = list(root.path(), exclude);
+        assert_eq!(names(&walk), expected);
+        assert_eq!(walk.warnings, []);
+    }
+
+    /// The warnings as `path kind`.
+    fn odd(walk: &Walk) -> Vec<String> {
+        walk.warnings.iter().map(|(path, warning)| format!("{path} {:?}", warning.kind)).collect()
+    }
+
+    #[test]
+    fn all_that_is_not_hidden_is_listed_in_order() {
+        check(
+            "//- b.md\n//- a/b.md\n//- a/.x.md\n//- a.md\n//- .trash/c.md\n//- .obsidian/app.json\n{}//- a b/\u{1f331} \"q\" 'q'.md\n//- p.png\n//- none\n//- c.canvas\n",
+            &[],
+            &["a b/\u{1f331} \"q\" 'q'.md", "a.md", "a/b.md", "b.md", "c.canvas", "none", "p.png"],
+        );
+        check("", &[], &[]);
+    }
+
+    #[test]
+    fn stamps_and_kinds() {
+        let root = vault("//- a.md\nfive\n//- p.png\n");
+        let walk = list(root.path(), &[]);
+        let metadata = fs::metadata(root.path().join("a.md")).unwrap();
+        assert_eq!(walk.files[0].stamp, Stamp::of(&metadata));
+        assert_eq!((walk.files[0].stamp.size, walk.files[0].kind), (5, FileKind::Markdown));
+        assert_eq!((walk.files[1].kind, walk.files[1].is_read()), (FileKind::Attachment, false));
+        let modified = metadata.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
+        assert_eq!(i128::from(walk.files[0].stamp.modified_ns), modified.as_nanos() as i128);
+    }
+
+    #[test]
+    fn gitignore_hides_folders_and_excludes_files() {
+        check(
+            "//- .gitignore\n*.log.md\n/out/\nnode_modules/\n//- a.log.md\n//- b.md\n//- out/x.md\n//- sub/out/x.md\n//- sub/node_modules/m/README.md\n",
+            &[],
+            &["(a.log.md)", "b.md", "sub/out/x.md"],
+        );
+        // Nested: the inner one goes first, relative to where it lies; a mark of the first bytes is no part of a rule.
+        check(
+            "//- .gitignore\n\u{feff}*.tmp.md\n//- a/.gitignore\n!keep.tmp.md\n/x.md\n//- a/keep.tmp.md\n//- a/b/keep.tmp.md\n//- a/x.md\n//- a/b/x.md\n//- b/keep.tmp.md\n",
+            &[],
+            &["a/b/keep.tmp.md", "a/b/x.md", "a/keep.tmp.md", "(a/x.md)", "(b/keep.tmp.md)"],
+        );
+    }
+
+    #[test]
+    fn vaultignore_goes_before_gitignore_and_lists() {
+        check(
+            "//- .gitignore\nprivate/\nold/\nx.md\n//- .vaultignore\n!private/\nold/\ndrafts/\n!x.md\n//- private/a.md\n//- old/a.md\n//- drafts/deep/a.md\n//- drafts/.vaultignore\n!*.md\n//- x.md\n",
+            &[],
+            &["(drafts/deep/a.md)", "(old/a.md)", "private/a.md", "x.md"],
+        );
+    }
+
+    #[test]
+    fn obsidian_filters_are_beginnings_or_expressions() {
+        check(
+            "//- .obsidian/app.json\n{\"userIgnoreFilters\":[\"Arch\",\"Caf\u{65}\\u0301/\",\"/^\\\\d{4}\\\\.md$/\",\"/(\",\"\",\"/\",7]}//- Archive/a.md\n//- archive.md\n//- x/Archive.md\n//- Caf\u{e9}/a.md\n//- 1984.md\n//- x/1984.md\n",
+            &[],
+            &["(1984.md)", "(Archive/a.md)", "(Caf\u{e9}/a.md)", "(archive.md)", "x/1984.md", "x/Archive.md"],
+        );
+    }
+
+    #[test]
+    fn rules_that_cannot_be_understood_are_left_out_with_a_warning() {
+        let root = vault(
+            "//- .obsidian/app.json\n{\"userIgnoreFilters\":[\"/a(?=b)/\",\"b\"]}//- .gitignore\n{a\nb.md\n//- a.md\n//- b.md\n",
+        );
+        let walk = list(root.path(), &[]);
+        assert_eq!(names(&walk), ["a.md", "(b.md)"]);
+        assert_eq!(odd(&walk), [".gitignore Unreadable", ".obsidian/app.json Unreadable"]);
+        assert_eq!(walk.warnings[0].1.line, Some(1));
+        let root = vault("//- .obsidian/app.json\n{nonsense//- a.md\n");
+        let walk = list(root.path(), &[]);
+        assert_eq!((names(&walk), walk.warnings.len()), (vec!["a.md".to_owned()], 1));
+    }
+
+    #[test]
+    fn excluded_globs() {
+        let text = "//- a.md\n//- drafts/a.md\n//- x/drafts/b.md\n//- x/c.tmp.md\n";
+        check(text, &["drafts/", "*.tmp.md"], &["a.md", "(drafts/a.md)", "(x/c.tmp.md)", "(x/drafts/b.md)"]);
+        check(text, &["/drafts", "x/**"], &["a.md", "(drafts/a.md)", "(x/c.tmp.md)", "(x/drafts/b.md)"]);
+        let error = walk(vault(text).path(), &WalkRules { exclude: vec!["{a".into()] }, &NEVER).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Query);
+        // It can only leave out.
+        check("//- .gitignore\na.md\n//- a.md\n", &["!a.md"], &["(a.md)"]);
+    }
+
+    #[test]
+    fn no_folder_is_an_error() {
+        let root = vault("//- a.md\n");
+        for path in ["none", "a.md"] {
+            let error = walk(&root.path().join(path), &WalkRules::default(), &NEVER).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Vault);
+            assert!(error.to_string().contains("--vault"), "{error}");
+        }
+    }
+
+    #[test]
+    fn it_can_be_cancelled() {
+        let root = vault("//- a.md\n");
+        let error = walk(root.path(), &WalkRules::default(), &AtomicBool::new(true)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+
+    #[test]
+    fn a_long_folder_is_shared_out_and_loses_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let count = TASK * 3 + 7;
+        for n in 0..count {
+            fs::write(root.path().join(format!("{n:05}.md")), "").unwrap();
+        }
+        fs::create_dir(root.path().join("sub")).unwrap();
+        fs::write(root.path().join("sub/a.md"), "").unwrap();
+        let walk = list(root.path(), &[]);
+        assert_eq!(walk.files.len(), count + 1);
+        assert!(walk.files.windows(2).all(|pair| pair[0].path < pair[1].path));
+    }
+
+    #[test]
+    fn too_deep_folders_are_passed_over() {
+        let root = tempfile::tempdir().unwrap();
+        let deep = root.path().join("d/".repeat(MAX_DEPTH + 2));
+        fs::create_dir_all(&deep).unwrap();
+        fs::write(deep.join("lost.md"), "").unwrap();
+        fs::write(root.path().join("a.md"), "").unwrap();
+        let walk = list(root.path(), &[]);
+        assert_eq!((names(&walk), walk.warnings.len()), (vec!["a.md".to_owned()], 1));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn symbolic_links_are_not_followed() {
+        use std::os::unix::fs::symlink;
+        let outside = vault("//- secret.md\n");
+        let root = vault("//- a.md\n//- folder/b.md\n");
+        let at = |name: &str| root.path().join(name);
+        symlink("a.md", at("same.md")).unwrap();
+        symlink("folder", at("same folder")).unwrap();
+        symlink("none.md", at("broken.md")).unwrap();
+        symlink("circle.md", at("circle.md")).unwrap();
+        symlink("..", at("folder/up")).unwrap();
+        symlink(outside.path(), at("out")).unwrap();
+        symlink(outside.path().join("secret.md"), at("out.md")).unwrap();
+        let walk = list(root.path(), &[]);
+        assert_eq!(names(&walk), ["a.md", "folder/b.md", "(same.md)"]);
+        assert_eq!(
+            odd(&walk),
+            ["broken.md Symlink", "circle.md Symlink", "folder/up Symlink", "out Symlink", "out.md Symlink"]
+        );
+        assert!(walk.files[2].symlink);
+        // The vault itself may be reached through a link.
+        let link = outside.path().join("link");
+        symlink(root.path(), &link).unwrap();
+        assert_eq!(names(&list(&link, &[])).len(), 3);
+    }
+
+    // Other systems refuse such names, or normalise them.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn names_that_are_not_normal() {
+        use std::os::unix::ffi::OsStrExt;
+        let root = vault("");
+        for name in
+            [&b"line\nbreak.md"[..], b"bad\xff.md", b"bad\xfe.md", "e\u{301}.md".as_bytes(), "\u{e9}.md".as_bytes()]
+        {
+            fs::write(root.path().join(OsStr::from_bytes(name)), name).unwrap();
+        }
+        let walk = list(root.path(), &[]);
+        assert_eq!(names(&walk), ["bad\u{fffd}.md", "line\nbreak.md", "\u{e9}.md"]);
+        assert_eq!(odd(&walk), ["bad\u{fffd}.md NameClash", "\u{e9}.md NameClash"]);
+        let disk: Vec<&[u8]> = walk.files.iter().map(|f| f.disk_path().as_os_str().as_bytes()).collect();
+        assert_eq!(disk, [&b"bad\xfe.md"[..], b"line\nbreak.md", "e\u{301}.md".as_bytes()]);
+        for file in &walk.files {
+            let content = super::super::read_note(root.path(), file, 100).unwrap();
+            assert_eq!(content.bytes, file.disk_path().as_os_str().as_bytes());
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_cannot_be_read_gives_a_warning_and_what_is_no_file_is_passed_over() {
+        use std::os::unix::fs::PermissionsExt;
+        let root = vault("//- a.md\n//- closed/b.md\n");
+        let _socket = std::os::unix::net::UnixListener::bind(root.path().join("socket.md")).unwrap();
+        assert_eq!(names(&list(root.path(), &[])), ["a.md", "closed/b.md"]);
+        let closed = root.path().join("closed");
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o000)).unwrap();
+        // Permissions do not bind the superuser: nothing is unreadable then.
+        let binds = fs::read_dir(&closed).is_err();
+        let walk = list(root.path(), &[]);
+        fs::set_permissions(&closed, fs::Permissions::from_mode(0o700)).unwrap();
+        if binds {
+            assert_eq!((names(&walk), odd(&walk)), (vec!["a.md".to_owned()], vec!["closed Unreadable".to_owned()]));
+        }
+    }
+}

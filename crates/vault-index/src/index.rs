@@ -1,0 +1,518 @@
+//! The handle on one vault's index: open it, bring it up to date, search it, ask for its links.
+
+mod check;
+mod graph;
+mod rebuild;
+#[cfg(feature = "watch")]
+mod watch;
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
+
+use crate::embed::{Embedder, ModelName, load};
+use crate::error::{Error, ErrorKind, Result};
+use crate::files::WalkRules;
+use crate::indexer::Indexer;
+use crate::place::{self, LockName, canonical_vault};
+use crate::report::{Progress, Report, Status};
+use crate::search::{Hits, Query, Searcher};
+use crate::store::Store;
+
+pub use check::Repair;
+pub use graph::{GraphData, GraphNode};
+#[cfg(feature = "watch")]
+pub use watch::{WatchEvent, WatchOptions};
+
+/// The index of one vault. Opening is cheap; usable from many threads.
+pub struct Index {
+    vault: PathBuf,
+    file: PathBuf,
+    options: Options,
+    rules: WalkRules,
+    embedder: OnceLock<Arc<dyn Embedder>>,
+    writer: Mutex<Option<Store>>,
+    reader: Mutex<Option<Store>>,
+    /// The newest snapshot and the data version it was made at.
+    snapshot: Mutex<Option<(i64, Searcher)>>,
+}
+
+/// How an index is opened. The default: the bundled model, the user's cache folder.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The index file. `None`: in the user's cache folder, keyed by the vault's canonical path.
+    pub index_file: Option<PathBuf>,
+    /// The model by name. `None`: the one the index has, or the bundled one for a new index.
+    pub model: Option<ModelName>,
+    /// The address of a remote model.
+    pub base_url: Option<String>,
+    /// A model of your own; goes before `model`.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// What is not indexed, besides what the vault's own ignore files say: globs as in `.gitignore`.
+    pub exclude: Vec<String>,
+}
+
+/// How a sync runs.
+#[derive(Clone, Default)]
+pub struct SyncOptions<'a> {
+    /// Whether passages are embedded.
+    pub vectors: Vectors,
+    /// Set it from another thread to stop at the next batch; what is done stays done.
+    pub cancel: Option<&'a AtomicBool>,
+    /// Called now and then with how far it has come.
+    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
+    /// How long to wait for another writer. `None`: without limit.
+    pub wait: Option<Duration>,
+    /// Stop starting new batches after this moment (what is done stays done).
+    pub deadline: Option<Instant>,
+    /// Whether files whose size and times are unchanged are hashed all the same.
+    pub look: Look,
+}
+
+impl SyncOptions<'_> {
+    /// Cancelled, or out of time: no new batch is started.
+    pub(crate) fn is_over(&self) -> bool {
+        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+}
+
+/// Whether a sync embeds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Vectors {
+    /// After text, links and keywords, newest notes first.
+    #[default]
+    Embed,
+    /// Not now; what lacks a vector stays pending.
+    Later,
+}
+
+/// How hard a sync looks for changes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Look {
+    /// By size, times and inode.
+    #[default]
+    Quick,
+    /// By content: every note is read.
+    Everything,
+}
+
+impl Index {
+    /// Opens the index of a vault. Nothing is read, written or loaded yet.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Vault`] when there is no such folder.
+    pub fn open(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
+        let vault = canonical_vault(vault.as_ref())?;
+        let file = match &options.index_file {
+            Some(file) => std::path::absolute(file).map_err(|error| Error::io(file, error))?,
+            None => place::index_folder_of(&vault)?.join(INDEX_FILE),
+        };
+        let rules = WalkRules { exclude: options.exclude.clone() };
+        Ok(Self {
+            vault,
+            file,
+            options,
+            rules,
+            embedder: OnceLock::new(),
+            writer: Mutex::new(None),
+            reader: Mutex::new(None),
+            snapshot: Mutex::new(None),
+        })
+    }
+
+    /// The vault's folder, canonical.
+    pub fn vault(&self) -> &Path {
+        &self.vault
+    }
+
+    /// The index file.
+    pub fn index_file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Brings the index up to date; waits for as long as that takes.
+    ///
+    /// # Errors
+    /// See [`Index::sync_with`].
+    pub fn sync(&self) -> Result<Report> {
+        self.sync_with(&SyncOptions::default())
+    }
+
+    /// Brings the index up to date: reads only what changed, embeds only new texts. Linear in the files of the
+    /// vault for the look at them, in the bytes of what changed for the rest.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] when another writer is not done in time, [`ErrorKind::OtherModel`] when the index
+    /// has another model than the one asked for, [`ErrorKind::Model`], [`ErrorKind::Damaged`],
+    /// [`ErrorKind::Store`]; whatever was committed before stays, and the next sync goes on from there.
+    pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
+        let mut writer = self.writer()?;
+        let store = writer.as_mut().expect("opened by writer()");
+        self.prepare(store, options)?;
+        let embedder = self.embedder()?;
+        if self.has_vectors_of_another_version(store)? {
+            return self.rebuild_into(store, options, &embedder);
+        }
+        let indexer = Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
+        let report = indexer.sync()?;
+        match self.unfinished_rebuild(store)? {
+            Some(wanted) if options.vectors == Vectors::Embed => self.rebuild_into(store, options, &wanted),
+            _ => Ok(report),
+        }
+    }
+
+    /// A snapshot to search. The same one again while nothing was committed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet, [`ErrorKind::OtherModel`], [`ErrorKind::Damaged`].
+    pub fn searcher(&self) -> Result<Searcher> {
+        let version = self.read(|store| {
+            self.check_vault(store)?;
+            self.check_model(store)?;
+            store.data_version()
+        })?;
+        let mut cached = lock(&self.snapshot);
+        if let Some((at, searcher)) = cached.as_ref()
+            && *at == version
+        {
+            return Ok(searcher.clone());
+        }
+        // The old snapshot is let go first, so that the log behind it can be folded in.
+        *cached = None;
+        let store = Store::open_read(&self.file)?;
+        let usable = !self.has_vectors_of_another_version(&store)?;
+        let source: crate::search::EmbedderSource = match self.embedder.get() {
+            Some(embedder) => {
+                let embedder = embedder.clone();
+                Arc::new(move || Ok(embedder.clone()))
+            }
+            None => {
+                let choice = self.choice(Some(&store))?;
+                let loaded = OnceLock::new();
+                Arc::new(move || {
+                    if loaded.get().is_none() {
+                        let _ = loaded.set(choice.load()?);
+                    }
+                    Ok(Arc::clone(loaded.get().expect("just set")))
+                })
+            }
+        };
+        let searcher = Searcher::new(store, source, usable)?;
+        *cached = Some((version, searcher.clone()));
+        Ok(searcher)
+    }
+
+    /// Answers a query from what is indexed now; [`Index::sync`] first to find what was just written.
+    ///
+    /// # Errors
+    /// See [`Index::searcher`] and [`Searcher::search`].
+    pub fn search(&self, query: &Query) -> Result<Hits> {
+        self.searcher()?.search(query)
+    }
+
+    /// Who keeps this index fresh now, if a watcher does.
+    pub fn watcher(&self) -> Option<String> {
+        place::holder(&self.file, LockName::Watch)
+    }
+
+    /// What the index holds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet.
+    pub fn status(&self) -> Result<Status> {
+        let unknown_share = self.unknown_share()?;
+        self.read(|store| {
+            let (notes, attachments, tags) = store.counts()?;
+            let (links, unresolved) = store.link_counts()?;
+            let (skipped, warnings) = store.warnings()?;
+            let (_, dimensions) = store.embedder()?.unwrap_or_default();
+            let stale = self.has_vectors_of_another_version(store)?;
+            let mut advice = Vec::new();
+            if unknown_share >= 0.5 {
+                advice.push(format!(
+                    "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
+                     search by meaning in other languages than English: \
+                     vault-index rebuild --model fastembed:multilingual-e5-small",
+                    100.0 * unknown_share
+                ));
+            }
+            if stale {
+                advice
+                    .push("the vectors are of another version of the model; `vault-index sync` makes them anew".into());
+            }
+            Ok(Status {
+                vault: self.vault.clone(),
+                index: self.file.clone(),
+                index_bytes: store.bytes(),
+                notes,
+                attachments,
+                chunks: store.passages()?.len(),
+                pending: store.pending()?,
+                links,
+                unresolved,
+                tags,
+                model: store.meta("model")?.unwrap_or_default(),
+                rebuilding_to: store.meta(REBUILDING_TO)?,
+                dimensions,
+                vectors: store.vector_count()?,
+                last_sync: store.meta("last_sync")?.and_then(|t| t.parse().ok()),
+                watcher: self.watcher(),
+                unknown_share,
+                advice,
+                skipped,
+                warnings,
+            })
+        })
+    }
+
+    /// The share of passages (of a sample) in which most words are unknown to the model.
+    fn unknown_share(&self) -> Result<f32> {
+        let texts = self.read(|store| store.sample_texts((store.passages()?.len() / 200).max(1)))?;
+        // Only a model at hand is asked: a remote one is not called for statistics.
+        let embedder = self.embedder()?;
+        let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
+        Ok(if texts.is_empty() { 0.0 } else { unknown as f32 / texts.len() as f32 })
+    }
+
+    /// The model the index has and the one that was asked for, where they differ.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`] and the like.
+    pub fn stale_model(&self) -> Result<Option<(String, String)>> {
+        if !self.file.exists() {
+            return Ok(None);
+        }
+        let Some(asked) = self.asked_model() else { return Ok(None) };
+        let has = self.read(|store| store.meta("model"))?;
+        Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
+    }
+
+    /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] while a writer or watcher is at work.
+    pub fn forget(self) -> Result<Vec<PathBuf>> {
+        let Self { file, options, writer, reader, snapshot, .. } = self;
+        drop((writer, reader, snapshot));
+        let mut deleted = Vec::new();
+        if !file.parent().is_some_and(Path::exists) {
+            return Ok(deleted);
+        }
+        if file.exists() {
+            // Whatever file `--index` names, only an index is deleted; a damaged one is recognised by its name.
+            if options.index_file.is_some()
+                && let Err(error) = Store::open_read(&file)
+                && error.kind() == ErrorKind::Damaged
+            {
+                return Err(error);
+            }
+        }
+        let locks = [LockName::Watch, LockName::Write].map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
+        let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
+        for path in place::files_of(&file) {
+            match std::fs::remove_file(&path) {
+                Ok(()) => deleted.push(path),
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+                Err(error) => return Err(Error::io(path, error)),
+            }
+        }
+        drop(locks);
+        if options.index_file.is_none()
+            && let Some(folder) = file.parent()
+            && std::fs::remove_dir(folder).is_ok()
+        {
+            deleted.push(folder.to_path_buf());
+        }
+        Ok(deleted)
+    }
+
+    /// Takes over the index of a vault whose folder has moved here from `old`. Returns the index file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, or when
+    /// this vault has an index of its own already.
+    pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
+        let index = Self::open(vault, options.clone())?;
+        if options.index_file.is_none() {
+            let old = std::path::absolute(old).map_err(|error| Error::io(old, error))?;
+            let old = std::fs::canonicalize(&old).unwrap_or(old);
+            let from = place::index_folder_of(&old)?;
+            let to = place::index_folder_of(&index.vault)?;
+            if !from.join(INDEX_FILE).exists() {
+                return Err(Error::new(ErrorKind::NotFound, "there is no index of this folder").at(old).remedy(
+                    "name the folder as it was before it moved; or run `vault-index sync` to make a new index",
+                ));
+            }
+            if to.join(INDEX_FILE).exists() {
+                return Err(Error::new(ErrorKind::Locked, "this vault already has an index")
+                    .at(to.join(INDEX_FILE))
+                    .remedy("run `vault-index forget` first"));
+            }
+            for name in [LockName::Watch, LockName::Write] {
+                drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
+            }
+            // Locks or leftovers of an index that is not there.
+            let _ = std::fs::remove_dir_all(&to);
+            std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))?;
+        }
+        let store = Store::open(&index.file)?;
+        let _lock = place::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
+        store.set_meta("vault", &index.vault.to_string_lossy())?;
+        Ok(index.file.clone())
+    }
+
+    /// The open writer; made on first use.
+    fn writer(&self) -> Result<MutexGuard<'_, Option<Store>>> {
+        let mut writer = lock(&self.writer);
+        if writer.is_none() {
+            if let Some(folder) = self.file.parent() {
+                place::private_folder(folder)?;
+            }
+            *writer = Some(Store::open(&self.file)?);
+        }
+        Ok(writer)
+    }
+
+    /// Calls `read` with the open reader; made on first use.
+    fn read<T>(&self, read: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
+        let mut reader = lock(&self.reader);
+        if reader.is_none() {
+            *reader = Some(Store::open_read(&self.file)?);
+        }
+        let result = read(reader.as_ref().expect("just opened"));
+        if result.is_err() {
+            // Whatever went wrong, the next call starts afresh: the file may have been replaced.
+            *reader = None;
+        }
+        result
+    }
+
+    /// Gives a new index its model and vault; checks those of an old one.
+    fn prepare(&self, store: &Store, options: &SyncOptions<'_>) -> Result<()> {
+        self.check_vault(store)?;
+        self.check_model(store)?;
+        if store.embedder()?.is_some() {
+            return Ok(());
+        }
+        let embedder = self.embedder()?;
+        let _lock = place::lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+        if store.embedder()?.is_none() {
+            self.describe(store, &embedder)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what an index is of.
+    fn describe(&self, store: &Store, embedder: &Arc<dyn Embedder>) -> Result<()> {
+        let batch = store.begin()?;
+        store.make_vectors(embedder.id(), embedder.dimensions())?;
+        store.set_meta("model", &self.asked_model().unwrap_or_else(|| ModelName::default().to_string()))?;
+        if let Some(url) = &self.options.base_url {
+            store.set_meta("base_url", url)?;
+        }
+        store.set_meta("vault", &self.vault.to_string_lossy())?;
+        batch.commit().map_err(Error::from)
+    }
+
+    fn check_vault(&self, store: &Store) -> Result<()> {
+        match store.meta("vault")? {
+            Some(vault) if vault != self.vault.to_string_lossy() => {
+                Err(Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}"))
+                    .at(&self.file)
+                    .remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Searching and syncing never change an index's model.
+    fn check_model(&self, store: &Store) -> Result<()> {
+        let (Some(has), Some(asked)) = (store.meta("model")?, self.asked_model()) else { return Ok(()) };
+        if has == asked {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::OtherModel, format!("the index has vectors of `{has}`, not of `{asked}`"))
+            .at(&self.file)
+            .remedy(format!("to change it, run `vault-index rebuild --model {asked}`; it embeds everything again")))
+    }
+
+    /// The model the caller named, if any.
+    fn asked_model(&self) -> Option<String> {
+        match &self.options.embedder {
+            Some(embedder) => Some(embedder.id().to_string()),
+            None => self.options.model.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// The same model by name, but not the same vectors: the program was updated.
+    fn has_vectors_of_another_version(&self, store: &Store) -> Result<bool> {
+        let Some((id, _)) = store.embedder()? else { return Ok(false) };
+        Ok(self.embedder()?.id() != id)
+    }
+
+    /// The model, loaded: the caller's, or the one the index has, or the bundled one.
+    fn embedder(&self) -> Result<Arc<dyn Embedder>> {
+        if let Some(embedder) = self.embedder.get() {
+            return Ok(embedder.clone());
+        }
+        let choice = if self.file.exists() {
+            // An index that cannot be read says so where it is needed.
+            Store::open_read(&self.file).and_then(|store| self.choice(Some(&store))).or_else(|_| self.choice(None))?
+        } else {
+            self.choice(None)?
+        };
+        let embedder = choice.load()?;
+        Ok(self.embedder.get_or_init(|| embedder).clone())
+    }
+
+    fn choice(&self, store: Option<&Store>) -> Result<Choice> {
+        if let Some(embedder) = &self.options.embedder {
+            return Ok(Choice::Given(embedder.clone()));
+        }
+        let recorded = |key| store.map_or(Ok(None), |s| s.meta(key));
+        let name = match &self.options.model {
+            Some(name) => name.clone(),
+            None => match recorded("model")? {
+                Some(name) => name.parse().map_err(|_| {
+                    Error::new(
+                        ErrorKind::OtherModel,
+                        format!("the index has vectors of `{name}`, a model given by another program"),
+                    )
+                    .at(&self.file)
+                    .remedy("search with that program, or run `vault-index rebuild --model minilm`")
+                })?,
+                None => ModelName::default(),
+            },
+        };
+        let base_url = self.options.base_url.clone().or(recorded("base_url")?);
+        Ok(Choice::Named(name, base_url))
+    }
+}
+
+/// A model that may not be loaded yet.
+enum Choice {
+    Given(Arc<dyn Embedder>),
+    Named(ModelName, Option<String>),
+}
+
+impl Choice {
+    fn load(&self) -> Result<Arc<dyn Embedder>> {
+        match self {
+            Self::Given(embedder) => Ok(embedder.clone()),
+            Self::Named(name, base_url) => load(name, base_url.as_deref()),
+        }
+    }
+}
+
+/// The name of the index file in its folder.
+const INDEX_FILE: &str = "index.db";
+
+/// The setting that names the model a rebuild under way will end with.
+const REBUILDING_TO: &str = "rebuilding_to";
+
+/// A poisoned lock guards nothing half-done here: stores roll back, caches are made again.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

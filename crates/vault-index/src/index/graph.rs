@@ -1,0 +1,286 @@
+//! Questions about links and tags: who points at whom, what leads nowhere, what nothing leads to.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::error::Result;
+use crate::index::Index;
+use crate::links::{
+    Among, Direction, Edge, Graph, Names, Target, block_at, heading_at, ranked, resolve, unresolved_key,
+};
+use crate::note::split_link;
+use crate::path::{FileId, FileKind, VaultPath};
+use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
+use crate::search::find_note;
+use crate::store::{Store, StoredLink};
+
+/// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct GraphData {
+    /// Files and names, notes first; edges name them by position.
+    pub nodes: Vec<GraphNode>,
+    /// (from, to, how many links).
+    pub edges: Vec<(usize, usize, usize)>,
+}
+
+/// A node of [`GraphData`].
+#[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+pub struct GraphNode {
+    /// The file's path; for an unresolved name, the name.
+    pub path: String,
+    /// The note's title; the file's name for attachments.
+    pub title: String,
+    /// `note`, `attachment` or `unresolved`.
+    pub kind: String,
+    /// The note's tags, without `#`.
+    pub tags: Vec<String>,
+}
+
+type Paths = HashMap<FileId, VaultPath>;
+
+impl Index {
+    /// Calls `each` with every link of the vault, ordered by source and place. Memory does not grow with them.
+    ///
+    /// # Errors
+    /// Those of reading, and those of `each`.
+    pub fn all_links(&self, each: &mut dyn FnMut(LinkRow) -> Result<()>) -> Result<()> {
+        self.read(|store| {
+            let mut files = store.paths()?;
+            files.sort_by(|a, b| a.1.cmp(&b.1));
+            let paths: Paths = files.iter().cloned().collect();
+            for (source, _) in &files {
+                for link in store.links_from(*source)? {
+                    each(row(&paths, link))?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// The links of a note (its path, or a link to it), with the text around them; with a `depth` above 1 also
+    /// those of the notes they lead to, and so on. Breadth first, each note once.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
+    pub fn links(&self, note: &str, depth: usize) -> Result<Vec<LinkRow>> {
+        self.walk_links(note, depth, Direction::Links)
+    }
+
+    /// The links that lead to a note or attachment; otherwise as [`Index::links`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) with the nearest names.
+    pub fn backlinks(&self, note: &str, depth: usize) -> Result<Vec<LinkRow>> {
+        self.walk_links(note, depth, Direction::Backlinks)
+    }
+
+    fn walk_links(&self, note: &str, depth: usize, direction: Direction) -> Result<Vec<LinkRow>> {
+        self.read(|store| {
+            let start = find_note(store, note)?;
+            let paths = paths(store)?;
+            let mut steps = vec![(start, 0)];
+            if depth > 1 {
+                let reach = u32::try_from(depth - 1).unwrap_or(u32::MAX);
+                let further = graph(store)?.walk(start, reach, direction);
+                steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
+            }
+            let mut rows = Vec::new();
+            for (id, before) in steps {
+                let links = match direction {
+                    Direction::Links => store.links_from(id)?,
+                    _ => {
+                        let mut links = store.links_to(id)?;
+                        links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
+                        links
+                    }
+                };
+                for link in links {
+                    let text = self.line_of(store, &link)?;
+                    let mut row = row(&paths, link);
+                    row.text = text;
+                    row.depth = (depth > 1).then_some(before + 1);
+                    rows.push(row);
+                }
+            }
+            Ok(rows)
+        })
+    }
+
+    /// The line a link stands in, from the passage that holds it.
+    fn line_of(&self, store: &Store, link: &StoredLink) -> Result<Option<String>> {
+        let Some(passage) = store.passage_at_line(link.source, link.line)? else { return Ok(None) };
+        let line = passage.text.lines().find(|line| line.contains(&link.raw));
+        Ok(line.map(|line| line.trim().to_string()))
+    }
+
+    /// Names that links lead to and no file bears, most wanted first.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn unresolved(&self) -> Result<Vec<UnresolvedName>> {
+        self.read(|store| {
+            let paths = paths(store)?;
+            let mut names: BTreeMap<String, UnresolvedName> = BTreeMap::new();
+            for (source, target, path) in store.edges()? {
+                let (None, Some(source)) = (target, paths.get(&source)) else { continue };
+                let entry = names.entry(unresolved_key(&path)).or_insert_with(|| UnresolvedName {
+                    name: path.clone(),
+                    count: 0,
+                    sources: Vec::new(),
+                });
+                entry.count += 1;
+                if !entry.sources.contains(source) {
+                    entry.sources.push(source.clone());
+                }
+            }
+            let mut names: Vec<_> = names.into_values().collect();
+            names.iter_mut().for_each(|name| name.sources.sort());
+            names.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
+            Ok(names)
+        })
+    }
+
+    /// Notes that no link leads to.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn orphans(&self) -> Result<Vec<VaultPath>> {
+        self.read(|store| sorted_paths(store, graph(store)?.orphans(Among::Notes)))
+    }
+
+    /// Notes that link to nothing.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn deadends(&self) -> Result<Vec<VaultPath>> {
+        self.read(|store| sorted_paths(store, graph(store)?.deadends(Among::Notes)))
+    }
+
+    /// Every tag with its notes counted, by name.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn tags(&self) -> Result<Vec<TagCount>> {
+        self.read(Store::tag_counts)
+    }
+
+    /// Where a link leads from a note (the vault's root if none is named), and which rule decided. The link may be
+    /// written with or without its brackets.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is no note.
+    pub fn resolve(&self, link: &str, from: Option<&str>) -> Result<Resolved> {
+        self.read(|store| {
+            let paths = paths(store)?;
+            let source = match from {
+                Some(note) => paths[&find_note(store, note)?].clone(),
+                None => VaultPath::new("-").expect("a path"),
+            };
+            let inner = link.trim().trim_start_matches('!').trim_start_matches("[[").trim_end_matches("]]");
+            let parts = split_link(inner);
+            let mut names = Names::new();
+            paths.iter().for_each(|(id, path)| names.insert(*id, path));
+            let resolution = resolve(&names, &parts.path, &source);
+            let candidates =
+                ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
+            let mut line = None;
+            if let (Some(target), Some(subpath)) = (resolution.target, &parts.subpath) {
+                let anchors = store.anchors(target)?;
+                let headings: Vec<(u8, &str)> =
+                    anchors.headings.iter().map(|(l, text, _)| (*l, text.as_str())).collect();
+                let blocks: Vec<&str> = anchors.blocks.iter().map(|(id, _)| id.as_str()).collect();
+                line = heading_at(&headings, subpath)
+                    .map(|at| anchors.headings[at].2)
+                    .or_else(|| block_at(&blocks, subpath).map(|at| anchors.blocks[at].1));
+            }
+            let subpath_missing = parts.subpath.is_some() && resolution.target.is_some() && line.is_none();
+            let target = resolution.target.and_then(|id| paths.get(&id).cloned());
+            Ok(Resolved { target, line, subpath_missing, rule: resolution.rule, candidates })
+        })
+    }
+
+    /// The whole link graph: notes, the attachments that are linked to, the names that are not there yet.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn graph(&self) -> Result<GraphData> {
+        self.read(|store| {
+            let paths = paths(store)?;
+            let mut nodes = Vec::new();
+            let mut at: HashMap<FileId, usize> = HashMap::new();
+            let mut titles = store.titles()?;
+            titles.sort_by(|a, b| paths.get(&a.0).cmp(&paths.get(&b.0)));
+            for (id, title, tags) in titles {
+                let Some(path) = paths.get(&id) else { continue };
+                at.insert(id, nodes.len());
+                nodes.push(GraphNode { path: path.to_string(), title, kind: "note".into(), tags });
+            }
+            let mut unresolved: HashMap<String, usize> = HashMap::new();
+            let mut edges: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+            for (source, target, path) in store.edges()? {
+                let Some(&from) = at.get(&source) else { continue };
+                let to = match target {
+                    Some(target) => *at.entry(target).or_insert_with(|| {
+                        let path = paths.get(&target).map(ToString::to_string).unwrap_or_default();
+                        let title = path.rsplit('/').next().unwrap_or(&path).to_string();
+                        nodes.push(GraphNode { path, title, kind: "attachment".into(), tags: Vec::new() });
+                        nodes.len() - 1
+                    }),
+                    None => *unresolved.entry(unresolved_key(&path)).or_insert_with(|| {
+                        let kind = "unresolved".into();
+                        nodes.push(GraphNode { path: path.clone(), title: path.clone(), kind, tags: Vec::new() });
+                        nodes.len() - 1
+                    }),
+                };
+                *edges.entry((from, to)).or_default() += 1;
+            }
+            Ok(GraphData { nodes, edges: edges.into_iter().map(|((from, to), n)| (from, to, n)).collect() })
+        })
+    }
+}
+
+fn paths(store: &Store) -> Result<Paths> {
+    Ok(store.paths()?.into_iter().collect())
+}
+
+/// Excluded notes are link targets, not nodes whose orphanhood counts.
+fn graph(store: &Store) -> Result<Graph> {
+    let notes: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
+    let files: Vec<(FileId, FileKind)> = store
+        .paths()?
+        .into_iter()
+        .map(|(id, path)| (id, if notes.contains(&id) { path.kind() } else { FileKind::Attachment }))
+        .collect();
+    let edges = store.edges()?;
+    let keys: Vec<String> = edges.iter().map(|(_, _, path)| unresolved_key(path)).collect();
+    let links = edges.iter().zip(&keys).map(|((source, target, _), key)| Edge {
+        source: *source,
+        target: match target {
+            Some(target) => Target::File(*target),
+            None => Target::Unresolved(key),
+        },
+    });
+    Ok(Graph::new(files, links))
+}
+
+fn sorted_paths(store: &Store, ids: impl Iterator<Item = FileId>) -> Result<Vec<VaultPath>> {
+    let paths = paths(store)?;
+    let mut found: Vec<VaultPath> = ids.filter_map(|id| paths.get(&id).cloned()).collect();
+    found.sort();
+    Ok(found)
+}
+
+fn row(paths: &Paths, link: StoredLink) -> LinkRow {
+    // A link's source is a file by the schema's own writers; a damaged row shows as an impossible path.
+    let path_of = |id: FileId| paths.get(&id).cloned();
+    LinkRow {
+        source: path_of(link.source).unwrap_or_else(|| VaultPath::new("?").expect("a path")),
+        line: link.line,
+        raw: link.raw,
+        kind: link.kind,
+        path: link.path,
+        subpath: link.subpath,
+        target: link.target.and_then(path_of),
+        text: None,
+        depth: None,
+    }
+}

@@ -1,0 +1,542 @@
+//! The writing half: what changed on disk -> rows, one transaction a batch; text and links first, vectors after.
+//!
+//! ```text
+//! walk      list the vault, compare with the rows of `file`           no lock needed, nothing written
+//! files     one transaction: file rows, renames, removals, and the    from here on the graph of what stays
+//!           links of other notes that these make lead elsewhere       is right
+//! text      per batch: read, parse, chunk in parallel; one            keyword search finds a note as soon
+//!           transaction writes notes, passages, words, links          as its batch is committed
+//! vectors   per batch, newest notes first: look each text up, embed   semantic search likewise; `pending`
+//!           what is new, one transaction                              counts down
+//! ```
+//!
+//! Killed anywhere, the next sync goes on: a file row whose note was not read yet has no hash, so it is read
+//! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
+//! an update from empty.
+
+mod embed;
+mod prepare;
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::sync_channel;
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use rayon::prelude::*;
+
+use crate::embed::Embedder;
+use crate::error::{Error, ErrorKind, Result, Warning};
+use crate::files::{
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
+};
+use crate::index::{Look, SyncOptions, Vectors};
+use crate::indexer::prepare::{Outcome, Prepared, Preparer};
+use crate::links::{Names, Resolver, keys_leading_to, link_key};
+use crate::path::{FileId, VaultPath};
+use crate::place::{LockName, lock};
+use crate::report::{Progress, Report, Stage};
+use crate::store::{IsNew, LinkTarget, NoteRow, PassageRow, Place, Store, StoredFile};
+
+/// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
+/// enough that memory does not grow with the vault.
+const BATCH_NOTES: usize = 512;
+const BATCH_BYTES: u64 = 4 << 20;
+
+/// Links are resolved anew one by one below this many changed names; above, all of them in one go.
+const FEW_NAMES: usize = 2000;
+
+/// Everything a sync works with.
+pub(crate) struct Indexer<'a> {
+    pub store: &'a Store,
+    pub vault: &'a Path,
+    pub embedder: &'a dyn Embedder,
+    pub rules: &'a WalkRules,
+    pub options: &'a SyncOptions<'a>,
+}
+
+/// What has to be read: the file, the id it has, and whether the index has rows of it.
+struct Job {
+    id: FileId,
+    file: DiskFile,
+    is_new: IsNew,
+}
+
+static NEVER: AtomicBool = AtomicBool::new(false);
+
+impl Indexer<'_> {
+    /// Brings the index up to date.
+    pub(crate) fn sync(&self) -> Result<Report> {
+        let started = Instant::now();
+        let mut report = Report::default();
+        let mut stage = Instant::now();
+        {
+            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
+            self.sync_text(&mut report, &mut stage)?;
+        }
+        if self.options.vectors == Vectors::Embed && !self.options.is_over() {
+            self.sync_vectors(&mut report)?;
+        }
+        end_stage(&mut report, "vectors", &mut stage);
+        report.pending = self.store.pending()?;
+        (report.skipped, report.warnings) = self.store.warnings()?;
+        if !report.is_unchanged() {
+            self.store.checkpoint();
+        }
+        report.took_ms = milliseconds(started);
+        Ok(report)
+    }
+
+    /// What a sync would find to do, a line each, with everything hashed; and the number of notes compared.
+    pub(crate) fn differences(&self) -> Result<(usize, Vec<String>)> {
+        let walked = walk(self.vault, self.rules, self.cancel())?;
+        let (known, outdated) = self.known()?;
+        let difference = diff(&known, &walked.files, now_ns());
+        let hashes = self.hash(&difference.to_hash())?;
+        let mut faults: Vec<String> = settle(&difference, &hashes)
+            .iter()
+            .filter_map(|change| match change {
+                Change::Removed(known) => Some(format!("{}: is gone, and still in the index", known.path)),
+                Change::Renamed(pair) => Some(format!("{}: was renamed from {}", pair.file.path, pair.known.path)),
+                Change::Flipped(pair) => Some(format!("{}: is excluded now, or no longer", pair.file.path)),
+                Change::Changed(pair) => Some(format!("{}: has other content than the index", pair.file.path)),
+                Change::Added(file) => Some(format!("{}: is not in the index", file.path)),
+                Change::Touched(_) => None,
+            })
+            .collect();
+        faults.extend(
+            known
+                .iter()
+                .filter(|k| outdated.contains(&k.id))
+                .map(|k| format!("{}: was read by an older version", k.path)),
+        );
+        Ok((walked.files.iter().filter(|f| f.is_read()).count(), faults))
+    }
+
+    /// All files known, and the notes among them whose rows another version made.
+    fn known(&self) -> Result<(Vec<KnownFile>, HashSet<FileId>)> {
+        let version = self.version();
+        let mut outdated = HashSet::new();
+        let mut known = Vec::new();
+        for stored in self.store.files()? {
+            let mut file = stored.known;
+            if file.indexed && file.kind.is_note() && file.hash.is_some() && stored.version.as_deref() != Some(&version)
+            {
+                outdated.insert(file.id);
+            }
+            if self.options.look == Look::Everything {
+                // A file that was last looked at before it existed is looked into.
+                file.seen_ns = 0;
+            }
+            known.push(file);
+        }
+        Ok((known, outdated))
+    }
+
+    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<()> {
+        let now = now_ns();
+        // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
+        let (walked, known) = std::thread::scope(|scope| {
+            let (vault, rules, cancel) = (self.vault, self.rules, self.cancel());
+            let walked = scope.spawn(move || walk(vault, rules, cancel));
+            let known = self.known();
+            (walked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
+        });
+        let (walked, (known, outdated)) = (walked?, known?);
+        end_stage(report, "walk", stage);
+        self.progress(Stage::Walk, walked.files.len(), walked.files.len());
+        let version = self.version();
+        let difference = diff(&known, &walked.files, now);
+        let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
+        if difference.is_empty() && outdated.is_empty() && !walk_warnings {
+            report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
+            return Ok(());
+        }
+        let hashes = self.hash(&difference.to_hash())?;
+        let changes = settle(&difference, &hashes);
+        end_stage(report, "read", stage);
+
+        let jobs = self.write_files(&known, &walked.files, &changes, &outdated, now, report)?;
+        if walk_warnings {
+            self.write_walk_warnings(&walked.warnings)?;
+        }
+        end_stage(report, "links", stage);
+        let done = self.write_notes(jobs, &version, report)?;
+        end_stage(report, "text", stage);
+        if known.is_empty() && done > 0 {
+            self.store.optimize_words()?;
+        }
+        self.store.set_meta("last_sync", &jiff::Timestamp::now().to_string())
+    }
+
+    /// One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
+    fn write_files(
+        &self,
+        known: &[KnownFile],
+        disk: &[DiskFile],
+        changes: &[Change<'_>],
+        outdated: &HashSet<FileId>,
+        now: i64,
+        report: &mut Report,
+    ) -> Result<Vec<Job>> {
+        let store = self.store;
+        let batch = store.begin()?;
+        let mut next_id = store.next_file_id()?;
+        let mut jobs: Vec<Job> = Vec::new();
+        let mut handled: HashSet<FileId> = HashSet::new();
+        // Names that files come or go by: links to them may lead elsewhere.
+        let mut names_touched: BTreeSet<String> = BTreeSet::new();
+        let mut moved: Vec<FileId> = Vec::new();
+        for change in changes {
+            match *change {
+                Change::Removed(known) => {
+                    names_touched.extend(keys_leading_to(&known.path));
+                    if known.indexed && known.kind.is_note() {
+                        report.removed += 1;
+                        self.remove_note(known.id)?;
+                    }
+                    store.put_warnings(known.path.as_str(), &[], false)?;
+                    store.remove_file(known.id)?;
+                    handled.insert(known.id);
+                }
+                Change::Renamed(pair) => {
+                    names_touched.extend(keys_leading_to(&pair.known.path));
+                    names_touched.extend(keys_leading_to(&pair.file.path));
+                    store.put_warnings(pair.known.path.as_str(), &[], false)?;
+                    moved.push(pair.known.id);
+                    let is_note = pair.file.is_read();
+                    report.renamed += usize::from(is_note);
+                    handled.insert(pair.known.id);
+                    // The words of the file's name are searched, and may be the title: then it is read again.
+                    if is_note && (pair.known.path.stem() != pair.file.path.stem() || outdated.contains(&pair.known.id))
+                    {
+                        self.put_file(pair.known.id, pair.file, None, now)?;
+                        jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                    } else {
+                        self.put_file(pair.known.id, pair.file, pair.known.hash, now)?;
+                    }
+                }
+                Change::Flipped(pair) => {
+                    handled.insert(pair.known.id);
+                    self.put_file(pair.known.id, pair.file, None, now)?;
+                    if pair.file.is_read() {
+                        report.added += 1;
+                        jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                    } else if pair.known.kind.is_note() {
+                        report.removed += 1;
+                        store.put_warnings(pair.known.path.as_str(), &[], false)?;
+                        self.remove_note(pair.known.id)?;
+                    }
+                }
+                Change::Changed(pair) => {
+                    handled.insert(pair.known.id);
+                    report.changed += 1;
+                    // Its old rows can be found until the new ones are there; without a hash it is read again
+                    // should we not come so far.
+                    self.put_file(pair.known.id, pair.file, None, now)?;
+                    jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                }
+                Change::Touched(pair) => {
+                    if !outdated.contains(&pair.known.id) {
+                        self.put_file(pair.known.id, pair.file, pair.known.hash, now)?;
+                        handled.insert(pair.known.id);
+                    }
+                }
+                Change::Added(file) => {
+                    names_touched.extend(keys_leading_to(&file.path));
+                    let id = FileId(next_id);
+                    next_id += 1;
+                    self.put_file(id, file, None, now)?;
+                    if file.is_read() {
+                        report.added += 1;
+                        jobs.push(Job { id, file: file.clone(), is_new: IsNew::Yes });
+                    }
+                }
+            }
+        }
+        let by_path: HashMap<&VaultPath, &DiskFile> = match outdated.is_empty() {
+            true => HashMap::new(),
+            false => disk.iter().map(|f| (&f.path, f)).collect(),
+        };
+        for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
+            if let Some(file) = by_path.get(&known.path).filter(|f| f.is_read()) {
+                report.changed += 1;
+                self.put_file(known.id, file, None, now)?;
+                jobs.push(Job { id: known.id, file: (*file).clone(), is_new: IsNew::No });
+            }
+        }
+        let notes = disk.iter().filter(|f| f.is_read()).count();
+        report.unchanged = notes.saturating_sub(report.added + report.changed + report.renamed);
+
+        let rereads: HashSet<FileId> = jobs.iter().map(|job| job.id).collect();
+        if !known.is_empty() && (!names_touched.is_empty() || !moved.is_empty()) {
+            self.resolve_again(&names_touched, &moved, &rereads)?;
+        }
+        batch.commit().map_err(Error::from)?;
+        // Newest first, so that what a person works on can be found first.
+        jobs.sort_by(|a, b| {
+            b.file.stamp.modified_ns.cmp(&a.file.stamp.modified_ns).then_with(|| a.file.path.cmp(&b.file.path))
+        });
+        Ok(jobs)
+    }
+
+    fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, now: i64) -> Result<()> {
+        let known = KnownFile {
+            id,
+            path: file.path.clone(),
+            stamp: file.stamp,
+            indexed: file.indexed,
+            kind: file.kind,
+            hash,
+            seen_ns: now,
+        };
+        let version = hash.is_some().then(|| self.version());
+        self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
+    }
+
+    fn remove_note(&self, id: FileId) -> Result<()> {
+        self.store.remove_passages(id)?;
+        self.store.remove_links(id)?;
+        self.store.remove_note(id)
+    }
+
+    /// Links whose resolution depends on a name that came or went, and those of notes that moved.
+    fn resolve_again(&self, names: &BTreeSet<String>, moved: &[FileId], rereads: &HashSet<FileId>) -> Result<()> {
+        let paths: HashMap<FileId, VaultPath> = self.store.paths()?.into_iter().collect();
+        let mut table = Names::new();
+        paths.iter().for_each(|(id, path)| table.insert(*id, path));
+        let resolver = Resolver::new(&table);
+        let settle = |links: Vec<LinkTarget>| -> Result<()> {
+            for (link, source, path, target) in links {
+                let Some(source_path) = paths.get(&source).filter(|_| !rereads.contains(&source)) else { continue };
+                let now = resolver.resolve(&path, source_path).target;
+                if now != target {
+                    self.store.set_target(link, now)?;
+                }
+            }
+            Ok(())
+        };
+        if names.len() > FEW_NAMES {
+            let mut after = 0;
+            loop {
+                let links = self.store.targets_after(after, 10_000)?;
+                let Some(last) = links.last() else { return Ok(()) };
+                after = last.0;
+                settle(links)?;
+            }
+        }
+        for name in names {
+            settle(self.store.targets_by_name(name)?)?;
+        }
+        for source in moved {
+            settle(self.store.targets_of(*source)?)?;
+        }
+        Ok(())
+    }
+
+    /// Reads, parses and writes notes; returns how many were written.
+    fn write_notes(&self, jobs: Vec<Job>, version: &str, report: &mut Report) -> Result<usize> {
+        if jobs.is_empty() {
+            return Ok(0);
+        }
+        let total = jobs.len();
+        let mut names = Names::new();
+        self.store.paths()?.iter().for_each(|(id, path)| names.insert(*id, path));
+        let resolver = Resolver::new(&names);
+        let preparer = Preparer::new(self.vault, self.embedder);
+        let mut done = 0;
+        let mut passage_id = self.store.next_passage_id()?;
+        let look_up = !self.store.has_no_vectors()?;
+        let mut writing: Result<()> = Ok(());
+        std::thread::scope(|scope| {
+            // One batch is prepared while another is written; the channel holds one more.
+            let (send, receive) = sync_channel::<Vec<(Job, Prepared)>>(1);
+            scope.spawn({
+                let preparer = &preparer;
+                let options = self.options;
+                move || {
+                    for batch in batches(jobs) {
+                        if options.is_over() {
+                            return;
+                        }
+                        let prepared: Vec<Prepared> = batch.par_iter().map(|job| preparer.prepare(&job.file)).collect();
+                        if send.send(batch.into_iter().zip(prepared).collect()).is_err() {
+                            return;
+                        }
+                    }
+                }
+            });
+            for batch in receive {
+                writing = self.write_batch(&batch, version, &resolver, &mut passage_id, look_up, report);
+                if writing.is_err() {
+                    return;
+                }
+                done += batch.len();
+                self.progress(Stage::Text, done, total);
+            }
+        });
+        writing?;
+        Ok(done)
+    }
+
+    fn write_batch(
+        &self,
+        batch: &[(Job, Prepared)],
+        version: &str,
+        resolver: &Resolver<'_>,
+        passage_id: &mut i64,
+        look_up: bool,
+        report: &mut Report,
+    ) -> Result<()> {
+        let store = self.store;
+        let transaction = store.begin()?;
+        for (job, prepared) in batch {
+            let path = job.file.path.as_str();
+            if job.is_new == IsNew::No {
+                store.remove_passages(job.id)?;
+                store.remove_links(job.id)?;
+            }
+            let note = match &prepared.outcome {
+                Outcome::Note(note) => note,
+                Outcome::Skipped(warning) => {
+                    store.remove_note(job.id)?;
+                    store.put_warnings(path, std::slice::from_ref(warning), true)?;
+                    continue;
+                }
+            };
+            let known = KnownFile {
+                id: job.id,
+                path: job.file.path.clone(),
+                stamp: prepared.stamp,
+                indexed: true,
+                kind: job.file.kind,
+                hash: prepared.hash,
+                seen_ns: prepared.seen_ns,
+            };
+            store.put_file(&StoredFile { known, disk: job.file.disk.clone(), version: Some(version.to_string()) })?;
+            let find = |key| if look_up { store.find_vector(key) } else { Ok(None) };
+            let title_vector = match &note.title_key {
+                Some(key) => find(key)?,
+                None => None,
+            };
+            let row = NoteRow {
+                title: &note.title.text,
+                title_source: note.title.source,
+                aliases: &note.aliases,
+                tags: note.tags.iter().map(|(key, shown)| (key.as_str(), shown.as_str())).collect(),
+                frontmatter: &note.frontmatter,
+                properties: &note.properties,
+                anchors: &note.anchors,
+                words: note.words,
+                title_vector,
+            };
+            store.put_note(job.id, &row, job.is_new)?;
+            for passage in &note.passages {
+                let vector = find(&passage.key)?;
+                report.reused += usize::from(vector.is_some());
+                let row = PassageRow { id: *passage_id, note: job.id, vector };
+                let place =
+                    Place { lines: passage.chunk.lines, span: (passage.chunk.span.start, passage.chunk.span.end) };
+                store.put_passage(row, &passage.text, &passage.chunk.headings, place)?;
+                store.put_words(*passage_id, &passage.fields)?;
+                *passage_id += 1;
+            }
+            store
+                .put_links(job.id, &note.links, link_key, |link| resolver.resolve(&link.path, &job.file.path).target)?;
+            if !note.warnings.is_empty() || job.is_new == IsNew::No {
+                store.put_warnings(path, &note.warnings, false)?;
+            }
+        }
+        transaction.commit().map_err(Error::from)
+    }
+
+    /// Hashes of files, in parallel. Those that cannot be read have none.
+    fn hash(&self, files: &[&DiskFile]) -> Result<HashMap<VaultPath, ContentHash>> {
+        let (vault, cancel) = (self.vault, self.cancel());
+        let hashes = files
+            .par_iter()
+            .filter(|_| !cancel.load(Ordering::Relaxed))
+            .filter_map(|file| {
+                let content = read_note(vault, file, MAX_NOTE_BYTES).ok()?;
+                Some((file.path.clone(), content.hash))
+            })
+            .collect();
+        // With some hashes missing, readable files would pass for unreadable ones.
+        if cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(hashes) }
+    }
+
+    /// Whether the walk's warnings differ from those that are stored.
+    fn walk_warnings_differ(&self, now: &[(String, Warning)]) -> Result<bool> {
+        let stored = self.store.meta("walk_warnings")?.unwrap_or_default();
+        Ok(stored != walk_warnings_text(now))
+    }
+
+    fn write_walk_warnings(&self, now: &[(String, Warning)]) -> Result<()> {
+        let batch = self.store.begin()?;
+        let before: Vec<(String, Warning)> =
+            serde_json::from_str(&self.store.meta("walk_warnings")?.unwrap_or_default()).unwrap_or_default();
+        for (path, _) in &before {
+            self.store.put_warnings(path, &[], false)?;
+        }
+        let mut by_path: HashMap<&str, Vec<Warning>> = HashMap::new();
+        for (path, warning) in now {
+            by_path.entry(path).or_default().push(warning.clone());
+        }
+        for (path, warnings) in by_path {
+            self.store.put_warnings(path, &warnings, true)?;
+        }
+        self.store.set_meta("walk_warnings", &walk_warnings_text(now))?;
+        batch.commit().map_err(Error::from)
+    }
+
+    /// What makes a note's rows: if it changes, they are made again.
+    fn version(&self) -> String {
+        prepare::version(self.embedder)
+    }
+
+    fn cancel(&self) -> &AtomicBool {
+        self.options.cancel.unwrap_or(&NEVER)
+    }
+
+    fn progress(&self, stage: Stage, done: usize, total: usize) {
+        if let Some(report) = self.options.progress {
+            report(Progress { stage, done, total });
+        }
+    }
+}
+
+fn walk_warnings_text(warnings: &[(String, Warning)]) -> String {
+    if warnings.is_empty() { String::new() } else { serde_json::to_string(warnings).unwrap_or_default() }
+}
+
+fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
+    let mut jobs = jobs.into_iter().peekable();
+    std::iter::from_fn(move || {
+        let mut batch = Vec::new();
+        let mut bytes = 0;
+        while let Some(job) = jobs.next_if(|job| {
+            batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stamp.size <= BATCH_BYTES)
+        }) {
+            bytes += job.file.stamp.size;
+            batch.push(job);
+        }
+        (!batch.is_empty()).then_some(batch)
+    })
+}
+
+fn cancelled() -> Error {
+    Error::new(ErrorKind::Cancelled, "cancelled; what was done so far is kept")
+}
+
+fn end_stage(report: &mut Report, name: &str, since: &mut Instant) {
+    *report.stages_ms.entry(name.to_string()).or_default() += milliseconds(*since);
+    *since = Instant::now();
+}
+
+fn milliseconds(since: Instant) -> u64 {
+    since.elapsed().as_millis() as u64
+}
+
+fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
+}

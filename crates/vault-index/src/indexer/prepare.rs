@@ -1,0 +1,192 @@
+//! One file -> all that the store takes of it: parsed, chunked, its fields as terms, its texts hashed. Pure but for the read.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunk, embedded_text};
+use crate::embed::Embedder;
+use crate::error::Warning;
+use crate::files::{ContentHash, DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
+use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, Title, TitleSource, parse};
+use crate::path::VaultPath;
+use crate::search::filter::PropertyValue;
+use crate::store::{Anchors, EmbeddingKey, Fields, key_of};
+use crate::terms::{TERMS_VERSION, Terms};
+
+/// What the store takes of one file.
+pub(super) struct Prepared {
+    pub outcome: Outcome,
+    pub stamp: Stamp,
+    pub hash: Option<ContentHash>,
+    /// Taken before the file was read.
+    pub seen_ns: i64,
+}
+
+pub(super) enum Outcome {
+    Note(Box<PreparedNote>),
+    Skipped(Warning),
+}
+
+pub(super) struct PreparedNote {
+    pub title: Title,
+    /// Of the text that stands for a title that is only the file's name.
+    pub title_key: Option<EmbeddingKey>,
+    pub aliases: Vec<String>,
+    /// (folded, as first seen).
+    pub tags: Vec<(String, String)>,
+    pub frontmatter: String,
+    pub properties: Vec<(String, PropertyValue)>,
+    pub anchors: Anchors,
+    pub words: usize,
+    pub links: Vec<Link>,
+    pub passages: Vec<PreparedPassage>,
+    pub warnings: Vec<Warning>,
+}
+
+pub(super) struct PreparedPassage {
+    pub chunk: Chunk,
+    pub text: String,
+    pub key: EmbeddingKey,
+    pub fields: Fields,
+}
+
+/// What makes a note's rows.
+pub(super) fn version(embedder: &dyn Embedder) -> String {
+    let (id, window) = (embedder.id(), embedder.max_tokens());
+    format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}")
+}
+
+/// How this model's notes are cut.
+fn chunk_options(embedder: &dyn Embedder) -> ChunkOptions {
+    let max_tokens = embedder.max_tokens().max(16);
+    ChunkOptions { max_tokens, max_context_tokens: (max_tokens / 4).min(64), ..ChunkOptions::default() }
+}
+
+pub(super) struct Preparer<'a> {
+    vault: &'a Path,
+    embedder: &'a dyn Embedder,
+    options: ChunkOptions,
+}
+
+thread_local! {
+    /// Its cache of stems pays over many notes.
+    static TERMS: RefCell<Terms> = RefCell::new(Terms::new());
+}
+
+impl<'a> Preparer<'a> {
+    pub(super) fn new(vault: &'a Path, embedder: &'a dyn Embedder) -> Self {
+        Self { vault, embedder, options: chunk_options(embedder) }
+    }
+
+    pub(super) fn prepare(&self, file: &DiskFile) -> Prepared {
+        let seen_ns =
+            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
+        match read_note(self.vault, file, MAX_NOTE_BYTES) {
+            Ok(content) => {
+                let note = parse(&file.path, &content.bytes, &ParseOptions::default());
+                drop(content.bytes);
+                let note = TERMS.with_borrow_mut(|terms| self.prepare_note(&file.path, note, terms));
+                let outcome = Outcome::Note(Box::new(note));
+                Prepared { outcome, stamp: content.stamp, hash: Some(content.hash), seen_ns }
+            }
+            Err(warning) => Prepared { outcome: Outcome::Skipped(warning), stamp: file.stamp, hash: None, seen_ns },
+        }
+    }
+
+    fn prepare_note(&self, path: &VaultPath, note: Note, terms: &mut Terms) -> PreparedNote {
+        let mut chunks = chunk(&note, self.embedder, &self.options);
+        if chunks.is_empty() {
+            // A note without text is found by its title, tags and aliases.
+            let line = note.lines.line_at(note.body.start);
+            let span = note.body.start..note.body.start;
+            chunks.push(Chunk { span, lines: (line, line), headings: Vec::new() });
+        }
+        let title_terms = joined(terms, [note.title.text.as_str()]);
+        // People look for a note by its file's name too, where the title says something else.
+        let named_by_file = note.title.source == TitleSource::FileName;
+        let stem = (!named_by_file).then(|| path.stem());
+        let alias_terms = joined(terms, note.aliases.iter().map(String::as_str).chain(stem));
+        let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
+        let title = (!named_by_file).then_some(note.title.text.as_str());
+        let passages = chunks
+            .into_iter()
+            .map(|chunk| {
+                let text = note.slice(chunk.span.clone()).to_string();
+                let fields = Fields {
+                    title: title_terms.clone(),
+                    aliases: alias_terms.clone(),
+                    headings: joined(terms, chunk.headings.iter().map(String::as_str)),
+                    tags: tag_terms.clone(),
+                    body: joined(terms, [text.as_str()]),
+                };
+                let key = key_of(&text_to_embed(self.embedder, title, &chunk.headings, &text, &note.title.text));
+                PreparedPassage { chunk, text, key, fields }
+            })
+            .collect();
+        PreparedNote {
+            title_key: named_by_file.then(|| key_of(&note.title.text)),
+            tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
+            frontmatter: serde_json::to_string(&note.properties).unwrap_or_else(|_| "{}".to_string()),
+            properties: property_values(&note),
+            anchors: Anchors {
+                headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+                blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
+            },
+            title: note.title,
+            aliases: note.aliases,
+            words: note.words,
+            links: note.links,
+            warnings: note.warnings,
+            passages,
+        }
+    }
+}
+
+/// What the model gets for a passage: the title that stands in the note, the headings, the text; for a passage
+/// without any text, the note's title.
+pub(super) fn text_to_embed(
+    embedder: &dyn Embedder,
+    title: Option<&str>,
+    headings: &[String],
+    text: &str,
+    note_title: &str,
+) -> String {
+    let embedded = embedded_text(title, headings, text, embedder, &chunk_options(embedder));
+    if embedded.trim().is_empty() { note_title.to_string() } else { embedded }
+}
+
+fn joined<'t>(terms: &mut Terms, texts: impl IntoIterator<Item = &'t str>) -> String {
+    let mut out = String::new();
+    texts.into_iter().for_each(|text| terms.write_joined(text, &mut out));
+    out
+}
+
+/// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.
+fn property_values(note: &Note) -> Vec<(String, PropertyValue)> {
+    let mut values = Vec::new();
+    for (key, property) in note.properties.iter() {
+        collect(&key.to_lowercase(), property, &mut values);
+    }
+    values
+}
+
+fn collect(key: &str, property: &Property, values: &mut Vec<(String, PropertyValue)>) {
+    let mut push = |number: Option<f64>, text: String| values.push((key.to_string(), PropertyValue { number, text }));
+    match property {
+        Property::Null => {}
+        Property::Bool(value) => push(None, value.to_string()),
+        Property::Number(value) => push(Some(*value), value.to_string()),
+        Property::Text(text) | Property::Date(text) | Property::DateTime(text) => {
+            if !text.trim().is_empty() {
+                push(text.trim().parse().ok().filter(|n: &f64| n.is_finite()), text.clone());
+            }
+        }
+        Property::List(items) => items.iter().for_each(|item| collect(key, item, values)),
+        Property::Map(entries) => {
+            entries
+                .iter()
+                .for_each(|(inner, value)| collect(&format!("{key}.{}", inner.to_lowercase()), value, values));
+        }
+    }
+}

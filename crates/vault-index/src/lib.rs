@@ -1,0 +1,67 @@
+//! Index a folder of Markdown notes and search it by meaning and by words, offline.
+//!
+//! ```text
+//! files ──> note ──> links                      what is on disk, what it says, who points at whom
+//!             └────> chunk ──> terms, embed     passages, their words, their vectors
+//!                                └────> store   one SQLite file
+//! query ──> search (filter, lexical + semantic, fuse) ──> hits
+//! ```
+//!
+//! A vault's notes are read, never written. The index lies in the user's cache folder, private to the user; any
+//! number of processes can search it while one writes.
+//!
+//! ```
+//! use vault_index::{Index, Options, Query};
+//!
+//! # let vault = tempfile::tempdir()?;
+//! # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back to an outward-facing bud in late winter.")?;
+//! # let options = Options { index_file: Some(vault.path().join(".index/index.db")), ..Options::default() };
+//! # let vault_dir = vault.path();
+//! let index = Index::open(vault_dir, options)?;                        // cheap
+//! let report = index.sync()?;                                          // slow: reads only what changed
+//! let hits = index.search(&Query::parse("how to prune")?)?;            // best first; scores are 0 to 1
+//! for hit in &hits.results {
+//!     println!("{}:{} {:.2} {}", hit.path, hit.line, hit.score, hit.title);
+//! }
+//! # assert_eq!((report.added, hits.results.len()), (1, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! The modules [`note`], [`links`], [`chunk`] and [`vectors`] are useful alone.
+
+#![deny(missing_docs)]
+
+pub mod chunk;
+#[cfg(feature = "cli")]
+#[doc(hidden)]
+pub mod cli;
+mod embed;
+mod error;
+mod files;
+mod index;
+mod indexer;
+pub mod links;
+pub mod note;
+mod path;
+mod place;
+mod report;
+mod search;
+mod store;
+mod terms;
+pub mod vectors;
+
+pub use embed::{Embedder, Hashed, ModelInfo, ModelName, Role, available as models, load as load_model};
+pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
+pub use index::{GraphData, GraphNode, Index, Look, Options, Repair, SyncOptions, Vectors};
+#[cfg(feature = "watch")]
+pub use index::{WatchEvent, WatchOptions};
+pub use note::LinkKind;
+pub use path::{FileId, FileKind, VaultPath};
+pub use place::{config_folder, default_index_file, home};
+pub use report::{
+    CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
+};
+pub use search::{
+    Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Searcher, Why, marks,
+    parse_date,
+};

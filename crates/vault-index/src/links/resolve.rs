@@ -1,0 +1,382 @@
+//! How a wikilink is resolved: from a link's path and the note it stands in to the one file it leads to.
+//!
+//! # The rules
+//!
+//! They are those of Obsidian, for wikilinks, embeds, Markdown links and images alike. The caller has
+//! cut off display text and subpath and decoded percent signs; what is left is the *link path*.
+//!
+//! 0. No-break spaces become spaces, the ends are trimmed, the text is NFC.
+//! 1. An empty path is the source note itself: `[[#Heading]]`.
+//! 2. Everything is compared in lower case. The last segment is a file name. If it contains a dot it is
+//!    looked up as it stands among all files, attachments too. If that finds nothing, or it has no dot,
+//!    `.md` is appended to the link path and it is looked up again. The files of that name are the
+//!    *candidates*; what they are in full is not looked at here, so a candidate in the wrong folder
+//!    still keeps `.md` from being tried. No candidate: the link is unresolved.
+//! 3. A bare name with one candidate leads there.
+//! 4. A path that begins with `./` or `../` is followed from the source's folder, never further up than
+//!    the vault's root. A candidate at exactly that path wins. Else the dots at the front are dropped and
+//!    the rest goes on as if written without them.
+//! 5. One `/` at the front is dropped. A candidate at exactly the path that is left, from the vault's
+//!    root, wins: for a bare name a note in the root comes before one beside the source. If there was a
+//!    `/` and no such candidate, the link is unresolved.
+//! 6. Of the candidates whose path ends with the link path, *as text* (`b/x` is the end of `ab/x.md`),
+//!    those in the source's folder or below it come before all others; among equals the shorter path (in
+//!    UTF-16 units) comes first, then the alphabet. If there is none, the link is unresolved.
+//!
+//! Aliases are never link targets.
+//!
+//! # Costs
+//!
+//! Rules 1 to 5 are hash look-ups. Rule 6 is a scan where a name has few files. For the others the
+//! [`Resolver`] keeps two tables, made when first needed:
+//! - per name, a *crowd*: its files sorted by their paths read backwards, in which the paths that end
+//!   with a given text are neighbours;
+//! - per link path that many of them end with, its *leads*: for every folder above one of them, the best
+//!   one below that folder.
+//!
+//! A crowd of n files takes n log n, leads for n of them n plus the folders above them. One path ends in
+//! few link paths, so a whole vault takes about as long as it has files and links, even when thousands
+//! of folders each hold an `index.md`.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::keys::{clean, last_segment};
+use super::names::Names;
+use crate::path::{FileId, VaultPath};
+
+/// Up to this many candidates a scan is quicker than a table.
+const FEW: usize = 8;
+
+/// Where a link leads, and why.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Resolution {
+    /// The file; `None` when the link is unresolved.
+    pub target: Option<FileId>,
+    /// The rule that decided.
+    pub rule: Rule,
+}
+
+/// The rule that decided where a link leads; `Display` says it in plain words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Rule {
+    /// The path is empty: the note itself (no target if the source is not in the table).
+    SelfNote,
+    /// A bare name that one file has.
+    OnlyCandidate,
+    /// `./` or `../`, followed from the source's folder.
+    RelativePath,
+    /// The link path is the file's path from the vault's root.
+    ExactPath,
+    /// The path ends with the link path; the best one in or below the source's folder.
+    UnderSourceFolder,
+    /// The path ends with the link path; none is below the source's folder, this is the best of the rest.
+    Elsewhere,
+    /// Unresolved: no file has this name.
+    NoSuchName,
+    /// Unresolved: files have this name, but not in this place.
+    NoSuchPath,
+}
+
+impl Rule {
+    /// Every rule.
+    pub const ALL: [Self; 8] = [
+        Self::SelfNote,
+        Self::OnlyCandidate,
+        Self::RelativePath,
+        Self::ExactPath,
+        Self::UnderSourceFolder,
+        Self::Elsewhere,
+        Self::NoSuchName,
+        Self::NoSuchPath,
+    ];
+
+    /// A short name, for machines: `exact-path`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::SelfNote => "self-note",
+            Self::OnlyCandidate => "only-candidate",
+            Self::RelativePath => "relative-path",
+            Self::ExactPath => "exact-path",
+            Self::UnderSourceFolder => "under-source-folder",
+            Self::Elsewhere => "elsewhere",
+            Self::NoSuchName => "no-such-name",
+            Self::NoSuchPath => "no-such-path",
+        }
+    }
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SelfNote => "the link names no file, so it leads to the note it stands in",
+            Self::OnlyCandidate => "it is the only file of this name",
+            Self::RelativePath => "it lies where the `./` or `../` of the link leads from the source's folder",
+            Self::ExactPath => "the link is its path from the vault's root",
+            Self::UnderSourceFolder => {
+                "of the files whose path ends with the link, it has the shortest path in the source's folder or below it"
+            }
+            Self::Elsewhere => {
+                "of the files whose path ends with the link, none is in the source's folder or below it, and this one has the shortest path"
+            }
+            Self::NoSuchName => "no file has this name",
+            Self::NoSuchPath => "files have this name, but none lies where the link says",
+        })
+    }
+}
+
+/// Resolves one link. For more than a few, make a [`Resolver`] and keep it.
+///
+/// Costs a few hash look-ups, for a path of an ambiguous name n log n in the files of that name.
+pub fn resolve(names: &Names, link_path: &str, source: &VaultPath) -> Resolution {
+    Resolver::new(names).resolve(link_path, source)
+}
+
+/// The files a link could mean, best first: if the first did not exist, it would lead to the second.
+///
+/// Empty when the link is unresolved; the first is the [`resolve`]d target. n log n in the files of the name.
+pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId> {
+    let path = clean(link_path);
+    if path.is_empty() {
+        return names.id(source).into_iter().collect();
+    }
+    let Some(wanted) = Wanted::new(names, &path) else { return Vec::new() };
+    let folder = source.folder().to_lowercase();
+    let place = wanted.place(&folder);
+    let class = |id: FileId| {
+        let lower = names.lower(id);
+        if place.relative.as_deref() == Some(lower) {
+            Some(0)
+        } else if lower == place.path {
+            Some(1)
+        } else if place.rooted || !lower.ends_with(place.path) {
+            None
+        } else {
+            Some(if is_under(lower, &folder) { 2 } else { 3 })
+        }
+    };
+    let mut found: Vec<_> = wanted.candidates.iter().filter_map(|id| Some((class(*id)?, *id))).collect();
+    found.sort_unstable_by_key(|(class, id)| (*class, names.preference(*id)));
+    found.into_iter().map(|(_, id)| id).collect()
+}
+
+/// Resolves links against one state of the name table, and remembers what it worked out.
+///
+/// Cheap to make; may be used from several threads at once.
+#[derive(Debug)]
+pub struct Resolver<'n> {
+    names: &'n Names,
+    /// Lower-cased file name -> its files, for names with more than a few.
+    crowds: RwLock<HashMap<&'n str, Arc<Crowd<'n>>>>,
+}
+
+impl<'n> Resolver<'n> {
+    /// A resolver that has worked out nothing yet.
+    pub fn new(names: &'n Names) -> Self {
+        Self { names, crowds: RwLock::default() }
+    }
+
+    /// Where a link leads from `source`, and which rule decided.
+    ///
+    /// `link_path` is the link without display text and subpath, decoded.
+    pub fn resolve(&self, link_path: &str, source: &VaultPath) -> Resolution {
+        let path = clean(link_path);
+        if path.is_empty() {
+            return Resolution { target: self.names.id(source), rule: Rule::SelfNote };
+        }
+        let Some(wanted) = Wanted::new(self.names, &path) else {
+            return Resolution { target: None, rule: Rule::NoSuchName };
+        };
+        if let ([only], false) = (wanted.candidates, wanted.lower.contains('/')) {
+            return Resolution { target: Some(*only), rule: Rule::OnlyCandidate };
+        }
+        let folder = source.folder().to_lowercase();
+        let place = wanted.place(&folder);
+        if let Some(id) = place.relative.as_deref().and_then(|path| self.first_at(path)) {
+            return Resolution { target: Some(id), rule: Rule::RelativePath };
+        }
+        if let Some(id) = self.first_at(place.path) {
+            return Resolution { target: Some(id), rule: Rule::ExactPath };
+        }
+        let best = if place.rooted { None } else { self.best_ending_with(place.path, wanted.candidates, &folder) };
+        match best {
+            None => Resolution { target: None, rule: Rule::NoSuchPath },
+            Some(id) if is_under(self.names.lower(id), &folder) => {
+                Resolution { target: Some(id), rule: Rule::UnderSourceFolder }
+            }
+            Some(id) => Resolution { target: Some(id), rule: Rule::Elsewhere },
+        }
+    }
+
+    /// The preferred file at a lower-cased path. It is a candidate whenever the path ends in the
+    /// segment that was looked up.
+    fn first_at(&self, lower_path: &str) -> Option<FileId> {
+        self.names.at(lower_path).iter().copied().min_by_key(|id| self.names.preference(*id))
+    }
+
+    /// Rule 6.
+    fn best_ending_with(&self, path: &str, candidates: &'n [FileId], folder: &str) -> Option<FileId> {
+        if candidates.len() > FEW {
+            return self.crowd(candidates).best_ending_with(path, folder);
+        }
+        let names = self.names;
+        let ending = candidates.iter().copied().filter(|id| names.lower(*id).ends_with(path));
+        ending.min_by_key(|id| (!is_under(names.lower(*id), folder), names.preference(*id)))
+    }
+
+    fn crowd(&self, candidates: &'n [FileId]) -> Arc<Crowd<'n>> {
+        let name = last_segment(self.names.lower(candidates[0]));
+        remembered(&self.crowds, name, || name, || Crowd::new(self.names, candidates))
+    }
+}
+
+/// What rule 2 makes of a link path.
+struct Wanted<'n> {
+    /// The link path in lower case, with `.md` if it was looked up that way.
+    lower: String,
+    /// The files of that name; at least one.
+    candidates: &'n [FileId],
+}
+
+/// Where rules 4 to 6 look for the candidates.
+struct Place<'w> {
+    /// The path that `./` and `../` lead to.
+    relative: Option<String>,
+    /// The link path without dots and slash at its front.
+    path: &'w str,
+    /// Whether there was a slash.
+    rooted: bool,
+}
+
+impl<'n> Wanted<'n> {
+    /// `None` if no file has the name.
+    fn new(names: &'n Names, path: &str) -> Option<Self> {
+        let look_up = |lower: String| {
+            let candidates = names.named(last_segment(&lower));
+            (!candidates.is_empty()).then_some(Self { lower, candidates })
+        };
+        let literal = if last_segment(path).contains('.') { look_up(path.to_lowercase()) } else { None };
+        // `.md` goes on before lower-casing, because a sigma is another letter at the end of a word.
+        literal.or_else(|| look_up(format!("{path}.md").to_lowercase()))
+    }
+
+    fn place(&self, folder: &str) -> Place<'_> {
+        let (mut base, mut rest) = (folder, self.lower.as_str());
+        loop {
+            if let Some(after) = rest.strip_prefix("./") {
+                rest = after;
+            } else if let Some(after) = rest.strip_prefix("../") {
+                rest = after;
+                base = parent(base);
+            } else {
+                break;
+            }
+        }
+        let has_dots = rest.len() < self.lower.len();
+        let relative = has_dots.then(|| if base.is_empty() { rest.to_owned() } else { format!("{base}/{rest}") });
+        match rest.strip_prefix('/') {
+            Some(path) => Place { relative, path, rooted: true },
+            None => Place { relative, path: rest, rooted: false },
+        }
+    }
+}
+
+/// The files of one name, of which there are many.
+#[derive(Debug)]
+struct Crowd<'n> {
+    /// Sorted by `lower` read backwards.
+    members: Vec<Member<'n>>,
+    /// Link path -> where it leads, for link paths that more than a few members end with.
+    leads: RwLock<HashMap<String, Arc<Leads<'n>>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Member<'n> {
+    lower: &'n str,
+    /// Its place in the order of preference, from 0.
+    rank: u32,
+    id: FileId,
+}
+
+impl<'n> Crowd<'n> {
+    fn new(names: &'n Names, candidates: &[FileId]) -> Self {
+        let mut ids = candidates.to_vec();
+        ids.sort_by_cached_key(|id| names.preference(*id));
+        let mut members: Vec<_> =
+            ids.into_iter().zip(0..).map(|(id, rank)| Member { lower: names.lower(id), rank, id }).collect();
+        members.sort_unstable_by(|a, b| a.lower.bytes().rev().cmp(b.lower.bytes().rev()));
+        Self { members, leads: RwLock::default() }
+    }
+
+    fn best_ending_with(&self, path: &str, folder: &str) -> Option<FileId> {
+        let start = self.members.partition_point(|m| m.lower.bytes().rev().lt(path.bytes().rev()));
+        let from_start = &self.members[start..];
+        let ending = &from_start[..from_start.partition_point(|m| m.lower.ends_with(path))];
+        if ending.len() <= FEW {
+            return ending.iter().min_by_key(|m| (!is_under(m.lower, folder), m.rank)).map(|m| m.id);
+        }
+        let leads = remembered(&self.leads, path, || path.to_owned(), || Leads::new(ending));
+        Some(leads.under.get(folder).copied().unwrap_or(leads.best))
+    }
+}
+
+/// Where one link path leads, from everywhere.
+#[derive(Debug)]
+struct Leads<'n> {
+    /// The best of all.
+    best: FileId,
+    /// The best in or below each folder but the root.
+    under: HashMap<&'n str, FileId>,
+}
+
+impl<'n> Leads<'n> {
+    /// Of at least one member.
+    fn new(members: &[Member<'n>]) -> Self {
+        let mut members = members.to_vec();
+        members.sort_unstable_by_key(|m| m.rank);
+        let mut under = HashMap::with_capacity(members.len());
+        for member in &members {
+            let mut folder = parent(member.lower);
+            while !folder.is_empty() {
+                match under.entry(folder) {
+                    // Whoever entered this folder entered all folders above it.
+                    Entry::Occupied(_) => break,
+                    Entry::Vacant(slot) => slot.insert(member.id),
+                };
+                folder = parent(folder);
+            }
+        }
+        Self { best: members[0].id, under }
+    }
+}
+
+/// What the table holds under `key`, made first if need be. Two threads may both make it; the first stays.
+fn remembered<K, Q, V>(
+    table: &RwLock<HashMap<K, Arc<V>>>,
+    key: &Q,
+    owned: impl FnOnce() -> K,
+    make: impl FnOnce() -> V,
+) -> Arc<V>
+where
+    K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
+    Q: std::hash::Hash + Eq + ?Sized,
+{
+    // A table is only ever added to, so one left behind by a panic is still sound.
+    if let Some(value) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
+        return Arc::clone(value);
+    }
+    let value = Arc::new(make());
+    Arc::clone(table.write().unwrap_or_else(PoisonError::into_inner).entry(owned()).or_insert(value))
+}
+
+/// The folder of a path; empty for the root and in the root.
+fn parent(path: &str) -> &str {
+    path.rfind('/').map_or("", |at| &path[..at])
+}
+
+/// Whether a path lies in a folder or below it. Everything lies below the root.
+fn is_under(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
+}

@@ -1,0 +1,339 @@
+//! The one pass over a body of Markdown: headings, blocks, links, tags and block ids.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
+
+use super::blocks::{self, trailing_id, trimmed};
+use super::inline::OpenLink;
+use super::mask::{DOLLAR, HIDDEN, Masked, mask};
+use super::tag::Tags;
+use super::{Block, BlockId, BlockKind, Heading, LineMap, Link};
+
+/// The Markdown that is read. Frontmatter is cut off before; callouts are quotes.
+pub(super) const OPTIONS: Options = Options::ENABLE_TABLES
+    .union(Options::ENABLE_FOOTNOTES)
+    .union(Options::ENABLE_STRIKETHROUGH)
+    .union(Options::ENABLE_TASKLISTS)
+    .union(Options::ENABLE_MATH)
+    .union(Options::ENABLE_WIKILINKS);
+
+/// What one or more bodies hold. All offsets are into the whole text.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) headings: Vec<Heading>,
+    pub(super) blocks: Vec<Block>,
+    pub(super) links: Vec<Link>,
+    pub(super) tags: Tags,
+    pub(super) block_ids: Vec<BlockId>,
+}
+
+/// Reads `text[span]` as a document of its own and adds what it holds.
+pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut Found) {
+    let Masked { text: shown, comments } = mask(&text[span.clone()], OPTIONS);
+    let mut walk = Walk {
+        text,
+        shown: &shown,
+        base: span.start,
+        lines,
+        blocks: Vec::new(),
+        found,
+        depth: 0,
+        top: None,
+        in_code: false,
+        in_table: false,
+        line_start: true,
+        items: Vec::new(),
+        leaf: None,
+        open_links: Vec::new(),
+        outline: Vec::new(),
+        heading: None,
+        formula: Formula::None,
+    };
+    for (event, range) in Parser::new_ext(&shown, OPTIONS).into_offset_iter() {
+        walk.event(event, range.start + span.start..range.end + span.start);
+    }
+    let blocks = std::mem::take(&mut walk.blocks);
+    // What the parser delivers inside a link that was read as plain text comes after it, maybe twice.
+    if !found.links.is_sorted_by_key(|link| link.span.start) {
+        found.links.sort_by_key(|link| link.span.start);
+    }
+    found.links.dedup_by(|next, link| next.span == link.span);
+    let comments: Vec<_> = comments.iter().map(|c| c.start + span.start..c.end + span.start).collect();
+    let blocks = blocks::fill_gaps(text, span, blocks, &comments);
+    let named = blocks::name(text, blocks, lines, &mut found.block_ids);
+    found.blocks.extend(named);
+}
+
+/// Where the pass is.
+pub(super) struct Walk<'t> {
+    /// The whole text, and the masked one of this body, which starts at `base` of it.
+    pub(super) text: &'t str,
+    pub(super) shown: &'t str,
+    pub(super) base: usize,
+    pub(super) lines: &'t LineMap,
+    pub(super) found: &'t mut Found,
+    /// The blocks of this body.
+    blocks: Vec<Block>,
+    /// Open block elements; `top` is the outermost.
+    depth: usize,
+    top: Option<Block>,
+    in_code: bool,
+    in_table: bool,
+    /// Nothing has been seen on this line but what marks the block.
+    pub(super) line_start: bool,
+    items: Vec<Item>,
+    /// The inline content being read: a paragraph, or an item's text.
+    leaf: Option<Range<usize>>,
+    pub(super) open_links: Vec<OpenLink>,
+    /// Indices of the headings above the next one, levels ascending.
+    outline: Vec<usize>,
+    /// The heading being read, and its text so far.
+    pub(super) heading: Option<String>,
+    formula: Formula,
+}
+
+/// An open list item. Its id stands at the end of its first text.
+struct Item {
+    span: Range<usize>,
+    has_text: bool,
+}
+
+/// Whether the paragraph being read is one formula and nothing else.
+#[derive(PartialEq)]
+enum Formula {
+    None,
+    Only,
+    Mixed,
+}
+
+impl Walk<'_> {
+    fn event(&mut self, event: Event<'_>, range: Range<usize>) {
+        match event {
+            Event::Start(Tag::Link { link_type, dest_url, .. }) => self.open_link(link_type, &dest_url, range, false),
+            Event::Start(Tag::Image { link_type, dest_url, .. }) => self.open_link(link_type, &dest_url, range, true),
+            Event::Start(Tag::Emphasis | Tag::Strong | Tag::Strikethrough | Tag::Superscript | Tag::Subscript) => {
+                self.inline(&range);
+            }
+            Event::Start(tag) => self.open_block(&tag, range),
+            Event::End(TagEnd::Link | TagEnd::Image) => self.close_link(),
+            Event::End(TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough) => {}
+            Event::End(TagEnd::Superscript | TagEnd::Subscript) => {}
+            Event::End(tag) => self.close_block(tag),
+            Event::Text(text) if !self.in_code => {
+                self.tags_in(range.clone());
+                self.inline(&range);
+                self.say(&text);
+            }
+            Event::Text(_) | Event::Html(_) => {}
+            Event::Code(text) => {
+                self.inline(&range);
+                self.say(&text);
+            }
+            Event::InlineMath(text) => {
+                // A closing `$` before a digit is a price, not a formula.
+                if self.text[range.end..].starts_with(|c: char| c.is_ascii_digit()) {
+                    self.plain(range.clone());
+                }
+                self.inline(&range);
+                self.say(&text);
+            }
+            Event::DisplayMath(text) => {
+                let first = self.formula == Formula::None && self.leaf.is_none();
+                let only = first || self.formula == Formula::Only;
+                self.inline(&range);
+                self.formula = if only { Formula::Only } else { Formula::Mixed };
+                self.say(&text);
+            }
+            Event::InlineHtml(_) | Event::FootnoteReference(_) | Event::TaskListMarker(_) => self.inline(&range),
+            Event::SoftBreak | Event::HardBreak => {
+                self.line_start = true;
+                self.say(" ");
+            }
+            Event::Rule => {
+                self.end_leaf();
+                if self.depth == 0 {
+                    self.add_block(BlockKind::Other, range, Vec::new());
+                }
+            }
+        }
+    }
+
+    /// Notes that something inline has been read.
+    pub(super) fn inline(&mut self, range: &Range<usize>) {
+        self.line_start = false;
+        self.formula = if self.formula == Formula::None { Formula::None } else { Formula::Mixed };
+        match &mut self.leaf {
+            Some(leaf) => leaf.end = leaf.end.max(range.end),
+            None => self.leaf = Some(range.clone()),
+        }
+        if let Some(OpenLink { shows: Some(shows), .. }) = self.open_links.last_mut() {
+            shows.end = shows.end.max(range.end);
+        }
+    }
+
+    /// Adds to the heading being read.
+    fn say(&mut self, text: &str) {
+        if let Some(heading) = &mut self.heading {
+            heading.push_str(text);
+        }
+    }
+
+    fn open_block(&mut self, tag: &Tag<'_>, range: Range<usize>) {
+        self.end_leaf();
+        self.line_start = true;
+        if self.depth == 0 {
+            let kind = match tag {
+                Tag::Heading { .. } => BlockKind::Heading,
+                Tag::Paragraph => BlockKind::Paragraph,
+                Tag::List(_) => BlockKind::List,
+                Tag::CodeBlock(_) => BlockKind::Code,
+                Tag::Table(_) => BlockKind::Table,
+                Tag::BlockQuote(_) => BlockKind::Quote,
+                _ => BlockKind::Other,
+            };
+            if let Tag::Heading { level, .. } = tag {
+                self.open_heading(*level as u8, trimmed(self.text, range.clone()));
+            }
+            self.formula = Formula::None;
+            self.top = Some(Block { kind, span: range.clone(), seams: Vec::new(), id: None });
+        }
+        self.depth += 1;
+        match tag {
+            Tag::Item => {
+                self.seam(range.start);
+                self.items.push(Item { span: range, has_text: false });
+            }
+            Tag::TableRow => self.seam(range.start),
+            Tag::Paragraph if self.top.as_ref().is_some_and(|top| top.kind == BlockKind::Quote) => {
+                self.seam(range.start);
+            }
+            Tag::Table(_) => self.in_table = true,
+            Tag::TableCell => self.line_start = false,
+            Tag::CodeBlock(_) => self.in_code = true,
+            _ => {}
+        }
+    }
+
+    fn close_block(&mut self, tag: TagEnd) {
+        self.end_leaf();
+        match tag {
+            TagEnd::Item => {
+                self.items.pop();
+            }
+            TagEnd::Table => self.in_table = false,
+            TagEnd::CodeBlock => self.in_code = false,
+            _ => {}
+        }
+        self.depth = self.depth.saturating_sub(1);
+        if self.depth > 0 {
+            return;
+        }
+        if let Some(text) = self.heading.take()
+            && let Some(heading) = self.found.headings.last_mut()
+        {
+            heading.text = unmasked(text);
+        }
+        if let Some(mut top) = self.top.take() {
+            if top.kind == BlockKind::Paragraph && self.formula == Formula::Only {
+                top.kind = BlockKind::Math;
+            }
+            if top.kind == BlockKind::Quote || top.kind == BlockKind::Other {
+                self.unname_last_paragraph(&top);
+            }
+            self.add_block(top.kind, top.span, top.seams);
+        }
+    }
+
+    fn open_heading(&mut self, level: u8, span: Range<usize>) {
+        let headings = &mut self.found.headings;
+        while self.outline.last().is_some_and(|&above| headings[above].level >= level) {
+            self.outline.pop();
+        }
+        let parent = self.outline.last().copied();
+        self.outline.push(headings.len());
+        let line = self.lines.line_at(span.start);
+        headings.push(Heading { level, text: String::new(), line, span, parent });
+        self.heading = Some(String::new());
+    }
+
+    /// A place to cut: the start of the line that `at` is on, if it lies inside the block.
+    fn seam(&mut self, at: usize) {
+        let Some(top) = &mut self.top else { return };
+        let within = &self.text.as_bytes()[top.span.start..at];
+        let Some(break_at) = within.iter().rposition(|b| matches!(b, b'\n' | b'\r')) else { return };
+        let line = top.span.start + break_at + 1;
+        if top.seams.last().is_none_or(|&last| last < line) {
+            top.seams.push(line);
+        }
+    }
+
+    /// Ends the inline content being read; a `^id` at its end names the item or paragraph.
+    fn end_leaf(&mut self) {
+        let Some(leaf) = self.leaf.take() else { return };
+        if self.in_table || self.heading.is_some() {
+            return;
+        }
+        let leaf = trimmed(self.text, leaf);
+        let id = trailing_id(&self.text[leaf.clone()]);
+        let item = self.items.last_mut().filter(|item| !item.has_text);
+        let span = match item {
+            Some(item) => {
+                item.has_text = true;
+                item.span.clone()
+            }
+            // A paragraph at the top is named with its block.
+            None if self.depth <= 1 => return,
+            None => leaf,
+        };
+        if let Some(id) = id {
+            let span = trimmed(self.text, span);
+            let line = self.lines.line_at(span.start);
+            self.found.block_ids.push(BlockId { id: id.to_ascii_lowercase(), span, line });
+        }
+    }
+
+    /// Takes back the id that the last paragraph of a quote gave itself: it is the quote's.
+    fn unname_last_paragraph(&mut self, top: &Block) {
+        let end = trimmed(self.text, top.span.clone()).end;
+        let inner = self.found.block_ids.last();
+        if inner.is_some_and(|inner| inner.span.start >= top.span.start && inner.span.end == end) {
+            self.found.block_ids.pop();
+        }
+    }
+
+    fn add_block(&mut self, kind: BlockKind, span: Range<usize>, mut seams: Vec<usize>) {
+        let from = self.blocks.last().map_or(self.base, |last| last.span.end);
+        let mut span = trimmed(self.text, span.start.max(from)..span.end.max(from));
+        if span.is_empty() {
+            return;
+        }
+        if kind == BlockKind::Code {
+            // The first line's indentation is part of the code.
+            let indent = self.text.as_bytes()[from..span.start].iter().rev();
+            span.start -= indent.take_while(|b| matches!(b, b' ' | b'\t')).count();
+        }
+        let masked = || self.shown.as_bytes()[span.start - self.base..span.end - self.base].iter();
+        let hidden = kind == BlockKind::Paragraph && masked().all(|&b| b == HIDDEN || b.is_ascii_whitespace());
+        seams.retain(|&seam| seam > span.start && seam < span.end);
+        let kind = if hidden { BlockKind::Comment } else { kind };
+        self.blocks.push(Block { kind, span, seams, id: None });
+    }
+}
+
+/// The heading's text on one line, with what the mask replaced put right.
+fn unmasked(text: String) -> String {
+    let trimmed = text.trim();
+    if trimmed.bytes().any(|b| matches!(b, HIDDEN | DOLLAR | b'\n' | b'\r')) {
+        let kept = trimmed.chars().filter(|&c| c != char::from(HIDDEN));
+        let kept: String = kept
+            .map(|c| match c {
+                '\n' | '\r' => ' ',
+                c if c == char::from(DOLLAR) => '$',
+                c => c,
+            })
+            .collect();
+        return kept.trim().to_owned();
+    }
+    if trimmed.len() == text.len() { text } else { trimmed.to_owned() }
+}

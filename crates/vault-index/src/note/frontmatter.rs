@@ -1,0 +1,432 @@
+//! The YAML at the head of a note, read within a budget. The only file that knows the YAML library.
+
+use std::cell::Cell;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, VariantAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use super::property::{Properties, Property};
+use super::tag::frontmatter_tag;
+use super::wikilink::{LinkText, split_link};
+use crate::error::{Warning, WarningKind};
+
+/// YAML longer than this is not read.
+const MAX_BYTES: usize = 64 << 10;
+
+/// Deeper brackets than this are not read: the library's time grows with depth times length.
+const MAX_DEPTH: usize = 64;
+
+/// What one frontmatter may cost: one a value and one a byte of text, aliases counted each time
+/// they are used. No document without aliases reaches it.
+const BUDGET: usize = 2 * MAX_BYTES;
+
+/// Where the frontmatter lies: with its fences, and from the opening to before the closing fence.
+pub(super) struct Fences {
+    pub(super) whole: Range<usize>,
+    pub(super) yaml: Range<usize>,
+}
+
+/// Finds the frontmatter of a text that starts at `start` (after a byte order mark): a first line
+/// `---`, up to the next line `---`. Without a closing line there is none.
+pub(super) fn find(text: &str, start: usize) -> Option<Fences> {
+    let mut at = start;
+    let (first, next) = line_at(text, at)?;
+    if !is_fence(first) {
+        return None;
+    }
+    at = next;
+    while let Some((line, next)) = line_at(text, at) {
+        if is_fence(line) {
+            return Some(Fences { whole: start..next, yaml: start..at });
+        }
+        at = next;
+    }
+    None
+}
+
+fn is_fence(line: &str) -> bool {
+    line.trim_end_matches([' ', '\t']) == "---"
+}
+
+/// The line that starts at `at`, and where the next one does.
+fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
+    let rest = text.get(at..).filter(|rest| !rest.is_empty())?;
+    let end = rest.find(['\n', '\r']).unwrap_or(rest.len());
+    let length = if rest[end..].starts_with("\r\n") { 2 } else { 1 };
+    Some((&rest[..end], (at + end + length).min(text.len())))
+}
+
+/// What a frontmatter says.
+#[derive(Debug, Default)]
+pub(super) struct Frontmatter {
+    pub(super) title: Option<String>,
+    pub(super) aliases: Vec<String>,
+    /// Without `#`, in order, repeats included.
+    pub(super) tags: Vec<String>,
+    pub(super) properties: Properties,
+    /// Quoted `"[[…]]"`, with the span of the brackets.
+    pub(super) links: Vec<(Range<usize>, LinkText)>,
+    pub(super) warnings: Vec<Warning>,
+}
+
+/// Reads the YAML of `text[fences.yaml]`. Its lines are those of the file.
+pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
+    let yaml = &text[fences.yaml.clone()];
+    let mut found = Frontmatter::default();
+    let entries = match entries(yaml) {
+        Ok(entries) => entries,
+        Err(warning) => {
+            found.warnings.push(warning);
+            return found;
+        }
+    };
+    let mut linked = Vec::new();
+    entries.iter().for_each(|(_, value)| collect_links(value, &mut linked));
+    if !linked.is_empty() {
+        found.links = quoted_links(yaml, fences.yaml.start, &linked);
+    }
+    let mut classes = Vec::new();
+    let mut others: Vec<(String, Property)> = Vec::new();
+    let (mut keys, mut names) = (HashSet::new(), HashSet::new());
+    for (key, value) in entries {
+        match key.to_lowercase().as_str() {
+            "title" if found.title.is_none() && title(&value).is_some() => found.title = title(&value),
+            "tags" | "tag" => {
+                // A tag has no comma, so a single text may hold several.
+                let items: Vec<&str> = match &value {
+                    Property::Text(text) => text.split(',').collect(),
+                    other => other.texts(),
+                };
+                found.tags.extend(items.into_iter().filter_map(frontmatter_tag).map(str::to_owned));
+            }
+            "aliases" | "alias" => {
+                for alias in value.texts().into_iter().map(str::trim) {
+                    if !alias.is_empty() && names.insert(alias.to_owned()) {
+                        found.aliases.push(alias.to_owned());
+                    }
+                }
+            }
+            "cssclasses" | "cssclass" => {
+                classes.extend(value.texts().into_iter().map(|class| Property::Text(class.to_owned())));
+            }
+            _ if !keys.insert(key.clone()) => found.warnings.push(repeated(yaml, &key)),
+            _ => others.push((key, value)),
+        }
+    }
+    if !classes.is_empty() {
+        others.push(("cssclasses".to_owned(), Property::List(classes)));
+    }
+    found.properties = Properties::from(others);
+    found
+}
+
+fn title(value: &Property) -> Option<String> {
+    let text = match value {
+        Property::Number(number) => super::property::number_text(*number),
+        other => other.as_str()?.to_owned(),
+    };
+    let line = text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty());
+    let line = line.collect::<Vec<_>>().join(" ");
+    (!line.is_empty()).then_some(line)
+}
+
+fn repeated(yaml: &str, key: &str) -> Warning {
+    let names_key = |line: &str| line.strip_prefix(key).is_some_and(|rest| rest.trim_start().starts_with(':'));
+    let line = yaml.lines().enumerate().filter(|(_, line)| names_key(line)).nth(1);
+    let warning = Warning::new(
+        WarningKind::Frontmatter,
+        format!("the property {key:?} stands twice in the frontmatter; the first one counts"),
+    );
+    match line {
+        Some((index, _)) => warning.on_line(index as u32 + 1),
+        None => warning,
+    }
+}
+
+/// The entries of the top mapping, in order, repeated keys included.
+fn entries(yaml: &str) -> Result<Vec<(String, Property)>, Warning> {
+    let refuse = |line: usize, why: &str| {
+        let message = format!("the frontmatter is left out: {why}");
+        Warning::new(WarningKind::Frontmatter, message).on_line(line as u32)
+    };
+    if yaml.len() > MAX_BYTES {
+        return Err(refuse(1, "it is longer than 64 kB"));
+    }
+    if let Some(line) = too_deep(yaml) {
+        return Err(refuse(line, "its brackets are nested too deeply"));
+    }
+    let budget = Cell::new(BUDGET);
+    let seed = Top(&budget);
+    seed.deserialize(serde_yaml::Deserializer::from_str(yaml)).map_err(|error| {
+        let line = error.location().map_or(1, |location| location.line());
+        refuse(line.max(1), &format!("it is not valid YAML: {error}"))
+    })
+}
+
+/// The line on which brackets are nested deeper than [`MAX_DEPTH`]. Those in texts count too:
+/// a limit this high is met by accident only in data that is no frontmatter.
+fn too_deep(yaml: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    for (index, line) in yaml.lines().enumerate() {
+        for byte in line.bytes() {
+            match byte {
+                b'[' | b'{' => depth += 1,
+                b']' | b'}' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth > MAX_DEPTH {
+                return Some(index + 1);
+            }
+        }
+    }
+    None
+}
+
+/// Texts that are one wikilink and nothing else.
+fn collect_links<'p>(value: &'p Property, links: &mut Vec<&'p str>) {
+    match value {
+        Property::Text(text) if wikilink_inner(text).is_some() => links.push(text),
+        Property::List(items) => items.iter().for_each(|item| collect_links(item, links)),
+        Property::Map(map) => map.iter().for_each(|(_, item)| collect_links(item, links)),
+        _ => {}
+    }
+}
+
+fn wikilink_inner(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("[[")?.strip_suffix("]]")?;
+    (!inner.contains("[[") && !inner.contains("]]") && !inner.contains(['\n', '\r'])).then_some(inner)
+}
+
+/// Finds where the links stand: quoted values on one line that hold one of the texts in `linked`.
+/// The YAML library tells no places, so this looks for quotes where a value can start.
+fn quoted_links(yaml: &str, base: usize, linked: &[&str]) -> Vec<(Range<usize>, LinkText)> {
+    let mut links = Vec::new();
+    let mut at = 0;
+    while let Some((line, next)) = line_at(yaml, at) {
+        // Between values; the last of what is neither white space nor part of a quoted value.
+        let mut last = None;
+        let mut spaced = true;
+        let mut column = 0;
+        let bytes = line.as_bytes();
+        while column < bytes.len() {
+            let byte = bytes[column];
+            match byte {
+                b'#' if spaced => break,
+                b'"' | b'\'' if starts_value(last, spaced) => {
+                    let Some(length) = quoted_length(&bytes[column..]) else { break };
+                    let quoted = &line[column..column + length];
+                    if let Some(link) = quoted_link(quoted, linked) {
+                        let start = quoted.find("[[").unwrap_or(0);
+                        let end = quoted.rfind("]]").map_or(length, |end| end + 2);
+                        let offset = base + at + column;
+                        links.push((offset + start..offset + end, link));
+                    }
+                    column += length;
+                    (last, spaced) = (Some(byte), false);
+                    continue;
+                }
+                b' ' | b'\t' => spaced = true,
+                _ => (last, spaced) = (Some(byte), false),
+            }
+            column += 1;
+        }
+        at = next;
+    }
+    links
+}
+
+fn starts_value(last: Option<u8>, spaced: bool) -> bool {
+    match last {
+        None | Some(b'[' | b'{' | b',') => true,
+        Some(b':' | b'-' | b'?') => spaced,
+        Some(_) => false,
+    }
+}
+
+/// The length of a quoted text with its quotes, if it ends on this line.
+fn quoted_length(bytes: &[u8]) -> Option<usize> {
+    let quote = bytes[0];
+    let mut at = 1;
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' if quote == b'"' => at += 1,
+            byte if byte == quote => {
+                if quote == b'\'' && bytes.get(at + 1) == Some(&quote) {
+                    at += 1;
+                } else {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+fn quoted_link(quoted: &str, linked: &[&str]) -> Option<LinkText> {
+    let raw = &quoted[1..quoted.len() - 1];
+    let trimmed = raw.trim();
+    if !trimmed.starts_with("[[") || !trimmed.ends_with("]]") {
+        return None;
+    }
+    let escaped = if quoted.starts_with('"') { raw.contains('\\') } else { raw.contains("''") };
+    let text = if escaped { serde_yaml::from_str(quoted).ok()? } else { raw.to_owned() };
+    let link = split_link(wikilink_inner(&text)?);
+    (linked.contains(&text.as_str()) && !link.is_empty()).then_some(link)
+}
+
+/// The top of the document: a mapping, or nothing.
+struct Top<'b>(&'b Cell<usize>);
+
+impl<'de> DeserializeSeed<'de> for Top<'_> {
+    type Value = Vec<(String, Property)>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Top<'_> {
+    type Value = Vec<(String, Property)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("keys and values")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Vec::new())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        map_entries(self.0, map)
+    }
+}
+
+/// One value, within the budget.
+#[derive(Clone, Copy)]
+struct Value<'b>(&'b Cell<usize>);
+
+impl Value<'_> {
+    fn spend<E: serde::de::Error>(self, cost: usize) -> Result<(), E> {
+        let left = self.0.get().checked_sub(cost);
+        self.0.set(left.ok_or_else(|| E::custom("its aliases expand to too much"))?);
+        Ok(())
+    }
+}
+
+fn map_entries<'de, A: MapAccess<'de>>(budget: &Cell<usize>, mut map: A) -> Result<Vec<(String, Property)>, A::Error> {
+    let mut entries = Vec::new();
+    while let Some(key) = map.next_key_seed(Value(budget))? {
+        let value = map.next_value_seed(Value(budget))?;
+        // A key that is a list or a mapping, as `{{date}}` in a template is, names no property.
+        if let Some(key) = key_text(key) {
+            entries.push((key, value));
+        }
+    }
+    Ok(entries)
+}
+
+fn key_text(key: Property) -> Option<String> {
+    match key {
+        Property::Text(text) | Property::Date(text) | Property::DateTime(text) => Some(text),
+        Property::Bool(truth) => Some(truth.to_string()),
+        Property::Number(number) => Some(super::property::number_text(number)),
+        Property::Null | Property::List(_) | Property::Map(_) => None,
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = Property;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
+    type Value = Property;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: serde::de::Error>(self) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(Property::Null)
+    }
+
+    fn visit_none<E: serde::de::Error>(self) -> Result<Property, E> {
+        self.visit_unit()
+    }
+
+    fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(Property::Bool(truth))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Property, E> {
+        self.visit_i128(number.into())
+    }
+
+    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Property, E> {
+        self.visit_i128(number.into())
+    }
+
+    fn visit_i128<E: serde::de::Error>(self, number: i128) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(Property::from_integer(number))
+    }
+
+    fn visit_u128<E: serde::de::Error>(self, number: u128) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(i128::try_from(number).map_or_else(|_| Property::Text(number.to_string()), Property::from_integer))
+    }
+
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(Property::from_float(number))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Property, E> {
+        self.spend(1 + text.len())?;
+        Ok(Property::from_text(text.to_owned()))
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
+        self.deserialize(deserializer)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Property, A::Error> {
+        self.spend(1)?;
+        let mut items = Vec::new();
+        while let Some(item) = seq.next_element_seed(self)? {
+            items.push(item);
+        }
+        Ok(Property::List(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Property, A::Error> {
+        self.spend(1)?;
+        Ok(Property::Map(Properties::from(map_entries(self.0, map)?)))
+    }
+
+    /// A value with a tag of its own (`!kind value`): the value.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Property, A::Error> {
+        let (_, value) = data.variant_seed(Ignored)?;
+        value.newtype_variant_seed(self)
+    }
+}
+
+struct Ignored;
+
+impl<'de> DeserializeSeed<'de> for Ignored {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| ()).map_err(D::Error::custom)
+    }
+}

@@ -1,0 +1,218 @@
+//! A note as a value: what one file says, read in one pass that cannot fail.
+
+mod blocks;
+mod body;
+mod canvas;
+mod frontmatter;
+mod inline;
+#[cfg(test)]
+mod laws;
+mod line_map;
+mod mask;
+mod parse;
+mod property;
+mod tag;
+#[cfg(test)]
+mod tests;
+mod wikilink;
+mod words;
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+pub use line_map::LineMap;
+pub use parse::{PARSER_VERSION, ParseOptions, parse};
+pub use property::{Properties, Property};
+pub use tag::{Tag, TagKey};
+pub use wikilink::{LinkText, split_link};
+
+use crate::error::Warning;
+
+/// One note, parsed. All spans are byte ranges of [`Note::text`].
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Note {
+    /// The text that all spans index. For Markdown: the file, decoded (bytes that are not UTF-8 as
+    /// U+FFFD, a byte order mark kept). For a canvas: its text nodes in file order, then the
+    /// labels of its groups and edges; a blank line between.
+    pub text: String,
+    /// Which line of the file each byte of `text` is on.
+    pub lines: LineMap,
+    /// What the note is called, and by whom.
+    pub title: Title,
+    /// Other names, from the frontmatter, in order, without repeats.
+    pub aliases: Vec<String>,
+    /// Tags of the frontmatter, then of the body, each once, as first seen.
+    pub tags: Vec<Tag>,
+    /// The frontmatter's other content, typed; empty if there is none or it is broken.
+    pub properties: Properties,
+    /// The frontmatter with its fences, if the file begins with one (broken or not).
+    pub frontmatter: Option<Range<usize>>,
+    /// The rest: what is chunked. Together with `frontmatter` (and a byte order mark) it covers `text`.
+    pub body: Range<usize>,
+    /// Headings in order.
+    pub headings: Vec<Heading>,
+    /// Top-level blocks of the body in order; they do not overlap and only white space lies between them.
+    pub blocks: Vec<Block>,
+    /// What `[[note#^id]]` can point at, in order of the spans, the outer before the inner.
+    pub block_ids: Vec<BlockId>,
+    /// Links and embeds in order of their spans; those of the frontmatter first.
+    pub links: Vec<Link>,
+    /// Words of the body (runs of letters and digits; each CJK character counts as one).
+    pub words: usize,
+    /// What was odd.
+    pub warnings: Vec<Warning>,
+}
+
+/// A note's title and where it stands.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Title {
+    /// The title, one line, trimmed, never empty.
+    pub text: String,
+    /// Where it was found.
+    pub source: TitleSource,
+}
+
+/// Where a title stands: the first of these that there is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TitleSource {
+    /// Frontmatter `title`.
+    Frontmatter,
+    /// The first level-1 heading.
+    Heading,
+    /// The file's name, without its extension.
+    #[default]
+    FileName,
+}
+
+/// A heading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heading {
+    /// 1 to 6.
+    pub level: u8,
+    /// Its text without markup.
+    pub text: String,
+    /// Its line, from 1.
+    pub line: u32,
+    /// From its first `#` (or, setext, its text) to the end of its last line.
+    pub span: Range<usize>,
+    /// The index of the heading it is under, if any: the nearest before it with a lower level.
+    pub parent: Option<usize>,
+}
+
+/// A top-level block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Block {
+    /// What it is.
+    pub kind: BlockKind,
+    /// Its bytes, fences and markers included.
+    pub span: Range<usize>,
+    /// Where it may be cut when it alone is too long: the start of the line of each list item (nested
+    /// ones included), table row or, in a quote or callout, paragraph. In a canvas node: the start of
+    /// each of its blocks, too. Ascending, inside `span`, never at its start.
+    pub seams: Vec<usize>,
+    /// `^id` at its end, lower-cased, without the caret. Items of a list have theirs in `Note::block_ids`.
+    pub id: Option<String>,
+}
+
+/// A `^id` and what it names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlockId {
+    /// The id, lower-cased, without the caret.
+    pub id: String,
+    /// The block, list item (with what is nested in it) or paragraph it names, itself included.
+    pub span: Range<usize>,
+    /// The line of the span's start, from 1.
+    pub line: u32,
+}
+
+/// Kinds of [`Block`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockKind {
+    /// A heading; the same as an entry of `Note::headings`.
+    Heading,
+    /// A paragraph.
+    Paragraph,
+    /// A list with all its items.
+    List,
+    /// A fenced or indented code block.
+    Code,
+    /// A table.
+    Table,
+    /// A block quote or callout.
+    Quote,
+    /// A math block.
+    Math,
+    /// A `%% comment %%` that stands alone.
+    Comment,
+    /// Raw HTML, a rule, a footnote definition, a reference definition, anything else.
+    Other,
+    /// A text node of a canvas, whatever is in it, so that nodes do not share chunks; one more holds
+    /// the labels of its groups and edges, a line each.
+    Node,
+}
+
+/// A link or embed, as written. Where it leads is the business of [`crate::links`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Link {
+    /// How it is written.
+    pub kind: LinkKind,
+    /// Its line in the file, from 1.
+    pub line: u32,
+    /// All of it: `[[…]]`, `![[…]]`, `[…](…)`. For a file node of a canvas: empty, at the end of the text.
+    pub span: Range<usize>,
+    /// The characters of `span` (for a file node: the path as the JSON has it).
+    pub raw: String,
+    /// The path part, decoded (percent-decoding, `\|`), trimmed, without subpath. Empty: the note itself.
+    pub path: String,
+    /// What follows the first `#`, without it; decoded.
+    pub subpath: Option<String>,
+    /// The words a person chose to show, if any.
+    pub display: Option<String>,
+}
+
+/// How a link is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LinkKind {
+    /// `[[path#subpath|display]]`, in the body or quoted in the frontmatter.
+    Wikilink,
+    /// `[display](path)`, reference links included.
+    Markdown,
+    /// `![[…]]` or `![…](…)`, or a file node of a canvas.
+    Embed,
+}
+
+impl Note {
+    /// The text of a byte range.
+    pub fn slice(&self, span: Range<usize>) -> &str {
+        &self.text[span]
+    }
+
+    /// The text of heading `index` as written, markup included, without `#` or underline: what a
+    /// `[[note#heading]]` is compared with.
+    pub fn heading_source(&self, index: usize) -> &str {
+        let source = self.text[self.headings[index].span.clone()].trim();
+        let Some(after) = source.strip_prefix('#') else {
+            // Setext: all but the line of `=` or `-`.
+            return source.rfind(['\n', '\r']).map_or(source, |end| source[..end].trim_end());
+        };
+        let text = after.trim_start_matches('#').trim();
+        let open = text.trim_end_matches('#');
+        // Closing hashes count only after white space.
+        if open.is_empty() || open.ends_with([' ', '\t']) { open.trim_end() } else { text }
+    }
+
+    /// The headings above heading `index`, outermost first, itself last.
+    pub fn heading_path(&self, index: usize) -> Vec<&str> {
+        let mut path = Vec::new();
+        let mut at = Some(index);
+        while let Some(i) = at {
+            path.push(self.headings[i].text.as_str());
+            at = self.headings[i].parent;
+        }
+        path.reverse();
+        path
+    }
+}

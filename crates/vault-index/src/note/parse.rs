@@ -1,0 +1,128 @@
+//! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
+
+use std::ops::Range;
+
+use super::body::{self, Found};
+use super::frontmatter::{self, Frontmatter};
+use super::wikilink::LinkText;
+use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas, words};
+use crate::error::{Warning, WarningKind};
+use crate::path::{FileKind, VaultPath};
+
+/// Raised whenever the same file can give another note, so that old ones are parsed again.
+pub const PARSER_VERSION: u32 = 1;
+
+/// How notes are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseOptions {
+    /// A longer file becomes a note without text and a warning. In bytes; 10 MB unless told.
+    pub max_bytes: usize,
+}
+
+impl Default for ParseOptions {
+    fn default() -> Self {
+        Self { max_bytes: 10_000_000 }
+    }
+}
+
+/// Reads one file. It cannot fail: what is odd is left out or read as text, with a warning.
+///
+/// Pure: the same bytes give the same note. Linear in the length, but for markers nested hundreds
+/// deep in a short note. Canvases are read as JSON, all other files as Markdown.
+pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
+    // Offsets are kept in 32 bits.
+    if bytes.len() > options.max_bytes.min(u32::MAX as usize) {
+        let message = format!("{} bytes are more than the limit of {}", bytes.len(), options.max_bytes);
+        return Note {
+            title: file_title(path),
+            warnings: vec![Warning::new(WarningKind::TooLarge, message)],
+            ..Note::default()
+        };
+    }
+    let (text, odd) = decode(bytes);
+    let (mut note, found) = match path.kind() {
+        FileKind::Canvas => canvas::read(&text),
+        FileKind::Markdown | FileKind::Attachment => markdown(text),
+    };
+    note.warnings.extend(odd);
+    if note.title.text.is_empty() {
+        note.title = title(path, &found);
+    }
+    note.words = words::count(&note.text[note.body.clone()]);
+    note.headings = found.headings;
+    note.blocks = found.blocks;
+    note.block_ids = found.block_ids;
+    note.links = found.links;
+    note.tags = found.tags.into_list();
+    note
+}
+
+fn markdown(text: String) -> (Note, Found) {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let lines = LineMap::of(&text);
+    let mut found = Found::default();
+    let mut note = Note::default();
+    let mut body = start..text.len();
+    if let Some(fences) = frontmatter::find(&text, start) {
+        body.start = fences.whole.end;
+        let head = frontmatter::read(&text, &fences);
+        note.frontmatter = Some(fences.whole);
+        take_head(head, &text, &lines, &mut note, &mut found);
+    }
+    body::read(&text, body.clone(), &lines, &mut found);
+    note.body = body;
+    note.lines = lines;
+    note.text = text;
+    (note, found)
+}
+
+fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, found: &mut Found) {
+    if let Some(text) = head.title {
+        note.title = Title { text, source: TitleSource::Frontmatter };
+    }
+    note.aliases = head.aliases;
+    note.properties = head.properties;
+    note.warnings = head.warnings;
+    head.tags.iter().for_each(|tag| found.tags.add(tag));
+    found.links.extend(head.links.into_iter().map(|(span, parts)| property_link(span, parts, text, lines)));
+}
+
+fn property_link(span: Range<usize>, parts: LinkText, text: &str, lines: &LineMap) -> Link {
+    Link {
+        kind: LinkKind::Wikilink,
+        line: lines.line_at(span.start),
+        raw: text[span.clone()].to_owned(),
+        span,
+        path: parts.path,
+        subpath: parts.subpath,
+        display: parts.display,
+    }
+}
+
+/// The first level-1 heading that has text, else the file's name. A canvas is called as its file.
+fn title(path: &VaultPath, found: &Found) -> Title {
+    let heading = found.headings.iter().find(|heading| heading.level == 1 && !heading.text.is_empty());
+    match heading {
+        Some(heading) if path.kind() != FileKind::Canvas => {
+            Title { text: heading.text.clone(), source: TitleSource::Heading }
+        }
+        _ => file_title(path),
+    }
+}
+
+fn file_title(path: &VaultPath) -> Title {
+    Title { text: path.stem().to_owned(), source: TitleSource::FileName }
+}
+
+fn decode(bytes: &[u8]) -> (String, Option<Warning>) {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => (text.to_owned(), None),
+        Err(error) => {
+            let valid = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
+            let line = LineMap::of(&valid).line_at(valid.len());
+            let message = "bytes that are not UTF-8 were read as \u{fffd}";
+            let warning = Warning::new(WarningKind::Encoding, message).on_line(line);
+            (String::from_utf8_lossy(bytes).into_owned(), Some(warning))
+        }
+    }
+}

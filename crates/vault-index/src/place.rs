@@ -1,0 +1,255 @@
+//! Where things of ours lie on this machine, private to the user, and who may write them now (file locks).
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+
+const APP: &str = "vault-index";
+
+/// The vault's folder, canonical.
+///
+/// # Errors
+/// [`ErrorKind::Vault`] when there is no such folder.
+pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
+    let missing = |why: &str| {
+        Error::new(ErrorKind::Vault, why).at(vault).remedy("name the folder that holds your notes with --vault DIR")
+    };
+    let canonical = std::fs::canonicalize(vault).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => missing("there is no such folder"),
+        _ => missing("the vault cannot be opened").because(error),
+    })?;
+    if !canonical.is_dir() {
+        return Err(missing("this is not a folder"));
+    }
+    Ok(canonical)
+}
+
+/// The index file of a vault: in the user's cache folder, keyed by the canonical path.
+///
+/// # Errors
+/// When the vault does not exist or the system names no cache folder.
+pub fn default_index_file(vault: &Path) -> Result<PathBuf> {
+    Ok(index_folder_of(&canonical_vault(vault)?)?.join("index.db"))
+}
+
+/// The folder of a vault that may be gone: `canonical` is taken as it is.
+pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
+    let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();
+    let name: String = canonical
+        .file_name()
+        .map(|n| {
+            n.to_string_lossy().chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect()
+        })
+        .unwrap_or_default();
+    let cache = cache_folder().ok_or_else(|| {
+        Error::new(ErrorKind::Io, "the system names no cache folder")
+            .remedy("set HOME, or choose a file with --index FILE")
+    })?;
+    Ok(cache.join(APP).join(format!("{name}-{}", &hash[..16])))
+}
+
+/// The user's cache folder, as the system's conventions name it.
+pub fn cache_folder() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        home().map(|h| h.join("Library/Caches"))
+    } else if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else {
+        variable("XDG_CACHE_HOME").or_else(|| home().map(|h| h.join(".cache")))
+    }
+}
+
+/// The user's configuration folder.
+pub fn config_folder() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        home().map(|h| h.join("Library/Application Support"))
+    } else if cfg!(windows) {
+        variable("APPDATA")
+    } else {
+        variable("XDG_CONFIG_HOME").or_else(|| home().map(|h| h.join(".config")))
+    }
+    .map(|folder| folder.join(APP))
+}
+
+/// The user's home folder.
+pub fn home() -> Option<PathBuf> {
+    std::env::home_dir().filter(|h| h.is_absolute())
+}
+
+/// A folder from the environment; relative ones are ignored, as the XDG convention asks.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute())
+}
+
+/// Makes a folder, and those above it that are missing, private to the user (0700).
+pub(crate) fn private_folder(folder: &Path) -> Result<()> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder).map_err(|error| Error::io(folder, error))
+}
+
+/// Opens a file for reading and writing, made private to the user (0600) if it is new.
+pub(crate) fn private_file(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map_err(|error| Error::io(path, error))
+}
+
+/// A lock held by this process until dropped. The file behind it stays: only the lock on it counts,
+/// so a process that is killed holds nothing.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+/// The two locks of an index file.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LockName {
+    /// Held while a batch is written.
+    Write,
+    /// Held for as long as a watcher keeps the index fresh.
+    Watch,
+}
+
+impl LockName {
+    fn file(self, index: &Path) -> PathBuf {
+        with_ending(
+            index,
+            match self {
+                Self::Write => ".lock",
+                Self::Watch => ".watch",
+            },
+        )
+    }
+}
+
+/// The logs that SQLite keeps beside an index.
+pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|ending| with_ending(index, ending))
+}
+
+/// Every file that belongs to an index file, itself first.
+pub(crate) fn files_of(index: &Path) -> Vec<PathBuf> {
+    let mut files = vec![index.to_path_buf()];
+    files.extend(logs_of(index));
+    files.extend([".damaged", ".lock", ".watch"].map(|ending| with_ending(index, ending)));
+    let beside = with_ending(index, ".rebuild");
+    files.extend(logs_of(&beside));
+    files.push(with_ending(&beside, ".lock"));
+    files.push(beside);
+    files
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(ending);
+    PathBuf::from(name)
+}
+
+/// Takes a lock, waiting for at most `wait` (`None`: without limit).
+///
+/// # Errors
+/// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`].
+pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
+    let path = name.file(index);
+    let mut file = private_file(&path)?;
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::Error(error)) => return Err(Error::io(&path, error)),
+            Err(TryLockError::WouldBlock) => {
+                if cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                    return Err(Error::new(ErrorKind::Cancelled, "cancelled while waiting for the index's lock"));
+                }
+                if wait.is_some_and(|w| started.elapsed() >= w) {
+                    let holder = read_holder(&mut file);
+                    return Err(Error::new(ErrorKind::Locked, format!("the index is held by {holder}"))
+                        .at(index)
+                        .remedy("wait for it to end, or stop it"));
+                }
+                // There is no portable way to wait for a file lock with a limit but to ask again.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    let holder = format!("process {} ({})", std::process::id(), program());
+    file.set_len(0)
+        .and_then(|()| file.seek(SeekFrom::Start(0)))
+        .and_then(|_| file.write_all(holder.as_bytes()))
+        .map_err(|error| Error::io(&path, error))?;
+    Ok(Lock { file })
+}
+
+/// Who holds a lock now, if anybody. Never creates the file.
+pub(crate) fn holder(index: &Path, name: LockName) -> Option<String> {
+    let mut file = File::open(name.file(index)).ok()?;
+    match file.try_lock_shared() {
+        Ok(()) => None,
+        Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
+fn read_holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(200).read_to_string(&mut text));
+    match read {
+        Ok(_) if !text.is_empty() => text,
+        _ => "another process".to_string(),
+    }
+}
+
+fn program() -> String {
+    let name = std::env::current_exe().ok().and_then(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()));
+    name.unwrap_or_else(|| APP.to_string())
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file unlocks it as well; a failure here changes nothing.
+        let _ = self.file.unlock();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_one_holder_and_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        assert_eq!(holder(&index, LockName::Write), None);
+        let held = lock(&index, LockName::Write, None, None).unwrap();
+        let me = format!("process {}", std::process::id());
+        assert!(holder(&index, LockName::Write).unwrap().starts_with(&me));
+        let refused = lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        assert!(refused.to_string().contains(&me), "{refused}");
+        assert_eq!(holder(&index, LockName::Watch), None);
+        drop(held);
+        assert_eq!(holder(&index, LockName::Write), None);
+        lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap();
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_is_made_is_private() {
+        use std::os::unix::fs::PermissionsExt;
+        let dir = tempfile::tempdir().unwrap();
+        let folder = dir.path().join("a/b");
+        private_folder(&folder).unwrap();
+        private_file(&folder.join("f")).unwrap();
+        let mode = |p: &Path| std::fs::metadata(p).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&dir.path().join("a")), mode(&folder), mode(&folder.join("f"))), (0o700, 0o700, 0o600));
+    }
+}

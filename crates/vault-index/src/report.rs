@@ -1,0 +1,211 @@
+//! What a sync did and what an index holds: plain values for people and scripts.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Warning;
+use crate::links::Rule;
+use crate::note::LinkKind;
+use crate::path::VaultPath;
+
+/// What a sync did.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Notes that are new in the index.
+    pub added: usize,
+    /// Notes whose content changed.
+    pub changed: usize,
+    /// Notes that were renamed or moved with their content unchanged.
+    pub renamed: usize,
+    /// Notes that are gone.
+    pub removed: usize,
+    /// Notes that were already up to date.
+    pub unchanged: usize,
+    /// Texts that went through the model.
+    pub embedded: usize,
+    /// Passages of added, changed or renamed notes whose vectors were already there.
+    pub reused: usize,
+    /// Passages and file titles still without a vector.
+    pub pending: usize,
+    /// Notes that are not indexed, and why.
+    pub skipped: Vec<Skipped>,
+    /// Oddities of notes that are indexed all the same.
+    pub warnings: Vec<NoteWarning>,
+    /// Milliseconds of each stage: `walk`, `read`, `text`, `links`, `vectors`.
+    pub stages_ms: BTreeMap<String, u64>,
+    /// Milliseconds of all of it.
+    pub took_ms: u64,
+}
+
+impl Report {
+    /// Whether the sync found nothing to do.
+    pub fn is_unchanged(&self) -> bool {
+        self.added + self.changed + self.renamed + self.removed + self.embedded + self.reused == 0
+    }
+}
+
+/// A note that is not indexed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Skipped {
+    /// Where it lies.
+    pub path: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A [`Warning`] and the file it is about.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoteWarning {
+    /// Where the file lies.
+    pub path: String,
+    /// The oddity.
+    #[serde(flatten)]
+    pub warning: Warning,
+}
+
+/// How far a long call has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// What is being done.
+    pub stage: Stage,
+    /// Items done.
+    pub done: usize,
+    /// Items in all, as far as known.
+    pub total: usize,
+}
+
+/// The stages of a sync, in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// Listing the vault's files.
+    Walk,
+    /// Reading, parsing and storing notes.
+    Text,
+    /// Resolving links.
+    Links,
+    /// Embedding passages.
+    Vectors,
+}
+
+/// What an index holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Status {
+    /// The vault's folder.
+    pub vault: PathBuf,
+    /// The index file.
+    pub index: PathBuf,
+    /// Bytes of the index file and its log.
+    pub index_bytes: u64,
+    /// Notes (canvases included).
+    pub notes: usize,
+    /// Other files that links can lead to.
+    pub attachments: usize,
+    /// Passages.
+    pub chunks: usize,
+    /// Passages and file titles without a vector.
+    pub pending: usize,
+    /// Links and embeds.
+    pub links: usize,
+    /// Those that lead nowhere yet.
+    pub unresolved: usize,
+    /// Different tags.
+    pub tags: usize,
+    /// The model whose vectors the index holds.
+    pub model: String,
+    /// The model that a rebuild under way will put in its place.
+    pub rebuilding_to: Option<String>,
+    /// Its dimensions.
+    pub dimensions: usize,
+    /// Vectors held, those kept for reuse included.
+    pub vectors: usize,
+    /// When the last sync ended.
+    pub last_sync: Option<Timestamp>,
+    /// Who watches the vault now, if anybody.
+    pub watcher: Option<String>,
+    /// Share of passages in which most words are unknown to the model.
+    pub unknown_share: f32,
+    /// What the reader should know, e.g. that another model would suit the vault's language.
+    pub advice: Vec<String>,
+    /// Notes that are not indexed.
+    pub skipped: Vec<Skipped>,
+    /// Oddities of notes.
+    pub warnings: Vec<NoteWarning>,
+}
+
+/// One link of the vault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LinkRow {
+    /// The note it stands in.
+    pub source: VaultPath,
+    /// Its line, from 1.
+    pub line: u32,
+    /// As written.
+    pub raw: String,
+    /// How it is written.
+    pub kind: LinkKind,
+    /// Its path, decoded, without subpath.
+    pub path: String,
+    /// What follows `#`.
+    pub subpath: Option<String>,
+    /// Where it leads; `None` when there is no such file yet.
+    pub target: Option<VaultPath>,
+    /// The line of text it stands in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub text: Option<String>,
+    /// How many steps away, for walks of more than one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub depth: Option<usize>,
+}
+
+/// Where a link leads.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    /// The file, if there is one.
+    pub target: Option<VaultPath>,
+    /// The line of the heading or block its subpath names, if it names one that is there.
+    pub line: Option<u32>,
+    /// Whether it has a subpath that names nothing in the target.
+    pub subpath_missing: bool,
+    /// The rule that decided.
+    pub rule: Rule,
+    /// All files that bear the name, in the order the rules prefer them.
+    pub candidates: Vec<VaultPath>,
+}
+
+/// A name that links lead to and no file bears.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct UnresolvedName {
+    /// The name, as first written.
+    pub name: String,
+    /// How many links lead to it.
+    pub count: usize,
+    /// The notes they stand in.
+    pub sources: Vec<VaultPath>,
+}
+
+/// A tag of the vault.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TagCount {
+    /// As first seen, without `#`.
+    pub tag: String,
+    /// Notes that bear it itself.
+    pub notes: usize,
+    /// Notes that bear it or one nested below it.
+    pub nested: usize,
+}
+
+/// What a check found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct CheckReport {
+    /// One line a fault: what, where.
+    pub faults: Vec<String>,
+    /// Notes that were read and compared.
+    pub notes: usize,
+    /// Whether the faults were mended.
+    pub repaired: bool,
+    /// Milliseconds.
+    pub took_ms: u64,
+}

@@ -1,0 +1,348 @@
+//! What must hold before anything is ranked: tags, paths, dates, properties.
+
+use globset::{GlobBuilder, GlobMatcher};
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// Tags without `#`; `inbox` is also held by `inbox/x`. All must hold.
+    pub tags: Vec<String>,
+    /// Globs on vault-relative paths, or names of folders and notes. One must hold.
+    pub paths: Vec<String>,
+    /// Changed at this moment or later.
+    pub after: Option<Timestamp>,
+    /// Changed before this moment.
+    pub before: Option<Timestamp>,
+    /// Conditions on frontmatter properties. All must hold.
+    pub properties: Vec<PropertyTest>,
+}
+
+/// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, … on a frontmatter property. Keys fold case.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PropertyTest {
+    /// The property's name.
+    pub key: String,
+    /// What is asked of it.
+    pub test: Comparison,
+    /// What it is compared with; unused by [`Comparison::Exists`].
+    pub value: String,
+}
+
+/// How a property is compared. Numbers compare as numbers, dates as dates, all else as text with case
+/// folded; a list holds when one of its items does (for `!=`: when none is equal).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Comparison {
+    /// The property is there and not empty.
+    Exists,
+    /// Equal.
+    Equal,
+    /// There, and not equal.
+    NotEqual,
+    /// Less than.
+    Less,
+    /// Less than or equal.
+    LessOrEqual,
+    /// Greater than.
+    Greater,
+    /// Greater than or equal.
+    GreaterOrEqual,
+}
+
+impl Filter {
+    /// Whether every note passes.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Adds a path glob, checked.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] when the glob cannot be understood.
+    pub fn add_path(&mut self, glob: &str) -> Result<()> {
+        path_matchers(glob)?;
+        self.paths.push(glob.to_string());
+        Ok(())
+    }
+}
+
+/// The matchers of one `path:` pattern: itself, everything under the folder it names, the note it names.
+/// Case is folded, as the file systems of two of our three systems do.
+pub(crate) fn path_matchers(pattern: &str) -> Result<Vec<GlobMatcher>> {
+    let trimmed = pattern.trim().trim_start_matches("./").trim_start_matches('/');
+    let stem = trimmed.trim_end_matches('/');
+    let mut patterns = vec![stem.to_string(), format!("{stem}/**")];
+    if !stem.contains('.') {
+        patterns.push(format!("{stem}.md"));
+    }
+    patterns
+        .iter()
+        .map(|text| {
+            GlobBuilder::new(text)
+                .literal_separator(true)
+                .case_insensitive(true)
+                .build()
+                .map(|glob| glob.compile_matcher())
+        })
+        .collect::<Result<_, _>>()
+        .map_err(|error| {
+            Error::new(ErrorKind::Query, format!("`{pattern}` is not a path pattern"))
+                .because(error.kind().to_string())
+                .remedy("write a folder, a note's path, or a glob such as Daily/2026-*.md")
+        })
+}
+
+impl std::str::FromStr for PropertyTest {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let at = text.find(['=', '<', '>', '!']).unwrap_or(text.len());
+        let (key, rest) = text.split_at(at);
+        let (test, value) = if rest.is_empty() {
+            (Comparison::Exists, "")
+        } else if let Some(value) = rest.strip_prefix(">=") {
+            (Comparison::GreaterOrEqual, value)
+        } else if let Some(value) = rest.strip_prefix("<=") {
+            (Comparison::LessOrEqual, value)
+        } else if let Some(value) = rest.strip_prefix("!=") {
+            (Comparison::NotEqual, value)
+        } else if let Some(value) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')) {
+            (Comparison::Equal, value)
+        } else if let Some(value) = rest.strip_prefix('>') {
+            (Comparison::Greater, value)
+        } else if let Some(value) = rest.strip_prefix('<') {
+            (Comparison::Less, value)
+        } else {
+            (Comparison::Exists, "?")
+        };
+        let (key, value) = (key.trim(), value.trim());
+        if key.is_empty() || (test == Comparison::Exists && !value.is_empty()) {
+            return Err(Error::new(ErrorKind::Query, format!("`{text}` is not a condition on a property"))
+                .remedy("write KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY<=VALUE, KEY>VALUE or KEY>=VALUE"));
+        }
+        Ok(Self { key: key.to_string(), test, value: value.to_string() })
+    }
+}
+
+/// One value of a property, as the store keeps it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PropertyValue {
+    pub number: Option<f64>,
+    pub text: String,
+}
+
+impl PropertyTest {
+    /// Whether the values of the property (none: it is absent or empty) pass.
+    pub(crate) fn holds(&self, values: &[PropertyValue]) -> bool {
+        let wanted = self.value.to_lowercase();
+        let wanted_number = wanted.parse::<f64>().ok().filter(|n| n.is_finite());
+        let wanted_date = civil(&self.value);
+        let order = |value: &PropertyValue| {
+            if let (Some(a), Some(b)) = (value.number, wanted_number) {
+                return a.partial_cmp(&b);
+            }
+            if let (Some(a), Some(b)) = (civil(&value.text), wanted_date) {
+                return Some(a.cmp(&b));
+            }
+            Some(value.text.to_lowercase().cmp(&wanted))
+        };
+        // A number and a word, or a date and a word, are neither less nor greater.
+        let comparable = |value: &PropertyValue| {
+            value.number.is_some() == wanted_number.is_some() && civil(&value.text).is_some() == wanted_date.is_some()
+        };
+        let equal = |value: &PropertyValue| order(value).is_some_and(|o| o.is_eq());
+        match self.test {
+            Comparison::Exists => !values.is_empty(),
+            Comparison::Equal => values.iter().any(equal),
+            Comparison::NotEqual => !values.is_empty() && !values.iter().any(equal),
+            test => values.iter().filter(|v| comparable(v)).any(|value| {
+                order(value).is_some_and(|o| match test {
+                    Comparison::Less => o.is_lt(),
+                    Comparison::LessOrEqual => o.is_le(),
+                    Comparison::Greater => o.is_gt(),
+                    _ => o.is_ge(),
+                })
+            }),
+        }
+    }
+}
+
+/// A date, or a date with a time, without a zone.
+fn civil(text: &str) -> Option<DateTime> {
+    let text = text.trim();
+    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.len() < 8 {
+        return None;
+    }
+    text.parse::<DateTime>().ok().or_else(|| text.parse::<Date>().ok().map(|d| d.at(0, 0, 0, 0)))
+}
+
+/// Which side of a day or month a bare date means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DateEdge {
+    /// Its first moment: what `--after` means.
+    Start,
+    /// The first moment after it: what `--before` means.
+    End,
+}
+
+/// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone),
+/// `today`, `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`,
+/// `last month`, `last year`, `this week`, `this month`, `this year`. Days are local, weeks begin on Monday.
+///
+/// # Errors
+/// [`ErrorKind::Query`] with what can be written.
+pub fn parse_date(text: &str, edge: DateEdge, now: &Zoned) -> Result<Timestamp> {
+    date_of(text.trim().to_lowercase().as_str(), edge, now).ok_or_else(|| {
+        Error::new(ErrorKind::Query, format!("`{text}` is not a date"))
+            .remedy("write 2026-01-31, 2026-01, 2026-01-31T09:30, today, yesterday, last week, 7d, 3w, 2mo or 1y")
+    })
+}
+
+fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timestamp> {
+    let today = now.date();
+    let zone = now.time_zone();
+    let span = |from: Date, to: Option<Date>| {
+        let day = if edge == DateEdge::Start { from } else { to? };
+        day.to_zoned(zone.clone()).ok().map(|z| z.timestamp())
+    };
+    let day = |d: Date| span(d, d.tomorrow().ok());
+    let monday = || today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days()).ok();
+    let month = today.first_of_month();
+    let year = |y: i16| Date::new(y, 1, 1).ok();
+    match text {
+        "now" => return Some(now.timestamp()),
+        "today" => return day(today),
+        "yesterday" => return day(today.yesterday().ok()?),
+        "tomorrow" => return day(today.tomorrow().ok()?),
+        "this week" => return span(monday()?, monday()?.checked_add(7.days()).ok()),
+        "last week" => return span(monday()?.checked_sub(7.days()).ok()?, monday()),
+        "this month" => return span(month, month.checked_add(1.month()).ok()),
+        "last month" => return span(month.checked_sub(1.month()).ok()?, Some(month)),
+        "this year" => return span(year(today.year())?, year(today.year() + 1)),
+        "last year" => return span(year(today.year() - 1)?, year(today.year())),
+        _ => {}
+    }
+    if let Some(moment) = age(text, now) {
+        return Some(moment);
+    }
+    if let Ok(moment) = text.to_uppercase().parse::<Timestamp>() {
+        return Some(moment);
+    }
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    match text.split('-').collect::<Vec<_>>()[..] {
+        [y] if digits == 4 && y.len() == 4 => {
+            let y = y.parse::<i16>().ok()?;
+            span(year(y)?, year(y.checked_add(1)?))
+        }
+        [y, m] if digits == 6 && y.len() == 4 && m.len() == 2 => {
+            let first = Date::new(y.parse().ok()?, m.parse().ok()?, 1).ok()?;
+            span(first, first.checked_add(1.month()).ok())
+        }
+        _ if text.len() == 10 => day(text.parse().ok()?),
+        _ => local_moment(text, zone),
+    }
+}
+
+fn local_moment(text: &str, zone: &TimeZone) -> Option<Timestamp> {
+    let moment: DateTime = text.to_uppercase().parse().ok()?;
+    moment.to_zoned(zone.clone()).ok().map(|z| z.timestamp())
+}
+
+/// `7d` and the like: that long before now.
+fn age(text: &str, now: &Zoned) -> Option<Timestamp> {
+    let text = text.strip_suffix(" ago").unwrap_or(text).trim();
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let count: i64 = text[..unit_at].parse().ok()?;
+    let moment = match text[unit_at..].trim() {
+        "h" | "hour" | "hours" => now.checked_sub(SignedDuration::try_from_hours(count)?),
+        "min" | "minute" | "minutes" => now.checked_sub(SignedDuration::try_from_mins(count)?),
+        "d" | "day" | "days" => now.checked_sub(jiff::Span::new().try_days(count).ok()?),
+        "w" | "week" | "weeks" => now.checked_sub(jiff::Span::new().try_weeks(count).ok()?),
+        "mo" | "m" | "month" | "months" => now.checked_sub(jiff::Span::new().try_months(count).ok()?),
+        "y" | "year" | "years" => now.checked_sub(jiff::Span::new().try_years(count).ok()?),
+        _ => return None,
+    };
+    moment.ok().map(|z| z.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates() {
+        let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
+        let check = |text: &str, start: &str, end: &str| {
+            let moment = |edge| parse_date(text, edge, &now).unwrap().to_zoned(now.time_zone().clone());
+            assert_eq!(moment(DateEdge::Start).datetime().to_string(), start, "{text}, start");
+            assert_eq!(moment(DateEdge::End).datetime().to_string(), end, "{text}, end");
+        };
+        check("2026-01-31", "2026-01-31T00:00:00", "2026-02-01T00:00:00");
+        check("2026-01", "2026-01-01T00:00:00", "2026-02-01T00:00:00");
+        check("2026", "2026-01-01T00:00:00", "2027-01-01T00:00:00");
+        check("today", "2026-03-18T00:00:00", "2026-03-19T00:00:00");
+        check("Yesterday", "2026-03-17T00:00:00", "2026-03-18T00:00:00");
+        check("last week", "2026-03-09T00:00:00", "2026-03-16T00:00:00");
+        check("last month", "2026-02-01T00:00:00", "2026-03-01T00:00:00");
+        check("last year", "2025-01-01T00:00:00", "2026-01-01T00:00:00");
+        check("7d", "2026-03-11T12:00:00", "2026-03-11T12:00:00");
+        check("2w", "2026-03-04T12:00:00", "2026-03-04T12:00:00");
+        check("3 days ago", "2026-03-15T12:00:00", "2026-03-15T12:00:00");
+        check("2026-03-01T09:30", "2026-03-01T09:30:00", "2026-03-01T09:30:00");
+        check("2026-03-01T08:30:00Z", "2026-03-01T09:30:00", "2026-03-01T09:30:00");
+        // The day of the change to summer time is 23 hours long.
+        check("2026-03-29", "2026-03-29T00:00:00", "2026-03-30T00:00:00");
+        for bad in ["", "soon", "2026-13", "2026-02-30", "99999999999999999999d", "26", "2026-1"] {
+            assert!(parse_date(bad, DateEdge::Start, &now).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn property_tests() {
+        fn check(test: &str, values: &[&str], expected: bool) {
+            let values: Vec<_> = values
+                .iter()
+                .map(|text| PropertyValue { number: text.parse().ok(), text: (*text).to_string() })
+                .collect();
+            let parsed: PropertyTest = test.parse().unwrap();
+            assert_eq!(parsed.holds(&values), expected, "{test} on {values:?}");
+        }
+        check("status", &["draft"], true);
+        check("status", &[], false);
+        check("status=Draft", &["draft"], true);
+        check("status != draft", &["draft"], false);
+        check("status!=done", &["draft"], true);
+        check("status!=done", &[], false);
+        check("rating>=4", &["10"], true);
+        check("rating>4", &["4"], false);
+        check("rating<5", &["high"], false);
+        check("due<2026-02-01", &["2026-01-31"], true);
+        check("due<2026-02-01", &["2026-02-01T00:00:00"], false);
+        check("authors=ann", &["Bob", "Ann"], true);
+        check("authors!=ann", &["Bob", "Ann"], false);
+        for bad in ["", "=x", "a!b", " >= 3"] {
+            assert!(bad.parse::<PropertyTest>().is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn path_patterns() {
+        fn check(pattern: &str, path: &str, expected: bool) {
+            let matched = path_matchers(pattern).unwrap().iter().any(|m| m.is_match(path));
+            assert_eq!(matched, expected, "{pattern} on {path}");
+        }
+        check("Daily", "Daily/2026-03-01.md", true);
+        check("Daily/", "Daily/a/b.md", true);
+        check("daily", "Daily/x.md", true);
+        check("Daily", "Dailyx/x.md", false);
+        check("a/Note", "a/Note.md", true);
+        check("a/Note.md", "a/Note.md", true);
+        check("*.md", "a/Note.md", false);
+        check("**/*.md", "a/Note.md", true);
+        check("Daily/2026-0[12]-*", "Daily/2026-02-03.md", true);
+    }
+}

@@ -1,0 +1,73 @@
+//! What a search answers: hits, best first, and why each is where it is.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use crate::path::VaultPath;
+use crate::search::query::Mode;
+
+/// The answer to a query.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hits {
+    /// Best first; equal scores are ordered by path, then line.
+    pub results: Vec<Hit>,
+    /// How the passages were ranked.
+    pub mode: Mode,
+    /// Notes in the index.
+    pub indexed: usize,
+    /// Passages still without a vector; they were ranked by words alone.
+    pub pending: usize,
+    /// When nothing reached the floor: titles of the nearest notes, best first.
+    pub near_misses: Vec<NearMiss>,
+}
+
+/// One result.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hit {
+    /// The note.
+    pub path: VaultPath,
+    /// Its title.
+    pub title: String,
+    /// The headings the passage is under, outermost first.
+    pub headings: Vec<String>,
+    /// The passage's first line, from 1.
+    pub line: u32,
+    /// Its last line.
+    pub end_line: u32,
+    /// 0 to 1, the same for this passage and query whatever else matches or is filtered.
+    pub score: f32,
+    /// The passage.
+    pub text: String,
+    /// The note's tags, without `#`.
+    pub tags: Vec<String>,
+    /// When the note's file was last changed.
+    pub modified: Timestamp,
+    /// What the score is made of.
+    pub why: Why,
+}
+
+/// The parts of a score.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Why {
+    /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
+    pub semantic: Option<f32>,
+    /// Cosine of the title that is only the file's name, where there is one and it was weighed in.
+    pub title: Option<f32>,
+    /// How much of the best possible BM25 score the passage reached, 0 to 1.
+    pub lexical: f32,
+    /// The query's terms that the passage, its title, headings or tags hold, as they are indexed.
+    pub terms: Vec<String>,
+    /// What `semantic` and `lexical` were multiplied by.
+    pub weights: (f32, f32),
+}
+
+/// A note that nearly matched.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NearMiss {
+    /// The note.
+    pub path: VaultPath,
+    /// Its title.
+    pub title: String,
+    /// Its score, below the floor.
+    pub score: f32,
+}

@@ -1,0 +1,201 @@
+//! Ranking by words: BM25 over title, aliases, headings, tags and body, as a share of the best score there can be.
+//!
+//! SQLite's BM25 (k1 = 1.2, b = 0.75) of a passage is the sum over the query's terms of
+//! `idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `f` counts the term in each field times
+//! the field's weight. No passage can reach more than `(k1 + 1) · Σ idf`; the lexical score is the square root
+//! of the share of it that is reached: 0 to 1, and the same whatever else matches.
+
+use std::collections::HashSet;
+
+use crate::error::Result;
+use crate::store::{FieldWeights, PassageRow, Store};
+use crate::terms::{Matching, QueryTerm, Terms, is_stop_word};
+
+/// Weights of title, aliases, headings, tags, body.
+const FIELDS: FieldWeights = [2.0, 2.0, 1.5, 1.5, 1.0];
+
+const K1: f64 = 1.2;
+
+/// More terms than this are not looked up: the rarest stay. A query of 100 kB is a text, and its rare words
+/// say what it is about.
+const MAX_TERMS: usize = 48;
+
+/// Of how many different terms the rarest are chosen.
+const MAX_CONSIDERED: usize = 1500;
+
+/// How well every passage matches the words of a query.
+pub(super) struct Lexical {
+    /// By position in the snapshot; empty when nothing matches.
+    scores: Vec<f32>,
+    terms: Vec<QueryTerm>,
+}
+
+impl Lexical {
+    pub(super) fn none() -> Self {
+        Self { scores: Vec::new(), terms: Vec::new() }
+    }
+
+    pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
+        let terms = choose(store, passages.len(), text)?;
+        if terms.is_empty() {
+            return Ok(Self::none());
+        }
+        let ideal = (K1 + 1.0) * terms.iter().map(|(_, idf)| idf).sum::<f64>();
+        let terms: Vec<QueryTerm> = terms.into_iter().map(|(term, _)| term).collect();
+        let expression = terms.iter().map(quoted).collect::<Vec<_>>().join(" OR ");
+        let mut scores = vec![0.0; passages.len()];
+        // Both run by ascending id.
+        let mut at = 0;
+        store.match_words(&expression, &FIELDS, |id, bm25| {
+            while at < passages.len() && passages[at].id < id {
+                at += 1;
+            }
+            if at < passages.len() && passages[at].id == id {
+                scores[at] = (bm25 / ideal).max(0.0).sqrt().min(1.0) as f32;
+            }
+        })?;
+        Ok(Self { scores, terms })
+    }
+
+    /// 0 where no word matches.
+    pub(super) fn score(&self, position: usize) -> f32 {
+        self.scores.get(position).copied().unwrap_or(0.0)
+    }
+
+    /// The query's terms that a passage holds, in the query's order.
+    pub(super) fn terms_of(&self, store: &Store, passage: i64) -> Result<Vec<String>> {
+        let mut held = Vec::new();
+        for term in &self.terms {
+            let expression = quoted(term);
+            if store.passage_matches(passage, &expression)? {
+                held.push(term.text.clone());
+            }
+        }
+        Ok(held)
+    }
+}
+
+/// The terms to look up, each once, in the query's order, with their idf as SQLite computes it.
+fn choose(store: &Store, passages: usize, text: &str) -> Result<Vec<(QueryTerm, f64)>> {
+    let mut seen = HashSet::new();
+    let mut terms: Vec<QueryTerm> = Vec::new();
+    for term in Terms::new().words(text) {
+        if terms.len() < MAX_CONSIDERED && seen.insert((term.text.clone(), term.matching == Matching::Prefix)) {
+            terms.push(term);
+        }
+    }
+    if terms.iter().any(|term| !is_stop_word(&term.text)) {
+        terms.retain(|term| !is_stop_word(&term.text));
+    }
+    let mut weighed = Vec::with_capacity(terms.len());
+    for (order, term) in terms.into_iter().enumerate() {
+        let frequency = match term.matching {
+            Matching::Whole => store.document_frequency(&term.text)?,
+            Matching::Prefix => store.passages_with(&quoted(&term))?.len() as u64,
+        };
+        let (all, holding) = (passages as f64, frequency as f64);
+        let idf = ((all - holding + 0.5) / (holding + 0.5)).ln();
+        weighed.push((order, term, if idf > 0.0 { idf } else { 1e-6 }));
+    }
+    if weighed.len() > MAX_TERMS {
+        weighed.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
+        weighed.truncate(MAX_TERMS);
+        weighed.sort_by_key(|(order, _, _)| *order);
+    }
+    Ok(weighed.into_iter().map(|(_, term, idf)| (term, idf)).collect())
+}
+
+/// A term as an FTS5 string. Terms hold no quotes.
+fn quoted(term: &QueryTerm) -> String {
+    match term.matching {
+        Matching::Whole => format!("\"{}\"", term.text),
+        Matching::Prefix => format!("\"{}\"*", term.text),
+    }
+}
+
+/// Passages whose note must go because of `-word`.
+pub(super) fn holders_of_word(store: &Store, word: &str) -> Result<Vec<i64>> {
+    match phrase_expression(word) {
+        Some(expression) => store.passages_with(&expression),
+        None => Ok(Vec::new()),
+    }
+}
+
+/// Passages that hold an exact phrase, in their text, title, headings, aliases or tags. The keyword index knows
+/// stems only, so the passages it names are read again: the words must be the same but for case and diacritics.
+pub(super) fn holders_of_phrase(store: &Store, phrase: &str) -> Result<Vec<i64>> {
+    let Some(expression) = phrase_expression(phrase) else { return Ok(Vec::new()) };
+    let wanted = folded_words(phrase);
+    let mut holders = Vec::new();
+    for passage in store.passages_with(&expression)? {
+        let texts = store.searchable_texts(passage)?;
+        if texts.iter().any(|text| contains_words(&folded_words(text), &wanted)) {
+            holders.push(passage);
+        }
+    }
+    Ok(holders)
+}
+
+fn phrase_expression(phrase: &str) -> Option<String> {
+    let terms = Terms::new().phrase(phrase);
+    let (last, first) = terms.split_last()?;
+    let mut text = String::from("\"");
+    for term in first {
+        text.push_str(&term.text);
+        text.push(' ');
+    }
+    text.push_str(&last.text);
+    text.push_str(if last.matching == Matching::Prefix { "\"*" } else { "\"" });
+    Some(text)
+}
+
+/// Text for exact comparison: letters and digits only, case and diacritics folded, one space between words.
+fn folded_words(text: &str) -> String {
+    use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+    let mut folded = String::with_capacity(text.len() + 2);
+    folded.push(' ');
+    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
+        if c.is_alphanumeric() {
+            folded.extend(c.to_lowercase());
+        } else if !folded.ends_with(' ') && !matches!(c, '\'' | '’') {
+            folded.push(' ');
+        }
+    }
+    if !folded.ends_with(' ') {
+        folded.push(' ');
+    }
+    folded
+}
+
+/// Whether the words stand in the text. Scripts without spaces are compared as letters.
+fn contains_words(text: &str, words: &str) -> bool {
+    let trimmed = words.trim();
+    let spaced = trimmed.is_ascii() || trimmed.chars().all(|c| (c as u32) < 0x0e00);
+    if spaced { text.contains(words) } else { text.contains(trimmed) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phrases_are_exact_but_for_case_and_diacritics() {
+        fn check(text: &str, phrase: &str, expected: bool) {
+            assert_eq!(contains_words(&folded_words(text), &folded_words(phrase)), expected, "{phrase:?} in {text:?}");
+        }
+        check("The apple tree grows", "apple tree", true);
+        check("The apple trees grow", "apple tree", false);
+        check("An **Apple**\ntree.", "apple tree", true);
+        check("un café noir", "CAFE noir", true);
+        check("pineapple tree", "apple tree", false);
+        check("東京都に行く", "東京", true);
+        check("don’t panic", "don't panic", true);
+    }
+
+    #[test]
+    fn expressions() {
+        assert_eq!(phrase_expression("Gardening tools").as_deref(), Some("\"garden tool\""));
+        assert_eq!(phrase_expression("京").as_deref(), Some("\"京\"*"));
+        assert_eq!(phrase_expression("?!"), None);
+    }
+}

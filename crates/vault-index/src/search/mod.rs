@@ -1,0 +1,409 @@
+//! The reading half: query -> hits. A [`Searcher`] is a snapshot; what is written meanwhile does not change it.
+//!
+//! ```text
+//! query ── filter ──> which passages may be found at all            filter.rs, eligible below
+//!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
+//!       ── semantic > cosine of every passage, as an interval       semantic.rs
+//!       ── fuse ────> the k best sums, exact                        fuse.rs
+//!       ── hits ────> their texts, titles, tags                     below
+//! ```
+
+pub(crate) mod filter;
+mod fuse;
+mod hit;
+mod lexical;
+mod query;
+mod semantic;
+mod snippet;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock};
+
+use jiff::Timestamp;
+
+pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
+pub use hit::{Hit, Hits, NearMiss, Why};
+pub use query::{Grouping, Mode, Query};
+pub use snippet::marks;
+
+use crate::embed::{Embedder, Role};
+use crate::error::{Error, ErrorKind, Result};
+use crate::links::{Names, resolve};
+use crate::note::TagKey;
+use crate::path::{FileId, VaultPath};
+use crate::search::filter::path_matchers;
+use crate::search::fuse::{Candidates, FLOOR, Scored, Weights};
+use crate::search::lexical::Lexical;
+use crate::search::semantic::Semantic;
+use crate::store::{PassageRow, Store};
+use crate::vectors::{Bitmap, Codes};
+
+/// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 8` bytes a
+/// vector and 24 a passage.
+#[derive(Clone)]
+pub struct Searcher {
+    snapshot: Arc<Snapshot>,
+}
+
+/// Where a searcher gets the model that turns queries into vectors.
+pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
+
+pub(crate) struct Snapshot {
+    /// Pinned: all its reads see the same state.
+    store: Mutex<Store>,
+    embedder: EmbedderSource,
+    /// By id.
+    passages: Vec<PassageRow>,
+    notes: usize,
+    pending: usize,
+    codes: OnceLock<Option<Codes>>,
+    titles: OnceLock<HashMap<FileId, i64>>,
+}
+
+impl Searcher {
+    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank.
+    pub(crate) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+        store.pin()?;
+        let mut passages = store.passages()?;
+        if !usable {
+            passages.iter_mut().for_each(|passage| passage.vector = None);
+        }
+        let pending = passages.iter().filter(|p| p.vector.is_none()).count();
+        let (notes, _, _) = store.counts()?;
+        let snapshot = Snapshot {
+            store: Mutex::new(store),
+            embedder,
+            passages,
+            notes,
+            pending,
+            codes: OnceLock::new(),
+            titles: OnceLock::new(),
+        };
+        Ok(Self { snapshot: Arc::new(snapshot) })
+    }
+
+    /// Answers a query: exact, best first. The same query on the same snapshot always gets the same answer.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] for an empty query or a bad filter, [`ErrorKind::NotFound`] for an unknown note
+    /// in `like`, [`ErrorKind::Model`] when the model fails.
+    pub fn search(&self, query: &Query) -> Result<Hits> {
+        self.snapshot.search(query)
+    }
+
+    /// Answers many queries, in their order.
+    pub fn search_many(&self, queries: &[Query]) -> Vec<Result<Hits>> {
+        queries.iter().map(|query| self.search(query)).collect()
+    }
+}
+
+impl Snapshot {
+    fn store(&self) -> std::sync::MutexGuard<'_, Store> {
+        // A panic while reading leaves nothing half-done: readers do not write.
+        self.store.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    fn search(&self, query: &Query) -> Result<Hits> {
+        if query.is_empty() {
+            return Err(Error::new(ErrorKind::Query, "the query is empty")
+                .remedy("write what you look for, or a filter such as tag:garden"));
+        }
+        let like = query.like.as_deref().map(|note| self.find_note(note)).transpose()?;
+        let mut eligible = self.eligible(query)?;
+        if let Some(note) = like {
+            // A note is not similar to itself.
+            let mask = eligible.get_or_insert_with(|| (0..self.passages.len()).collect());
+            self.passages.iter().enumerate().filter(|(_, p)| p.note == note).for_each(|(at, _)| mask.remove(at));
+        }
+        let text = query.ranked_text();
+        if text.trim().is_empty() && like.is_none() {
+            return self.list(query, eligible.as_ref());
+        }
+        let mode = if like.is_some() { Mode::Semantic } else { query.mode };
+        let lexical = match mode {
+            Mode::Semantic => Lexical::none(),
+            _ => Lexical::run(&self.store(), &self.passages, &text)?,
+        };
+        let weights = self.weights(mode, &text)?;
+        let semantic = match weights.semantic > 0.0 {
+            true => self.semantic(like, &text)?,
+            false => Semantic::none(),
+        };
+        let floor = query.min_score.unwrap_or(FLOOR.of(mode));
+        let candidates = Candidates {
+            passages: &self.passages,
+            eligible: eligible.as_ref(),
+            lexical: &lexical,
+            semantic: &semantic,
+            weights,
+            grouping: query.grouping,
+        };
+        let store = self.store();
+        let exact = |slot| store.vector(slot);
+        let mut best = candidates.best(query.limit, floor, &exact)?;
+        let near_misses = if best.is_empty() && query.limit > 0 {
+            self.near_misses(&store, candidates.best(3, 0.0, &exact)?)?
+        } else {
+            Vec::new()
+        };
+        let mut results = Vec::with_capacity(best.len());
+        for scored in best.drain(..) {
+            results.push(self.hit(&store, &scored, &lexical, weights)?);
+        }
+        order(&mut results);
+        results.truncate(query.limit);
+        Ok(Hits { results, mode, indexed: self.notes, pending: self.pending, near_misses })
+    }
+
+    /// What the parts of the score are multiplied by: where most words of the query are unknown to the model,
+    /// words alone decide.
+    fn weights(&self, mode: Mode, text: &str) -> Result<Weights> {
+        let has_vectors = self.passages.len() > self.pending;
+        Ok(match mode {
+            Mode::Lexical => Weights::LEXICAL,
+            Mode::Semantic => Weights::SEMANTIC,
+            Mode::Hybrid if !has_vectors => Weights::HYBRID.without_semantic(),
+            Mode::Hybrid if (self.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
+            Mode::Hybrid => Weights::HYBRID,
+        })
+    }
+
+    fn codes(&self) -> Result<Option<&Codes>> {
+        if self.codes.get().is_none() {
+            let codes = self.store().codes()?;
+            let _ = self.codes.set(codes);
+        }
+        Ok(self.codes.get().and_then(Option::as_ref))
+    }
+
+    fn titles(&self) -> Result<&HashMap<FileId, i64>> {
+        if self.titles.get().is_none() {
+            let titles = self.store().title_vectors()?.into_iter().collect();
+            let _ = self.titles.set(titles);
+        }
+        Ok(self.titles.get().expect("just set"))
+    }
+
+    fn semantic(&self, like: Option<FileId>, text: &str) -> Result<Semantic<'_>> {
+        let Some(codes) = self.codes()? else { return Ok(Semantic::none()) };
+        let (vector, titles) = match like {
+            Some(note) => (self.mean_vector(note)?, None),
+            None => {
+                let embedder = (self.embedder)()?;
+                let vector = embedder.embed(&[text], Role::Query)?.pop().unwrap_or_default();
+                (vector, Some(self.titles()?))
+            }
+        };
+        Semantic::run(codes, vector, titles)
+    }
+
+    /// The direction of a note: the sum of its passages' vectors, of unit length.
+    fn mean_vector(&self, note: FileId) -> Result<Vec<f32>> {
+        let store = self.store();
+        let mut sum: Vec<f32> = Vec::new();
+        for passage in store.passages_of(note)? {
+            let Some(slot) = passage.vector else { continue };
+            let vector = store.vector(slot)?;
+            sum.resize(vector.len(), 0.0);
+            sum.iter_mut().zip(&vector).for_each(|(a, b)| *a += b);
+        }
+        let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+        if norm == 0.0 {
+            return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
+                .remedy("run `vault-index sync` to its end"));
+        }
+        sum.iter_mut().for_each(|x| *x /= norm);
+        Ok(sum)
+    }
+
+    /// The note that a person names: by its path, or as a link from the vault's root would.
+    fn find_note(&self, name: &str) -> Result<FileId> {
+        let store = self.store();
+        find_note(&store, name)
+    }
+
+    /// Which passages may be found. `None`: all.
+    fn eligible(&self, query: &Query) -> Result<Option<Bitmap>> {
+        let filter = &query.filter;
+        if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
+            return Ok(None);
+        }
+        let store = self.store();
+        let mut notes: Option<std::collections::HashSet<FileId>> = None;
+        let mut keep = |ids: Vec<FileId>| {
+            let ids = ids.into_iter().collect();
+            notes = Some(match notes.take() {
+                None => ids,
+                Some(before) => before.intersection(&ids).copied().collect(),
+            });
+        };
+        for tag in &filter.tags {
+            keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
+        }
+        if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
+            let mut matchers = Vec::new();
+            for pattern in &filter.paths {
+                matchers.extend(path_matchers(pattern)?);
+            }
+            let nanoseconds = |t: Timestamp| i64::try_from(t.as_nanosecond()).unwrap_or(i64::MAX);
+            let after = filter.after.map_or(i64::MIN, nanoseconds);
+            let before = filter.before.map_or(i64::MAX, nanoseconds);
+            let mut ids = Vec::new();
+            for (id, path, modified) in store.notes()? {
+                let path_holds = matchers.is_empty() || matchers.iter().any(|m| m.is_match(path.as_str()));
+                if path_holds && after <= modified && modified < before {
+                    ids.push(id);
+                }
+            }
+            keep(ids);
+        }
+        for test in &filter.properties {
+            let mut values = store.property_values(&test.key.to_lowercase())?;
+            let mut ids = Vec::new();
+            while let Some((note, _)) = values.first() {
+                let note = *note;
+                let end = values.partition_point(|(n, _)| *n <= note);
+                let of_note: Vec<_> = values.drain(..end).map(|(_, value)| value).collect();
+                if test.holds(&of_note) {
+                    ids.push(note);
+                }
+            }
+            keep(ids);
+        }
+        let mut eligible: Bitmap = match &notes {
+            Some(notes) => self.positions(|p| notes.contains(&p.note)),
+            None => (0..self.passages.len()).collect(),
+        };
+        for word in &query.without {
+            let holders = lexical::holders_of_word(&store, word)?;
+            let notes: std::collections::HashSet<FileId> =
+                holders.iter().filter_map(|&id| self.position(id)).map(|at| self.passages[at].note).collect();
+            let allowed = self.positions(|p| !notes.contains(&p.note));
+            eligible.intersect(&allowed);
+        }
+        for phrase in &query.phrases {
+            let holders = lexical::holders_of_phrase(&store, phrase)?;
+            let allowed: Bitmap = holders.iter().filter_map(|&id| self.position(id)).collect();
+            eligible.intersect(&allowed);
+        }
+        Ok(Some(eligible))
+    }
+
+    fn positions(&self, holds: impl Fn(&PassageRow) -> bool) -> Bitmap {
+        self.passages.iter().enumerate().filter(|(_, p)| holds(p)).map(|(at, _)| at).collect()
+    }
+
+    fn position(&self, id: i64) -> Option<usize> {
+        self.passages.binary_search_by_key(&id, |p| p.id).ok()
+    }
+
+    /// Only filters were given: the notes that pass, newest first.
+    fn list(&self, query: &Query, eligible: Option<&Bitmap>) -> Result<Hits> {
+        let store = self.store();
+        let modified: HashMap<FileId, i64> = store.notes()?.into_iter().map(|(id, _, time)| (id, time)).collect();
+        let mut rows: Vec<(i64, &PassageRow)> = Vec::new();
+        let mut seen = std::collections::HashSet::new();
+        for (at, passage) in self.passages.iter().enumerate() {
+            if eligible.is_none_or(|e| e.contains(at))
+                && (query.grouping == Grouping::Passages || seen.insert(passage.note))
+            {
+                rows.push((modified.get(&passage.note).copied().unwrap_or(0), passage));
+            }
+        }
+        rows.sort_by_key(|(time, passage)| (std::cmp::Reverse(*time), passage.note, passage.id));
+        rows.truncate(query.limit);
+        let (lexical, weights) = (Lexical::none(), Weights::NONE);
+        let results = rows
+            .iter()
+            .map(|(_, passage)| self.hit(&store, &Scored::listed(passage), &lexical, weights))
+            .collect::<Result<_>>()?;
+        Ok(Hits { results, mode: query.mode, indexed: self.notes, pending: self.pending, near_misses: Vec::new() })
+    }
+
+    fn hit(&self, store: &Store, scored: &Scored, lexical: &Lexical, weights: Weights) -> Result<Hit> {
+        let gone =
+            || Error::new(ErrorKind::Damaged, "a passage has no text").remedy("run `vault-index check --repair`");
+        let text = store.passage_text(scored.passage)?.ok_or_else(gone)?;
+        let note = store.note_meta(scored.note)?.ok_or_else(gone)?;
+        let why = Why {
+            semantic: scored.semantic,
+            title: scored.title,
+            lexical: scored.lexical,
+            terms: lexical.terms_of(store, scored.passage)?,
+            weights: (weights.semantic, weights.lexical),
+        };
+        Ok(Hit {
+            path: note.path,
+            title: note.title,
+            headings: text.headings,
+            line: text.line,
+            end_line: text.end_line,
+            score: scored.score,
+            text: text.text,
+            tags: note.tags,
+            modified: Timestamp::from_nanosecond(i128::from(note.modified_ns)).unwrap_or_default(),
+            why,
+        })
+    }
+
+    fn near_misses(&self, store: &Store, scored: Vec<Scored>) -> Result<Vec<NearMiss>> {
+        let mut misses: Vec<NearMiss> = Vec::new();
+        for scored in scored {
+            if let Some(note) = store.note_meta(scored.note)?
+                && misses.iter().all(|miss| miss.path != note.path)
+            {
+                misses.push(NearMiss { path: note.path, title: note.title, score: scored.score });
+            }
+        }
+        misses.truncate(3);
+        Ok(misses)
+    }
+}
+
+/// Best first; equal scores by path, then by line.
+fn order(hits: &mut [Hit]) {
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.line.cmp(&b.line)));
+}
+
+/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would.
+pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
+    let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
+    if let Some(path) = VaultPath::new(name)
+        && let Some(id) = store.file_id(&path)?
+    {
+        return Ok(id);
+    }
+    let files = store.paths()?;
+    let mut names = Names::new();
+    files.iter().for_each(|(id, path)| names.insert(*id, path));
+    let root = VaultPath::new("x.md").expect("a path");
+    if let Some(id) = (!name.is_empty()).then(|| resolve(&names, name, &root).target).flatten() {
+        return Ok(id);
+    }
+    let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
+    let near = nearest(name, files.iter().map(|(_, path)| path));
+    Err(match near.is_empty() {
+        true => error.remedy("name it by its path in the vault, or as a link would"),
+        false => error.remedy(format!("did you mean {}?", near.join(" or "))),
+    })
+}
+
+/// Up to three paths whose names are most like `name`, by shared pairs of letters.
+fn nearest<'a>(name: &str, paths: impl Iterator<Item = &'a VaultPath>) -> Vec<String> {
+    let pairs = |text: &str| -> std::collections::HashSet<(char, char)> {
+        let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+        letters.windows(2).map(|w| (w[0], w[1])).collect()
+    };
+    let wanted = pairs(name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md"));
+    let mut scored: Vec<(f32, &VaultPath)> = paths
+        .filter(|path| path.kind().is_note())
+        .map(|path| {
+            let have = pairs(path.stem());
+            let shared = wanted.intersection(&have).count() as f32;
+            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, path)
+        })
+        .filter(|(score, _)| *score >= 0.4)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, path)| format!("`{path}`")).collect()
+}

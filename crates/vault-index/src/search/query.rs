@@ -1,0 +1,198 @@
+//! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`) and its options.
+
+use crate::error::Result;
+use crate::search::filter::Filter;
+
+/// A question to a vault, with everything that shapes the answer.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Query {
+    /// The words that are ranked by, without the syntax below. May be empty when only filters are given.
+    pub text: String,
+    /// `"exact phrase"`: passages must hold each of them, case and diacritics aside.
+    pub phrases: Vec<String>,
+    /// `-word`: notes that hold one of them are left out.
+    pub without: Vec<String>,
+    /// A note (its path or a link to it): find notes similar to it instead of `text`.
+    pub like: Option<String>,
+    /// What must hold; applied before anything is ranked.
+    pub filter: Filter,
+    /// How passages are ranked.
+    pub mode: Mode,
+    /// Results at most.
+    pub limit: usize,
+    /// One result a note, or every passage.
+    pub grouping: Grouping,
+    /// Weaker results are dropped. `None`: the measured floor of the mode.
+    pub min_score: Option<f32>,
+}
+
+/// How passages are ranked.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mode {
+    /// By meaning and by words, added up.
+    #[default]
+    Hybrid,
+    /// By meaning only: cosine of the embeddings.
+    Semantic,
+    /// By words only: BM25.
+    Lexical,
+}
+
+/// What a result is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Grouping {
+    /// A note, shown by its best passage.
+    #[default]
+    BestPassage,
+    /// Every matching passage.
+    Passages,
+}
+
+impl Default for Query {
+    fn default() -> Self {
+        Self {
+            text: String::new(),
+            phrases: Vec::new(),
+            without: Vec::new(),
+            like: None,
+            filter: Filter::default(),
+            mode: Mode::default(),
+            limit: 10,
+            grouping: Grouping::default(),
+            min_score: None,
+        }
+    }
+}
+
+impl Query {
+    /// The words as they are: no syntax.
+    pub fn literal(text: impl Into<String>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// Reads the query syntax. Words without a meaning of their own are ranked by; an unclosed
+    /// quote runs to the end; a `-` or a `key:` with nothing behind it is a word; `--` ends the syntax.
+    ///
+    /// # Errors
+    /// A `path:` glob that cannot be understood.
+    pub fn parse(text: &str) -> Result<Self> {
+        let mut query = Self::default();
+        let mut rest = text;
+        let mut words: Vec<&str> = Vec::new();
+        loop {
+            rest = rest.trim_start();
+            if rest.is_empty() {
+                break;
+            }
+            if let Some(after) = rest.strip_prefix('"') {
+                let (phrase, tail) = quoted(after);
+                if !phrase.trim().is_empty() {
+                    query.phrases.push(phrase.trim().to_string());
+                }
+                rest = tail;
+                continue;
+            }
+            let (word, tail) = token(rest);
+            rest = tail;
+            if word == "--" {
+                words.push(rest.trim());
+                break;
+            } else if let Some(value) = value_of(word, "tag:") {
+                query.filter.tags.push(value.trim_start_matches('#').to_string());
+            } else if let Some(value) = value_of(word, "path:") {
+                query.filter.add_path(value)?;
+            } else if let Some(excluded) = word.strip_prefix('-').filter(|w| w.chars().any(char::is_alphanumeric)) {
+                query.without.push(excluded.trim_matches('"').to_string());
+            } else {
+                words.push(word);
+            }
+        }
+        query.text = words.join(" ").trim().to_string();
+        Ok(query)
+    }
+
+    /// Whether there is nothing to rank by and nothing to filter by.
+    pub fn is_empty(&self) -> bool {
+        self.text.trim().is_empty()
+            && self.phrases.is_empty()
+            && self.without.is_empty()
+            && self.like.is_none()
+            && self.filter.is_empty()
+    }
+
+    /// All words to rank by: the text's and the phrases'.
+    pub(crate) fn ranked_text(&self) -> String {
+        let mut text = self.text.clone();
+        for phrase in &self.phrases {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            text.push_str(phrase);
+        }
+        text
+    }
+}
+
+/// The text up to the next quote, and what follows it.
+fn quoted(text: &str) -> (&str, &str) {
+    match text.find('"') {
+        Some(end) => (&text[..end], &text[end + 1..]),
+        None => (text, ""),
+    }
+}
+
+/// The next token up to white space; quotes inside (`path:"My notes/*"`, `-"two words"`) hold it together.
+fn token(text: &str) -> (&str, &str) {
+    let mut in_quotes = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            // A quote opens only behind `key:` or `-`: in `5" pipe` it is a character like others.
+            '"' if in_quotes => in_quotes = false,
+            '"' if matches!(text[..at].chars().last(), Some(':' | '-')) => in_quotes = true,
+            c if c.is_whitespace() && !in_quotes => return (&text[..at], &text[at..]),
+            _ => {}
+        }
+    }
+    (text, "")
+}
+
+fn value_of<'a>(word: &'a str, key: &str) -> Option<&'a str> {
+    let head = word.get(..key.len())?;
+    let value = head.eq_ignore_ascii_case(key).then(|| word[key.len()..].trim_matches('"'))?;
+    (!value.is_empty()).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn syntax() {
+        fn check(input: &str, text: &str, phrases: &[&str], without: &[&str], tags: &[&str], paths: &[&str]) {
+            let query = Query::parse(input).unwrap();
+            assert_eq!(query.text, text, "{input:?}");
+            assert_eq!(query.phrases, phrases, "{input:?}");
+            assert_eq!(query.without, without, "{input:?}");
+            assert_eq!(query.filter.tags, tags, "{input:?}");
+            assert_eq!(query.filter.paths, paths, "{input:?}");
+        }
+        check("how to prune", "how to prune", &[], &[], &[], &[]);
+        check("tag:garden how to prune", "how to prune", &[], &[], &["garden"], &[]);
+        check("tag:#日本/東京 x", "x", &[], &[], &["日本/東京"], &[]);
+        check("a \"exact phrase\" b", "a b", &["exact phrase"], &[], &[], &[]);
+        check("a \"unclosed phrase", "a", &["unclosed phrase"], &[], &[], &[]);
+        check("rose -thorn", "rose", &[], &["thorn"], &[], &[]);
+        check("path:\"My notes/*\" x", "x", &[], &[], &[], &["My notes/*"]);
+        check("path:Daily x", "x", &[], &[], &[], &["Daily"]);
+        check("-- -not tag:syntax \"at all", "-not tag:syntax \"at all", &[], &[], &[], &[]);
+        check("- tag: path:", "- tag: path:", &[], &[], &[], &[]);
+        check("  ", "", &[], &[], &[], &[]);
+        check("\"\" \" \"", "", &[], &[], &[], &[]);
+        check("5\" pipe", "5\" pipe", &[], &[], &[], &[]);
+        check("TAG:x note", "note", &[], &[], &["x"], &[]);
+        check("héé:x", "héé:x", &[], &[], &[], &[]);
+        assert!(Query::parse("").unwrap().is_empty());
+        assert!(Query::parse("path:[").is_err());
+    }
+}

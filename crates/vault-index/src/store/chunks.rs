@@ -1,0 +1,242 @@
+//! Rows of passages: which note, which vector, which text.
+
+use rusqlite::{OptionalExtension, params};
+
+use crate::error::Result;
+use crate::path::FileId;
+use crate::store::Store;
+use crate::store::notes::{file_id, from_json, json};
+
+/// What a search keeps in memory of every passage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PassageRow {
+    pub id: i64,
+    pub note: FileId,
+    /// The slot of its vector.
+    pub vector: Option<i64>,
+}
+
+/// What a hit shows of a passage.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PassageText {
+    pub headings: Vec<String>,
+    pub line: u32,
+    pub end_line: u32,
+    pub start: usize,
+    pub end: usize,
+    pub text: String,
+}
+
+/// A text that waits for its vector.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PendingText {
+    /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
+    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String },
+    /// A title that is only the file's name.
+    Title { note: FileId, title: String },
+}
+
+impl Store {
+    /// The id that the next new passage gets.
+    pub(crate) fn next_passage_id(&self) -> Result<i64> {
+        self.conn
+            .query_row("SELECT coalesce(max(id), 0) + 1 FROM passage", [], |row| row.get(0))
+            .map_err(|e| self.error(e))
+    }
+
+    /// Adds a passage.
+    pub(crate) fn put_passage(&self, row: PassageRow, text: &str, headings: &[String], place: Place) -> Result<()> {
+        self.run("INSERT INTO passage(id, note, vector) VALUES(?1, ?2, ?3)", params![row.id, row.note.0, row.vector])?;
+        self.run(
+            "INSERT INTO passage_text(id, headings, line, end_line, start, end, text) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![row.id, json(&headings), place.lines.0, place.lines.1, place.span.0, place.span.1, text],
+        )
+    }
+
+    /// Removes a note's passages with their words.
+    pub(crate) fn remove_passages(&self, note: FileId) -> Result<()> {
+        self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM passage WHERE note = ?1)", [note.0])?;
+        self.run("DELETE FROM passage_text WHERE id IN (SELECT id FROM passage WHERE note = ?1)", [note.0])?;
+        self.run("DELETE FROM passage WHERE note = ?1", [note.0])
+    }
+
+    /// All passages by id.
+    pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
+        let read = || -> rusqlite::Result<Vec<PassageRow>> {
+            let mut statement = self.conn.prepare_cached("SELECT id, note, vector FROM passage ORDER BY id")?;
+            statement
+                .query_map([], |row| Ok(PassageRow { id: row.get(0)?, note: file_id(row, 1)?, vector: row.get(2)? }))?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// The passages of a note, by id, which is their order in it.
+    pub(crate) fn passages_of(&self, note: FileId) -> Result<Vec<PassageRow>> {
+        let read = || -> rusqlite::Result<Vec<PassageRow>> {
+            let mut statement =
+                self.conn.prepare_cached("SELECT id, vector FROM passage WHERE note = ?1 ORDER BY id")?;
+            statement
+                .query_map([note.0], |row| Ok(PassageRow { id: row.get(0)?, note, vector: row.get(1)? }))?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// A passage's text and place.
+    pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
+        self.conn
+            .prepare_cached("SELECT headings, line, end_line, start, end, text FROM passage_text WHERE id = ?1")
+            .and_then(|mut s| {
+                s.query_row([id], |row| {
+                    Ok(PassageText {
+                        headings: from_json(&row.get::<_, String>(0)?),
+                        line: row.get(1)?,
+                        end_line: row.get(2)?,
+                        start: row.get(3)?,
+                        end: row.get(4)?,
+                        text: row.get(5)?,
+                    })
+                })
+                .optional()
+            })
+            .map_err(|e| self.error(e))
+    }
+
+    /// The passage of a note that a line lies in, where there is one.
+    pub(crate) fn passage_at_line(&self, note: FileId, line: u32) -> Result<Option<PassageText>> {
+        let id: Option<i64> = self
+            .conn
+            .prepare_cached(
+                "SELECT passage.id FROM passage JOIN passage_text ON passage_text.id = passage.id
+                 WHERE note = ?1 AND line <= ?2 AND end_line >= ?2 ORDER BY passage.id LIMIT 1",
+            )
+            .and_then(|mut s| s.query_row(params![note.0, line], |row| row.get(0)).optional())
+            .map_err(|e| self.error(e))?;
+        id.map_or(Ok(None), |id| self.passage_text(id))
+    }
+
+    /// Rows that belong to nothing, or that nothing belongs to: one line a fault.
+    pub(crate) fn check_rows(&self) -> Result<Vec<String>> {
+        const CHECKS: [(&str, &str); 5] = [
+            ("passages of no note", "SELECT count(*) FROM passage WHERE note NOT IN (SELECT id FROM note)"),
+            ("passages without a text", "SELECT count(*) FROM passage WHERE id NOT IN (SELECT id FROM passage_text)"),
+            ("texts of no passage", "SELECT count(*) FROM passage_text WHERE id NOT IN (SELECT id FROM passage)"),
+            ("notes without a file", "SELECT count(*) FROM note WHERE id NOT IN (SELECT id FROM file)"),
+            ("links of no note", "SELECT count(*) FROM link WHERE source NOT IN (SELECT id FROM note)"),
+        ];
+        let mut faults = Vec::new();
+        for (what, sql) in CHECKS {
+            let count: i64 = self.conn.query_row(sql, [], |row| row.get(0)).map_err(|e| self.error(e))?;
+            if count > 0 {
+                faults.push(format!("{count} {what}"));
+            }
+        }
+        Ok(faults)
+    }
+
+    /// Texts without a vector, those of the newest notes first.
+    pub(crate) fn pending_texts(&self, limit: usize) -> Result<Vec<PendingText>> {
+        let read = || -> rusqlite::Result<Vec<PendingText>> {
+            // The newest notes of those that have anything pending, titles with their passages.
+            let mut notes = self.conn.prepare_cached(
+                "SELECT file.id FROM file WHERE file.id IN (SELECT note FROM passage WHERE vector IS NULL
+                   UNION SELECT id FROM note WHERE title_vector IS NULL AND title_source = 2)
+                 ORDER BY file.modified_ns DESC, file.id LIMIT ?1",
+            )?;
+            let mut titles = self
+                .conn
+                .prepare_cached("SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2")?;
+            let mut passages = self.conn.prepare_cached(
+                "SELECT passage.id, passage_text.headings, passage_text.text,
+                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title
+                 FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
+                 WHERE passage.note = ?1 AND passage.vector IS NULL ORDER BY passage.id",
+            )?;
+            let mut pending = Vec::new();
+            let mut ids = notes.query([limit])?;
+            while let Some(row) = ids.next()? {
+                let note = file_id(row, 0)?;
+                for title in titles.query_map([note.0], |row| row.get(0))? {
+                    pending.push(PendingText::Title { note, title: title? });
+                }
+                let rows = passages.query_map([note.0], |row| {
+                    Ok(PendingText::Passage {
+                        id: row.get(0)?,
+                        headings: from_json(&row.get::<_, String>(1)?),
+                        text: row.get(2)?,
+                        title: row.get(3)?,
+                        note_title: row.get(4)?,
+                    })
+                })?;
+                for passage in rows {
+                    pending.push(passage?);
+                    if pending.len() >= limit {
+                        return Ok(pending);
+                    }
+                }
+            }
+            Ok(pending)
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// How many texts wait for a vector.
+    pub(crate) fn pending(&self) -> Result<usize> {
+        self.conn
+            .query_row(
+                "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
+                      + (SELECT count(*) FROM note WHERE title_vector IS NULL AND title_source = 2)",
+                [],
+                |row| row.get(0),
+            )
+            .map_err(|e| self.error(e))
+    }
+
+    /// How many passages wait for a vector.
+    pub(crate) fn pending_passages(&self) -> Result<usize> {
+        self.conn
+            .query_row("SELECT count(*) FROM passage WHERE vector IS NULL", [], |row| row.get(0))
+            .map_err(|e| self.error(e))
+    }
+
+    /// Gives a text its vector.
+    pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
+        match text {
+            PendingText::Passage { id, .. } => {
+                self.run("UPDATE passage SET vector = ?2 WHERE id = ?1", params![id, vector])
+            }
+            PendingText::Title { note, .. } => {
+                self.run("UPDATE note SET title_vector = ?2 WHERE id = ?1", params![note.0, vector])
+            }
+        }
+    }
+
+    /// (note, slot) of every file title that has a vector.
+    pub(crate) fn title_vectors(&self) -> Result<Vec<(FileId, i64)>> {
+        let read = || -> rusqlite::Result<Vec<(FileId, i64)>> {
+            let mut statement = self
+                .conn
+                .prepare_cached("SELECT id, title_vector FROM note WHERE title_vector IS NOT NULL ORDER BY id")?;
+            statement.query_map([], |row| Ok((file_id(row, 0)?, row.get(1)?)))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Every `step`-th passage's text, for statistics.
+    pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement =
+                self.conn.prepare_cached("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id")?;
+            statement.query_map([step.max(1)], |row| row.get(0))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+}
+
+/// Where a passage stands.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Place {
+    pub lines: (u32, u32),
+    pub span: (usize, usize),
+}

@@ -1,0 +1,124 @@
+//! The keyword index: FTS5 fed with terms, and what BM25 needs to know about them.
+
+use rusqlite::{OptionalExtension, params};
+
+use crate::error::Result;
+use crate::store::Store;
+use crate::store::notes::from_json;
+
+/// The fields of a passage in the keyword index, each as terms joined by spaces.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Fields {
+    pub title: String,
+    pub aliases: String,
+    pub headings: String,
+    pub tags: String,
+    pub body: String,
+}
+
+/// BM25's weights of the fields, in their order.
+pub(crate) type FieldWeights = [f64; 5];
+
+impl Store {
+    /// Adds a passage's words.
+    pub(crate) fn put_words(&self, passage: i64, fields: &Fields) -> Result<()> {
+        self.run(
+            "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            params![passage, fields.title, fields.aliases, fields.headings, fields.tags, fields.body],
+        )
+    }
+
+    /// Calls `each` with every passage that an FTS5 expression matches and its BM25 score (k1 = 1.2, b = 0.75,
+    /// positive, higher is better), by ascending id.
+    pub(crate) fn match_words(
+        &self,
+        expression: &str,
+        weights: &FieldWeights,
+        mut each: impl FnMut(i64, f64),
+    ) -> Result<()> {
+        let [title, aliases, headings, tags, body] = weights;
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self
+                .conn
+                .prepare_cached("SELECT rowid, -bm25(words, ?2, ?3, ?4, ?5, ?6) FROM words WHERE words MATCH ?1")?;
+            let mut rows = statement.query(params![expression, title, aliases, headings, tags, body])?;
+            while let Some(row) = rows.next()? {
+                each(row.get(0)?, row.get(1)?);
+            }
+            Ok(())
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Passages that an FTS5 expression matches.
+    pub(crate) fn passages_with(&self, expression: &str) -> Result<Vec<i64>> {
+        let read = || -> rusqlite::Result<Vec<i64>> {
+            let mut statement = self.conn.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1")?;
+            statement.query_map([expression], |row| row.get(0))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Whether an FTS5 expression matches one passage.
+    pub(crate) fn passage_matches(&self, passage: i64, expression: &str) -> Result<bool> {
+        self.conn
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2)")
+            .and_then(|mut s| s.query_row(params![expression, passage], |row| row.get(0)))
+            .map_err(|e| self.error(e))
+    }
+
+    /// What a passage's words were made of: text, title, headings, aliases and tags, one after another.
+    pub(crate) fn searchable_texts(&self, passage: i64) -> Result<Vec<String>> {
+        let read = || {
+            self.conn
+                .prepare_cached(
+                    "SELECT passage_text.text, note.title, passage_text.headings, note.aliases, note.tags
+                     FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
+                     WHERE passage.id = ?1",
+                )?
+                .query_row([passage], |row| {
+                    let mut texts: Vec<String> = vec![row.get(0)?, row.get(1)?];
+                    for column in 2..5 {
+                        texts.extend(from_json::<Vec<String>>(&row.get::<_, String>(column)?));
+                    }
+                    Ok(texts)
+                })
+                .optional()
+        };
+        Ok(read().map_err(|e| self.error(e))?.unwrap_or_default())
+    }
+
+    /// In how many passages a term stands.
+    pub(crate) fn document_frequency(&self, term: &str) -> Result<u64> {
+        self.conn
+            .prepare_cached("SELECT doc FROM words_vocabulary WHERE term = ?1")
+            .and_then(|mut s| s.query_row([term], |row| row.get::<_, i64>(0)).optional())
+            .map(|n| n.unwrap_or(0) as u64)
+            .map_err(|e| self.error(e))
+    }
+
+    /// Terms that begin with `prefix`, most frequent first.
+    pub(crate) fn terms_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.conn.prepare_cached(
+                "SELECT term FROM words_vocabulary WHERE term >= ?1 AND term < ?1 || char(1114111)
+                 ORDER BY doc DESC, term LIMIT ?2",
+            )?;
+            statement.query_map(params![prefix, limit], |row| row.get(0))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Merges the keyword index's parts; done once after a first sync.
+    pub(crate) fn optimize_words(&self) -> Result<()> {
+        self.run("INSERT INTO words(words) VALUES('optimize')", [])
+    }
+
+    /// Faults of the keyword index.
+    pub(crate) fn check_words(&self) -> Option<String> {
+        self.conn
+            .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
+            .err()
+            .map(|error| format!("keyword index: {error}"))
+    }
+}

@@ -1,0 +1,280 @@
+//! SQLite, the only room with SQL: one file holds a vault's notes, passages, links, words and vectors.
+//!
+//! # The file
+//! A SQLite database in WAL mode, `application_id` "vidx", `user_version` = the format ([`schema::FORMAT`]).
+//! All rows of one note change in one transaction, so a reader sees a note before or after, never between.
+//!
+//! | table | a row is | notes |
+//! | --- | --- | --- |
+//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to` |
+//! | `file` | a file of the vault that is not hidden | its stamp (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
+//! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
+//! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
+//! | `property` | one value of a frontmatter property | lists have a row an item |
+//! | `passage` | a chunk: which note, which vector | small rows, read whole by every search |
+//! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
+//! | `link` | a link or embed | `name_key` is what its resolution depends on; `target` a file, or NULL |
+//! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
+//! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
+//! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, named after the model |
+//! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
+//! | `warning` | an oddity of a file | `skipped` = 1 when it is the reason why the file is not indexed |
+//!
+//! Views for other programs: `documents`, `chunks`, `links`.
+//!
+//! # Freshness
+//! A note is fresh when its file's content hash and `version` (parser, chunker, model window) are those of its
+//! row. A passage has its vector, or `vector` is NULL and it is pending. Vectors are found by text: a rename, a
+//! move, an edit elsewhere in the note or a copy finds them there. Vectors that nothing uses any more stay for
+//! a while, since notes come back; [`vectors`] drops them when they are many.
+
+mod chunks;
+mod fulltext;
+mod links;
+mod notes;
+mod schema;
+mod vectors;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::place;
+
+pub(crate) use chunks::{PassageRow, PendingText, Place};
+pub(crate) use fulltext::{FieldWeights, Fields};
+pub(crate) use links::{LinkTarget, StoredLink};
+pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile};
+pub(crate) use vectors::{EmbeddingKey, key_of};
+
+/// A connection to an index file.
+pub(crate) struct Store {
+    conn: Connection,
+    path: PathBuf,
+}
+
+/// A transaction of a [`Store`]: rolled back when dropped before `commit`.
+pub(crate) type Batch<'a> = Transaction<'a>;
+
+/// `file` begins with this if it is a SQLite database.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Where the header keeps `application_id`.
+const APPLICATION_ID_AT: usize = 68;
+
+impl Store {
+    /// Opens an index for writing; makes it if it is missing or empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::Newer`].
+    pub(crate) fn open(path: &Path) -> Result<Self> {
+        // Made by us before SQLite opens it, so that it is private from its first byte.
+        drop(place::private_file(path)?);
+        refuse_strangers(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let store = Self::connect(path, flags, false)?;
+        store.conn.pragma_update(None, "journal_mode", "wal").map_err(|e| store.error(e))?;
+        store.conn.pragma_update(None, "synchronous", "normal").map_err(|e| store.error(e))?;
+        store.conn.pragma_update(None, "wal_autocheckpoint", 4000).map_err(|e| store.error(e))?;
+        schema::migrate(&store)?;
+        Ok(store)
+    }
+
+    /// Opens an index for reading. Never writes; works on read-only media.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
+    pub(crate) fn open_read(path: &Path) -> Result<Self> {
+        if !path.exists() {
+            return Err(Error::new(ErrorKind::NotFound, "there is no index yet")
+                .at(path)
+                .remedy("run `vault-index sync`"));
+        }
+        refuse_strangers(path)?;
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let store = Self::connect(path, flags, false)?;
+        // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one,
+        // the file cannot change under us either, and is opened as immutable.
+        let probe = store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0));
+        let store = match probe {
+            Ok(_) => store,
+            Err(error) if is_cannot_open(&error) => Self::connect(path, flags, true)?,
+            Err(error) => return Err(store.error(error)),
+        };
+        schema::check_format(&store)?;
+        Ok(store)
+    }
+
+    fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> Result<Self> {
+        vectors::register_sqlite_vec();
+        let conn = if immutable {
+            let uri =
+                format!("file:{}?immutable=1", percent_encoding::utf8_percent_encode(&path.to_string_lossy(), URI));
+            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
+        } else {
+            Connection::open_with_flags(path, flags)
+        }
+        .map_err(|e| Error::from(e).at(path))?;
+        let store = Self { conn, path: path.to_path_buf() };
+        store.setup().map_err(|e| store.error(e))?;
+        Ok(store)
+    }
+
+    fn setup(&self) -> rusqlite::Result<()> {
+        self.conn.busy_timeout(std::time::Duration::from_secs(30))?;
+        self.conn.pragma_update(None, "cache_size", -16_000)?;
+        self.conn.pragma_update(None, "temp_store", "memory")?;
+        self.conn.set_prepared_statement_cache_capacity(64);
+        Ok(())
+    }
+
+    /// Whether a file that cannot be opened was an index once: its header says so.
+    pub(crate) fn was_index(path: &Path) -> bool {
+        let mut header = [0; 100];
+        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header));
+        read.is_ok()
+            && header.starts_with(MAGIC)
+            && header[APPLICATION_ID_AT..APPLICATION_ID_AT + 4] == schema::APPLICATION_ID.to_be_bytes()
+    }
+
+    /// The file.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Starts a transaction that will write; readers go on with what was there before.
+    pub(crate) fn begin(&self) -> Result<Batch<'_>> {
+        Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))
+    }
+
+    /// Pins this connection to what is committed now, until dropped.
+    pub(crate) fn pin(&self) -> Result<()> {
+        self.conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master").map_err(|e| self.error(e))
+    }
+
+    /// Changes whenever another connection commits.
+    pub(crate) fn data_version(&self) -> Result<i64> {
+        self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(|e| self.error(e))
+    }
+
+    /// A setting.
+    pub(crate) fn meta(&self, key: &str) -> Result<Option<String>> {
+        self.conn
+            .prepare_cached("SELECT value FROM meta WHERE key = ?1")
+            .and_then(|mut s| s.query_row([key], |row| row.get(0)).optional())
+            .map_err(|e| self.error(e))
+    }
+
+    /// Sets a setting.
+    pub(crate) fn set_meta(&self, key: &str, value: &str) -> Result<()> {
+        self.run("INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2", (key, value))
+    }
+
+    /// Removes a setting.
+    pub(crate) fn clear_meta(&self, key: &str) -> Result<()> {
+        self.run("DELETE FROM meta WHERE key = ?1", [key])
+    }
+
+    /// Bytes of the file and its log.
+    pub(crate) fn bytes(&self) -> u64 {
+        let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
+        let mut log = self.path.as_os_str().to_os_string();
+        log.push("-wal");
+        size(&self.path) + size(Path::new(&log))
+    }
+
+    /// Faults that SQLite itself finds.
+    pub(crate) fn integrity(&self) -> Result<Vec<String>> {
+        let read = || {
+            let mut statement = self.conn.prepare("PRAGMA integrity_check(20)")?;
+            statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        let rows = read().map_err(|e| self.error(e))?;
+        Ok(rows.into_iter().filter(|row| row != "ok").collect())
+    }
+
+    /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
+    pub(crate) fn replace_with(&mut self, other: &Self) -> Result<()> {
+        let path = self.path.clone();
+        let fail = |e: rusqlite::Error| Error::from(e).at(&path);
+        let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn).map_err(fail)?;
+        // All pages in one step: the destination's write lock is held throughout.
+        loop {
+            match backup.step(-1).map_err(fail)? {
+                rusqlite::backup::StepResult::Done => return Ok(()),
+                _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+            }
+        }
+    }
+
+    /// Folds the log into the file; called when a lot was written and at the end.
+    pub(crate) fn checkpoint(&self) {
+        // Readers may keep it from finishing; the log is then folded in later.
+        let _ = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+    }
+
+    fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
+        self.conn.prepare_cached(sql).and_then(|mut s| s.execute(params)).map(|_| ()).map_err(|e| self.error(e))
+    }
+
+    fn error(&self, error: rusqlite::Error) -> Error {
+        Error::from(error).at(&self.path)
+    }
+}
+
+/// What may stand unescaped in the path of a `file:` URI.
+const URI: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
+
+/// An index file named by mistake (a note, a photo, another program's database) must never be written to.
+fn refuse_strangers(path: &Path) -> Result<()> {
+    let mut header = Vec::with_capacity(100);
+    std::fs::File::open(path)
+        .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, 100), &mut header))
+        .map_err(|error| Error::io(path, error))?;
+    if header.is_empty() {
+        return Ok(());
+    }
+    let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
+    if header.starts_with(MAGIC) && (id == Some(&schema::APPLICATION_ID.to_be_bytes()) || id == Some(&[0; 4])) {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::Damaged, "this file is not an index, or its beginning is damaged")
+        .at(path)
+        .remedy("if it is an index, run `vault-index rebuild`, which sets it aside and makes it anew; else choose another file with --index"))
+}
+
+fn is_cannot_open(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
+    matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
+}
+
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode as Code;
+        let (kind, message, remedy) = match error.sqlite_error_code() {
+            Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
+                (ErrorKind::Damaged, "the index is damaged", "run `vault-index rebuild`; your notes are not touched")
+            }
+            Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
+                (ErrorKind::Locked, "the index is busy", "try again when the other process is done")
+            }
+            Some(Code::DiskFull) => (
+                ErrorKind::Store,
+                "there is no room on the disk for the index",
+                "make room, or choose another place with --index FILE; what was committed is safe",
+            ),
+            Some(Code::ReadOnly | Code::PermissionDenied | Code::CannotOpen) => (
+                ErrorKind::Store,
+                "the index cannot be written",
+                "check the folder's permissions, choose another place with --index FILE, or search with --no-sync",
+            ),
+            Some(Code::SystemIoFailure) => (
+                ErrorKind::Store,
+                "the index could not be read or written",
+                "check the disk; `vault-index check` tells whether the index is sound",
+            ),
+            _ => (ErrorKind::Store, "the index refused", "run `vault-index check`"),
+        };
+        Error::new(kind, message).because(error).remedy(remedy)
+    }
+}

@@ -1,0 +1,407 @@
+//! Rows of files and notes: what is known of each, its tags, properties and oddities.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Result, Warning};
+use crate::files::{KnownFile, Stamp};
+use crate::note::TitleSource;
+use crate::path::{FileId, FileKind, VaultPath};
+use crate::report::{NoteWarning, Skipped, TagCount};
+use crate::search::filter::PropertyValue;
+use crate::store::Store;
+
+/// A file as the walk found it and the index keeps it.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredFile {
+    pub known: KnownFile,
+    /// The path on disk where it is not the text of the path.
+    pub disk: Option<std::path::PathBuf>,
+    /// What read it: parser, chunker, window. `None`: to be read again.
+    pub version: Option<String>,
+}
+
+/// What a note row takes.
+#[derive(Debug)]
+pub(crate) struct NoteRow<'a> {
+    pub title: &'a str,
+    pub title_source: TitleSource,
+    pub aliases: &'a [String],
+    /// (folded, as first seen).
+    pub tags: Vec<(&'a str, &'a str)>,
+    pub frontmatter: &'a str,
+    pub properties: &'a [(String, PropertyValue)],
+    pub anchors: &'a Anchors,
+    pub words: usize,
+    pub title_vector: Option<i64>,
+}
+
+/// What subpaths can lead to.
+#[derive(Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Anchors {
+    /// (level, text, line).
+    pub headings: Vec<(u8, String, u32)>,
+    /// (id, line).
+    pub blocks: Vec<(String, u32)>,
+}
+
+/// What a hit shows of a note.
+#[derive(Debug, Clone)]
+pub(crate) struct NoteMeta {
+    pub path: VaultPath,
+    pub title: String,
+    pub tags: Vec<String>,
+    pub modified_ns: i64,
+}
+
+impl Store {
+    /// All files known, by path.
+    pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
+        let read = || -> rusqlite::Result<Vec<StoredFile>> {
+            let mut statement = self.conn.prepare_cached(
+                "SELECT id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
+                 FROM file",
+            )?;
+            let mut files: Vec<StoredFile> = statement.query_map([], stored_file)?.collect::<rusqlite::Result<_>>()?;
+            files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
+            Ok(files)
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Paths of all files, for the name table.
+    pub(crate) fn paths(&self) -> Result<Vec<(FileId, VaultPath)>> {
+        let read = || -> rusqlite::Result<Vec<(FileId, VaultPath)>> {
+            let mut statement = self.conn.prepare_cached("SELECT id, path FROM file ORDER BY id")?;
+            statement.query_map([], |row| Ok((file_id(row, 0)?, vault_path(row, 1)?)))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// The id that the next new file gets.
+    pub(crate) fn next_file_id(&self) -> Result<u32> {
+        self.conn
+            .query_row("SELECT coalesce(max(id), 0) + 1 FROM file", [], |row| row.get(0))
+            .map_err(|e| self.error(e))
+    }
+
+    /// Adds a file or replaces what is known of it. A path can be taken over from a file that is renamed or
+    /// removed in the same transaction: [`Store::free_path`] comes first.
+    pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
+        let known = &file.known;
+        let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes().to_vec());
+        self.run(
+            "INSERT INTO file(id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
+             ON CONFLICT(id) DO UPDATE SET path = ?2, disk = ?3, kind = ?4, indexed = ?5, size = ?6, modified_ns = ?7,
+               changed_ns = ?8, inode = ?9, seen_ns = ?10, hash = ?11, version = ?12",
+            params![
+                known.id.0,
+                known.path.as_str(),
+                disk,
+                kind_number(known.kind),
+                known.indexed,
+                known.stamp.size as i64,
+                known.stamp.modified_ns,
+                known.stamp.changed_ns,
+                known.stamp.inode as i64,
+                known.seen_ns,
+                known.hash.as_ref().map(<[u8; 32]>::as_slice),
+                file.version,
+            ],
+        )
+    }
+
+    /// Makes room for renames that swap paths: the file's path becomes one that no file can have.
+    pub(crate) fn free_path(&self, id: FileId) -> Result<()> {
+        self.run("UPDATE file SET path = '/' || id WHERE id = ?1", [id.0])
+    }
+
+    /// Forgets a file.
+    pub(crate) fn remove_file(&self, id: FileId) -> Result<()> {
+        self.run("DELETE FROM file WHERE id = ?1", [id.0])
+    }
+
+    /// Adds or replaces a note with its tags and properties.
+    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow<'_>, is_new: IsNew) -> Result<()> {
+        let write = || -> rusqlite::Result<()> {
+            if is_new == IsNew::No {
+                delete_note_parts(&self.conn, id)?;
+            }
+            let shown: Vec<&str> = note.tags.iter().map(|(_, shown)| *shown).collect();
+            self.conn
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
+                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                )?
+                .execute(params![
+                    id.0,
+                    note.title,
+                    note.title_source as i64,
+                    json(&note.aliases),
+                    json(&shown),
+                    note.frontmatter,
+                    json(note.anchors),
+                    note.words,
+                    note.title_vector,
+                ])?;
+            let mut insert =
+                self.conn.prepare_cached("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)")?;
+            for (key, shown) in &note.tags {
+                insert.execute(params![key, id.0, shown])?;
+            }
+            let mut insert =
+                self.conn.prepare_cached("INSERT INTO property(key, note, number, text) VALUES(?1, ?2, ?3, ?4)")?;
+            for (key, value) in note.properties {
+                insert.execute(params![key, id.0, value.number, value.text])?;
+            }
+            Ok(())
+        };
+        write().map_err(|e| self.error(e))
+    }
+
+    /// Forgets a note (its passages and links are removed by their own rooms).
+    pub(crate) fn remove_note(&self, id: FileId) -> Result<()> {
+        delete_note_parts(&self.conn, id)
+            .and_then(|()| self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0]).map(|_| ()))
+            .map_err(|e| self.error(e))
+    }
+
+    /// What hits show of a note.
+    pub(crate) fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
+        self.conn
+            .prepare_cached(
+                "SELECT file.path, note.title, note.tags, file.modified_ns
+                 FROM note JOIN file ON file.id = note.id WHERE note.id = ?1",
+            )
+            .and_then(|mut s| {
+                s.query_row([id.0], |row| {
+                    Ok(NoteMeta {
+                        path: vault_path(row, 0)?,
+                        title: row.get(1)?,
+                        tags: from_json(&row.get::<_, String>(2)?),
+                        modified_ns: row.get(3)?,
+                    })
+                })
+                .optional()
+            })
+            .map_err(|e| self.error(e))
+    }
+
+    /// The headings and block ids of a note.
+    pub(crate) fn anchors(&self, id: FileId) -> Result<Anchors> {
+        let text: Option<String> = self
+            .conn
+            .prepare_cached("SELECT anchors FROM note WHERE id = ?1")
+            .and_then(|mut s| s.query_row([id.0], |row| row.get(0)).optional())
+            .map_err(|e| self.error(e))?;
+        Ok(text.map(|t| from_json(&t)).unwrap_or_default())
+    }
+
+    /// A file's id.
+    pub(crate) fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
+        self.conn
+            .prepare_cached("SELECT id FROM file WHERE path = ?1")
+            .and_then(|mut s| s.query_row([path.as_str()], |row| file_id(row, 0)).optional())
+            .map_err(|e| self.error(e))
+    }
+
+    /// (id, path, modified) of every note, for filters.
+    pub(crate) fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>> {
+        let read = || -> rusqlite::Result<Vec<(FileId, VaultPath, i64)>> {
+            let mut statement = self.conn.prepare_cached(
+                "SELECT note.id, file.path, file.modified_ns FROM note JOIN file ON file.id = note.id ORDER BY note.id",
+            )?;
+            statement.query_map([], |row| Ok((file_id(row, 0)?, vault_path(row, 1)?, row.get(2)?)))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// (id, title, tags) of every note, for pictures.
+    pub(crate) fn titles(&self) -> Result<Vec<(FileId, String, Vec<String>)>> {
+        let read = || -> rusqlite::Result<Vec<(FileId, String, Vec<String>)>> {
+            let mut statement = self.conn.prepare_cached("SELECT id, title, tags FROM note ORDER BY id")?;
+            statement
+                .query_map([], |row| Ok((file_id(row, 0)?, row.get(1)?, from_json(&row.get::<_, String>(2)?))))?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Notes that bear a tag or one nested below it. `key` is folded.
+    pub(crate) fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
+        // Nested tags lie between `key/` and `key0`: `0` is what follows `/` in Unicode.
+        self.ids("SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')", [key])
+    }
+
+    /// All values of a property, by note. `key` is folded.
+    pub(crate) fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
+        let read = || -> rusqlite::Result<Vec<(FileId, PropertyValue)>> {
+            let mut statement = self
+                .conn
+                .prepare_cached("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, rowid")?;
+            statement
+                .query_map([key], |row| {
+                    Ok((file_id(row, 0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
+                })?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Every tag with its notes counted.
+    pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
+        let read = || -> rusqlite::Result<Vec<TagCount>> {
+            let mut statement = self.conn.prepare_cached(
+                "SELECT (SELECT shown FROM tag AS first WHERE first.key = tag.key ORDER BY note LIMIT 1), count(*),
+                   (SELECT count(DISTINCT note) FROM tag AS below
+                    WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
+                 FROM tag GROUP BY key ORDER BY key",
+            )?;
+            statement
+                .query_map([], |row| Ok(TagCount { tag: row.get(0)?, notes: row.get(1)?, nested: row.get(2)? }))?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Notes, attachments and tags, counted.
+    pub(crate) fn counts(&self) -> Result<(usize, usize, usize)> {
+        let count = |sql: &str| self.conn.query_row(sql, [], |row| row.get::<_, usize>(0));
+        let read = || {
+            Ok((
+                count("SELECT count(*) FROM note")?,
+                count("SELECT count(*) FROM file WHERE kind = 0")?,
+                count("SELECT count(DISTINCT key) FROM tag")?,
+            ))
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Replaces the oddities of a file; `skipped` says that they are why it is not indexed.
+    pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
+        self.run("DELETE FROM warning WHERE file = ?1", [file])?;
+        for warning in warnings {
+            self.run(
+                "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
+                params![file, skipped, json(&warning.kind), warning.line, warning.message],
+            )?;
+        }
+        Ok(())
+    }
+
+    /// All oddities: (files that are skipped, warnings on the rest), by path.
+    pub(crate) fn warnings(&self) -> Result<(Vec<Skipped>, Vec<NoteWarning>)> {
+        let mut skipped = Vec::new();
+        let mut warnings = Vec::new();
+        let mut read = || -> rusqlite::Result<()> {
+            let mut statement = self
+                .conn
+                .prepare_cached("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid")?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let path: String = row.get(0)?;
+                let message: String = row.get(4)?;
+                if row.get(1)? {
+                    skipped.push(Skipped { path, reason: message });
+                } else if let Ok(kind) = serde_json::from_str(&row.get::<_, String>(2)?) {
+                    warnings.push(NoteWarning { path, warning: Warning { kind, line: row.get(3)?, message } });
+                }
+            }
+            Ok(())
+        };
+        read().map_err(|e| self.error(e))?;
+        Ok((skipped, warnings))
+    }
+
+    pub(super) fn ids(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<FileId>> {
+        let read = || {
+            self.conn
+                .prepare_cached(sql)?
+                .query_map(params, |row| file_id(row, 0))?
+                .collect::<rusqlite::Result<Vec<_>>>()
+        };
+        read().map_err(|e| self.error(e))
+    }
+}
+
+/// Whether a row is known to be new, so that there is nothing to delete first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum IsNew {
+    Yes,
+    No,
+}
+
+fn delete_note_parts(conn: &Connection, id: FileId) -> rusqlite::Result<()> {
+    conn.prepare_cached("DELETE FROM tag WHERE note = ?1")?.execute([id.0])?;
+    conn.prepare_cached("DELETE FROM property WHERE note = ?1")?.execute([id.0])?;
+    Ok(())
+}
+
+fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
+    let hash: Option<Vec<u8>> = row.get(10)?;
+    let disk: Option<Vec<u8>> = row.get(2)?;
+    Ok(StoredFile {
+        known: KnownFile {
+            id: file_id(row, 0)?,
+            path: vault_path(row, 1)?,
+            kind: match row.get::<_, i64>(3)? {
+                1 => FileKind::Markdown,
+                2 => FileKind::Canvas,
+                _ => FileKind::Attachment,
+            },
+            indexed: row.get(4)?,
+            stamp: Stamp {
+                size: row.get::<_, i64>(5)? as u64,
+                modified_ns: row.get(6)?,
+                changed_ns: row.get(7)?,
+                inode: row.get::<_, i64>(8)? as u64,
+            },
+            seen_ns: row.get(9)?,
+            hash: hash.and_then(|h| h.try_into().ok()),
+        },
+        disk: disk.map(os_path),
+        version: row.get(11)?,
+    })
+}
+
+/// The path whose encoded bytes were stored by this system.
+fn os_path(bytes: Vec<u8>) -> std::path::PathBuf {
+    #[cfg(unix)]
+    let path = <std::ffi::OsString as std::os::unix::ffi::OsStringExt>::from_vec(bytes);
+    #[cfg(not(unix))]
+    let path: std::ffi::OsString = String::from_utf8_lossy(&bytes).into_owned().into();
+    std::path::PathBuf::from(path)
+}
+
+fn kind_number(kind: FileKind) -> i64 {
+    match kind {
+        FileKind::Attachment => 0,
+        FileKind::Markdown => 1,
+        FileKind::Canvas => 2,
+    }
+}
+
+pub(super) fn file_id(row: &Row<'_>, column: usize) -> rusqlite::Result<FileId> {
+    row.get(column).map(FileId)
+}
+
+/// Paths come from [`VaultPath`]s; one that no longer is one can only be damage, and reads as its raw text.
+pub(super) fn vault_path(row: &Row<'_>, column: usize) -> rusqlite::Result<VaultPath> {
+    let text: String = row.get(column)?;
+    VaultPath::new(&text).ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(
+            column,
+            rusqlite::types::Type::Text,
+            format!("not a path: {text:?}").into(),
+        )
+    })
+}
+
+pub(super) fn json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}
+
+pub(super) fn from_json<T: for<'de> Deserialize<'de> + Default>(text: &str) -> T {
+    serde_json::from_str(text).unwrap_or_else(|_| T::default())
+}

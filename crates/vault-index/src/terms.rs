@@ -1,0 +1,338 @@
+//! Text -> search terms, the same for notes, queries and snippets; it knows neither database nor query syntax.
+//!
+//! | text | terms | rule |
+//! | --- | --- | --- |
+//! | `Gardening`, `gardens` | `garden` | case folded, English stemmed (Snowball; ASCII letters only, from 3 on) |
+//! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strass`, `strass`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
+//! | `don’t`, `garden's` | `dont`, `garden` | an apostrophe before at most two last letters is dropped ... |
+//! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
+//! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
+//! | `C++`, `C#`, `F#` | `cpp`, `csharp`, `fsharp` | the three names that are nothing without their punctuation |
+//! | `東京都` | `東京` `京都` `都` | scripts without spaces between words, and Korean, whose words change their ends: overlapping pairs, and the last character of a run once more alone |
+//! | `Rust言語`, `2024年` | `rust` `言語` `語`, `2024` `年` | a run ends where the script changes |
+//! | `👍🏽`, `🇫🇷` | `👍`, `🇫🇷` | an emoji is a term, without its skin tone; a flag is one |
+//!
+//! Pairs are made of Han, kana, Hangul, Thai, Lao, Khmer and Myanmar characters, each with the marks that
+//! follow it. Why the last one stands alone too: a query of one character asks for terms that begin with
+//! it ([`Matching::Prefix`]), and so finds it at any place of a run for one more term a run.
+//!
+//! A term is never empty, has no ASCII character but `a-z0-9`, and is at most [`MAX_TERM`] bytes long (what
+//! is longer is cut): a tokenizer that splits at ASCII punctuation and spaces takes it as it is.
+//! Everything is linear in the text; English runs at about 100 MB/s.
+
+mod fold;
+mod script;
+mod stems;
+mod stop;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use fold::Fold;
+use script::{Class, Script, apostrophe_joins, class, extends_unit};
+use stems::Stems;
+pub use stop::is_stop_word;
+
+/// Raised whenever the same text can give other terms, so that the text index is made again.
+pub const TERMS_VERSION: u32 = 1;
+
+/// The bytes a term can have.
+pub const MAX_TERM: usize = 64;
+
+/// Makes terms. Keeps its buffers and the stems it has met: make one, use it for much text.
+pub struct Terms {
+    stems: Stems,
+    ascii: [u8; MAX_TERM],
+    fold: Fold,
+    pair: String,
+}
+
+/// A term of a query.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueryTerm {
+    /// The term, or how it begins.
+    pub text: String,
+    /// Which terms of a note it stands for.
+    pub matching: Matching,
+}
+
+/// Which terms of a note a [`QueryTerm`] stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Matching {
+    /// The same term.
+    Whole,
+    /// All that begin with it: a single character of a script that is indexed in pairs.
+    Prefix,
+}
+
+/// What a term is of what it was made from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    /// A word or an emoji.
+    Word,
+    /// Two characters of a run.
+    Pair,
+    /// The last character of a run of two or more.
+    Tail,
+    /// The only character of a run.
+    Single,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Terms {
+    /// With nothing remembered yet. Takes up to 0.8 MB as it meets words.
+    pub fn new() -> Self {
+        Self { stems: Stems::new(), ascii: [0; MAX_TERM], fold: Fold::default(), pair: String::new() }
+    }
+
+    /// Calls `emit` with each term as a note is indexed by it, and the bytes of `text` it came from.
+    ///
+    /// In order of where they start. Spans are on character borders; those of pairs overlap, all others
+    /// do not.
+    pub fn each(&mut self, text: &str, mut emit: impl FnMut(&str, Range<usize>)) {
+        self.scan(text, &mut |term, span, _| emit(term, span));
+    }
+
+    /// Appends the terms of `text` to `out`, with one space between them and after what `out` held.
+    pub fn write_joined(&mut self, text: &str, out: &mut String) {
+        self.scan(text, &mut |term, _, _| {
+            if !out.is_empty() {
+                out.push(' ');
+            }
+            out.push_str(term);
+        });
+    }
+
+    /// The terms of a query's words, repeats included, in order. Their order in a note does not matter.
+    pub fn words(&mut self, query: &str) -> Vec<QueryTerm> {
+        let mut terms = Vec::new();
+        self.scan(query, &mut |term, _, part| {
+            let matching = match part {
+                Part::Word | Part::Pair => Matching::Whole,
+                Part::Single => Matching::Prefix,
+                Part::Tail => return,
+            };
+            terms.push(QueryTerm { text: term.to_owned(), matching });
+        });
+        terms
+    }
+
+    /// The terms that stand side by side, in this order, in every note that has this phrase.
+    ///
+    /// Only the last can be a [`Matching::Prefix`].
+    pub fn phrase(&mut self, phrase: &str) -> Vec<QueryTerm> {
+        let mut terms = Vec::new();
+        let mut last = Part::Word;
+        self.scan(phrase, &mut |term, _, part| {
+            last = part;
+            terms.push(QueryTerm { text: term.to_owned(), matching: Matching::Whole });
+        });
+        // In a note the run may go on where the phrase ends.
+        match (last, terms.last_mut()) {
+            (Part::Tail, _) => _ = terms.pop(),
+            (Part::Single, Some(term)) => term.matching = Matching::Prefix,
+            _ => {}
+        }
+        terms
+    }
+
+    fn scan(&mut self, text: &str, emit: &mut impl FnMut(&str, Range<usize>, Part)) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while let Some(&byte) = bytes.get(at) {
+            at = match ASCII[byte as usize] {
+                SEPARATOR => at + 1,
+                NOT_ASCII => self.other(text, at, emit),
+                _ => self.ascii_word(text, at, emit),
+            };
+        }
+    }
+
+    /// The quick way: a word of ASCII letters and digits. Returns where to go on.
+    fn ascii_word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
+        let bytes = text.as_bytes();
+        let (mut at, mut length, mut digits, mut folds) = (start, 0, false, false);
+        while let Some(&byte) = bytes.get(at) {
+            let folded = ASCII[byte as usize];
+            if folded == NOT_ASCII {
+                match class(char_at(text, at)) {
+                    Class::Letter | Class::Mark | Class::Joiner => return self.word(text, start, emit),
+                    Class::Apostrophe if is_letter(bytes[at - 1]) && apostrophe_joins(text, at) => {
+                        return self.word(text, start, emit);
+                    }
+                    _ => break,
+                }
+            } else if folded == SEPARATOR {
+                let joins = byte == b'\'' && is_letter(bytes[at - 1]) && apostrophe_joins(text, at);
+                if !joins {
+                    break;
+                }
+            } else {
+                if length < MAX_TERM {
+                    self.ascii[length] = folded;
+                    length += 1;
+                }
+                digits |= folded <= b'9';
+                folds |= folded != byte;
+            }
+            at += 1;
+        }
+        if at == start + 1
+            && let Some((name, end)) = language(&bytes[start..])
+        {
+            emit(name, start..start + end, Part::Word);
+            return start + end;
+        }
+        let term = match folds || at - start != length {
+            true => std::str::from_utf8(&self.ascii[..length]).expect("ASCII"),
+            false => &text[start..at],
+        };
+        emit(if digits { term } else { self.stems.stem(term) }, start..at, Part::Word);
+        at
+    }
+
+    /// What begins with a character that is not ASCII. Returns where to go on.
+    fn other(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
+        let first = char_at(text, start);
+        let end = start + first.len_utf8();
+        match class(first) {
+            Class::Letter => self.word(text, start, emit),
+            Class::Paired(script) => self.run(text, start, script, emit),
+            Class::Emoji => {
+                emit(&text[start..end], start..end, Part::Word);
+                end
+            }
+            Class::FlagLetter => match text[end..].chars().next() {
+                Some(second) if class(second) == Class::FlagLetter => {
+                    let end = end + second.len_utf8();
+                    emit(&text[start..end], start..end, Part::Word);
+                    end
+                }
+                _ => end,
+            },
+            Class::Separator | Class::Mark | Class::Joiner | Class::Apostrophe => end,
+        }
+    }
+
+    /// A word of any letters. Returns where to go on.
+    fn word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
+        self.fold.clear(MAX_TERM);
+        let (mut end, mut next, mut after_letter) = (start, start, false);
+        for (offset, c) in text[start..].char_indices() {
+            next = start + offset;
+            match class(c) {
+                Class::Letter | Class::Mark => {
+                    self.fold.push(c);
+                    end = next + c.len_utf8();
+                    after_letter = !c.is_numeric();
+                }
+                Class::Joiner => {}
+                Class::Apostrophe if after_letter && apostrophe_joins(text, next) => {}
+                _ => break,
+            }
+            next += c.len_utf8();
+        }
+        let term = self.fold.finish();
+        if term.bytes().all(|b| b.is_ascii_lowercase()) {
+            if !term.is_empty() {
+                emit(self.stems.stem(term), start..end, Part::Word);
+            }
+        } else {
+            emit(term, start..end, Part::Word);
+        }
+        next
+    }
+
+    /// A run of characters that are taken in pairs. Returns where to go on.
+    fn run(
+        &mut self,
+        text: &str,
+        start: usize,
+        script: Script,
+        emit: &mut impl FnMut(&str, Range<usize>, Part),
+    ) -> usize {
+        // `pair` holds the unit before, folded, in its first `before.1` bytes.
+        let mut before: Option<(Range<usize>, usize)> = None;
+        let mut part = Part::Single;
+        let mut at = start;
+        while let Some(c) = text[at..].chars().next()
+            && class(c) == Class::Paired(script)
+        {
+            let unit = at;
+            self.fold.clear(MAX_TERM / 2);
+            self.fold.push(c);
+            at += c.len_utf8();
+            let mut end = at;
+            while let Some(c) = text[at..].chars().next() {
+                if class(c) == Class::Mark || extends_unit(c) {
+                    self.fold.push(c);
+                    end = at + c.len_utf8();
+                } else if class(c) != Class::Joiner {
+                    break;
+                }
+                at += c.len_utf8();
+            }
+            let folded = self.fold.finish();
+            if folded.is_empty() {
+                continue;
+            }
+            if let Some((previous, length)) = &before {
+                self.pair.truncate(*length);
+                self.pair.push_str(folded);
+                emit(&self.pair, previous.start..end, Part::Pair);
+                part = Part::Tail;
+            }
+            self.pair.clear();
+            self.pair.push_str(folded);
+            before = Some((unit..end, folded.len()));
+        }
+        if let Some((span, _)) = before {
+            emit(&self.pair, span, part);
+        }
+        at
+    }
+}
+
+/// The three names, from their one letter on, and their bytes.
+fn language(text: &[u8]) -> Option<(&'static str, usize)> {
+    let ends = |at: usize| !text.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || b"+#".contains(b));
+    match text {
+        [b'C' | b'c', b'+', b'+', ..] if ends(3) => Some(("cpp", 3)),
+        [b'C' | b'c', b'#', ..] if ends(2) => Some(("csharp", 2)),
+        [b'F' | b'f', b'#', ..] if ends(2) => Some(("fsharp", 2)),
+        _ => None,
+    }
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic()
+}
+
+fn char_at(text: &str, at: usize) -> char {
+    text[at..].chars().next().unwrap_or('\0')
+}
+
+const SEPARATOR: u8 = 0;
+const NOT_ASCII: u8 = 0xFF;
+
+/// Each byte: itself in lower case, or one of the two above.
+const ASCII: [u8; 256] = {
+    let mut table = [SEPARATOR; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        if b >= 0x80 {
+            table[byte] = NOT_ASCII;
+        } else if b.is_ascii_alphanumeric() {
+            table[byte] = b.to_ascii_lowercase();
+        }
+        byte += 1;
+    }
+    table
+};

@@ -1,0 +1,125 @@
+//! One word folded: case, width, ligatures and diacritics gone, so that spellings of one word are equal.
+
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+
+/// Folds one word at a time, a character at a time: NFKD, marks dropped where they are optional, full
+/// case folding, then NFC. Folding what is folded changes nothing.
+#[derive(Default)]
+pub(super) struct Fold {
+    out: String,
+    composed: String,
+    limit: usize,
+    marks_are_optional: bool,
+    compose: bool,
+}
+
+impl Fold {
+    /// Forgets the word before; the next is cut at `limit` bytes.
+    pub(super) fn clear(&mut self, limit: usize) {
+        self.out.clear();
+        self.limit = limit;
+        self.marks_are_optional = false;
+        self.compose = false;
+    }
+
+    /// Takes the next character.
+    pub(super) fn push(&mut self, c: char) {
+        if self.out.len() >= self.limit {
+            return;
+        }
+        match c {
+            'a'..='z' | '0'..='9' => {
+                self.marks_are_optional = true;
+                self.add_wanted(c);
+            }
+            // No folding to do: Cyrillic small letters but й, ideographs, kana, Hangul syllables. (What of
+            // these can be taken apart, NFC would put together again.)
+            'а'..='и' | 'к'..='я' => {
+                self.marks_are_optional = true;
+                self.add_wanted(c);
+            }
+            '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' => {
+                self.marks_are_optional = false;
+                self.add_wanted(c);
+            }
+            _ => decompose_compatible(c, |part| self.part(part)),
+        }
+    }
+
+    /// The folded word.
+    pub(super) fn finish(&mut self) -> &str {
+        if self.compose {
+            self.composed.clear();
+            self.composed.extend(self.out.nfc());
+            &self.composed
+        } else {
+            &self.out
+        }
+    }
+
+    fn part(&mut self, c: char) {
+        if c >= '\u{300}' && is_combining_mark(c) {
+            if !self.marks_are_optional && !self.out.is_empty() {
+                self.compose = true;
+                self.add(c);
+            }
+            return;
+        }
+        // NFKD brings in spaces and punctuation: ⑴ is (1).
+        if !c.is_alphanumeric() {
+            return;
+        }
+        self.marks_are_optional = marks_are_optional(c);
+        self.compose |= matches!(c, '\u{1100}'..='\u{11FF}');
+        if let Some(letters) = without_stroke(c) {
+            letters.chars().for_each(|c| self.add(c));
+        } else if c.is_ascii() {
+            self.add(c.to_ascii_lowercase());
+        } else {
+            // By way of the capital: ß -> SS -> ss, ς -> Σ -> σ; by way of the small letter first: ẞ -> ß.
+            for small in c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase) {
+                self.add(small);
+            }
+        }
+    }
+
+    fn add(&mut self, c: char) {
+        let wanted = c.is_alphanumeric() || (!c.is_ascii() && is_combining_mark(c));
+        if wanted {
+            self.add_wanted(c);
+        }
+    }
+
+    fn add_wanted(&mut self, c: char) {
+        if self.out.len() + c.len_utf8() <= self.limit {
+            self.out.push(c);
+        }
+    }
+}
+
+/// Scripts that are read, and typed, without their marks too.
+fn marks_are_optional(c: char) -> bool {
+    matches!(c,
+        '0'..='9' | 'A'..='Z' | 'a'..='z' | '\u{AA}'..='\u{2AF}' | '\u{1D00}'..='\u{1DBF}'
+        | '\u{1E00}'..='\u{1EFF}' | '\u{2C60}'..='\u{2C7F}' | '\u{A720}'..='\u{A7FF}' | '\u{AB30}'..='\u{AB6F}'
+        | '\u{370}'..='\u{3FF}' | '\u{1F00}'..='\u{1FFF}'
+        | '\u{400}'..='\u{52F}' | '\u{1C80}'..='\u{1C8F}' | '\u{A640}'..='\u{A69F}'
+        | '\u{5D0}'..='\u{5F2}' | '\u{620}'..='\u{6D5}' | '\u{6EE}'..='\u{77F}')
+}
+
+/// Letters that Unicode does not take apart but people type without the stroke.
+fn without_stroke(c: char) -> Option<&'static str> {
+    Some(match c {
+        'Æ' | 'æ' => "ae",
+        'Œ' | 'œ' => "oe",
+        'Ø' | 'ø' => "o",
+        'Đ' | 'đ' | 'Ð' | 'ð' => "d",
+        'Ħ' | 'ħ' => "h",
+        'ı' => "i",
+        'Ł' | 'ł' => "l",
+        'Ŧ' | 'ŧ' => "t",
+        'Þ' | 'þ' => "th",
+        _ => return None,
+    })
+}

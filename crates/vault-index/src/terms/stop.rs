@@ -1,0 +1,20 @@
+//! English words that say nothing about what is searched for. Only queries leave them out.
+
+/// Is this term (as [`super::Terms`] makes it) one that a query can do without?
+///
+/// A query of nothing but such terms keeps them.
+pub fn is_stop_word(term: &str) -> bool {
+    STOP_WORDS.binary_search(&term).is_ok()
+}
+
+/// Sorted, and stemmed as all terms are.
+pub(super) const STOP_WORDS: &[&str] = &[
+    "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "arent", "as", "at", "be", "becaus", "been",
+    "befor", "but", "by", "can", "cannot", "cant", "could", "couldnt", "did", "didnt", "do", "doe", "doesnt", "dont",
+    "each", "for", "from", "had", "has", "hasnt", "have", "he", "her", "here", "him", "his", "how", "i", "if", "im",
+    "in", "into", "is", "isnt", "it", "ive", "just", "me", "more", "most", "my", "no", "nor", "not", "of", "on", "or",
+    "other", "our", "out", "over", "own", "same", "she", "should", "so", "some", "such", "than", "that", "the",
+    "their", "them", "then", "there", "these", "they", "this", "those", "through", "to", "too", "until", "up", "veri",
+    "was", "wasnt", "we", "were", "what", "when", "where", "whi", "which", "while", "who", "whom", "whose", "will",
+    "with", "wont", "would", "you", "your",
+];

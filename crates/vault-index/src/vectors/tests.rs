@@ -1,0 +1,262 @@
+//! The laws of this room: what is found is what the slow loop finds, whatever the vectors.
+
+use proptest::prelude::*;
+
+use super::kernel::{Kernel, scalar};
+use super::*;
+
+/// The specification of [`top_k`].
+fn slow_top_k(rows: &[Option<Vec<f32>>], q: &[f32], k: usize, filter: Option<&Bitmap>) -> Vec<(usize, f32)> {
+    let mut all: Vec<(usize, f32)> = rows
+        .iter()
+        .enumerate()
+        .filter(|(slot, _)| filter.is_none_or(|filter| filter.contains(*slot)))
+        .filter_map(|(slot, row)| row.as_ref().map(|row| (slot, rescore(q, row) + 0.0)))
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all.truncate(k);
+    all
+}
+
+fn codes_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Codes {
+    let mut codes = Codes::new(dimensions);
+    for (slot, row) in rows.iter().enumerate() {
+        if let Some(row) = row {
+            codes.set(slot, row).unwrap();
+        }
+    }
+    codes
+}
+
+fn check(rows: &[Option<Vec<f32>>], q: &[f32], k: usize, filter: Option<&Bitmap>) {
+    let codes = codes_of(q.len(), rows);
+    let query = QueryCodes::new(q).unwrap();
+    let exact = |slot: usize| Ok(rescore(q, rows[slot].as_ref().unwrap()));
+    let found = top_k(&codes, &query, k, filter, exact).unwrap();
+    assert_eq!(found, slow_top_k(rows, q, k, filter));
+
+    let mut estimates = Vec::new();
+    codes.estimates(&query, &mut estimates);
+    for (slot, row) in rows.iter().enumerate() {
+        let estimate = estimates.get(slot).copied().unwrap_or(Estimate::NONE);
+        match row {
+            Some(row) => {
+                let exact = rescore(q, row);
+                assert!(estimate.lower() <= exact && exact <= estimate.upper(), "{exact} of {slot} in {estimate:?}");
+            }
+            None => assert_eq!(estimate, Estimate::NONE),
+        }
+    }
+}
+
+fn unit(mut v: Vec<f32>) -> Vec<f32> {
+    let norm = v.iter().map(|&x| f64::from(x).powi(2)).sum::<f64>().sqrt();
+    if norm > 0.0 {
+        v.iter_mut().for_each(|x| *x = (f64::from(*x) / norm) as f32);
+    }
+    v
+}
+
+/// Components that hurt: zeros of both signs, spikes, subnormals, halves of a step, and plain ones.
+fn component() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        8 => -1.0_f32..1.0,
+        2 => Just(0.0), 1 => Just(-0.0), 1 => Just(1.0), 1 => Just(-1.0),
+        1 => Just(1e-38), 1 => Just(1e-42), 1 => Just(0.5 / 127.0), 1 => Just(1e-6),
+    ]
+}
+
+fn vector(dimensions: usize) -> impl Strategy<Value = Vec<f32>> {
+    prop_oneof![
+        9 => prop::collection::vec(component(), dimensions).prop_map(unit),
+        1 => Just(vec![0.0; dimensions]),
+        // Shorter than unit, down to what underflows.
+        1 => prop::collection::vec((-1.0_f32..1.0).prop_map(|x| x * 1e-33), dimensions),
+    ]
+}
+
+/// Rows of which many are equal, or equal but for the last bits.
+fn rows(dimensions: usize) -> impl Strategy<Value = Vec<Option<Vec<f32>>>> {
+    let few = prop::collection::vec(vector(dimensions), 1..6);
+    let picks = prop::collection::vec((any::<prop::sample::Index>(), 0..dimensions, -2_i32..3, 0..8_u8), 0..200);
+    (few, picks).prop_map(|(few, picks)| {
+        let row = |(which, at, ulps, empty): (prop::sample::Index, usize, i32, u8)| {
+            let mut row = which.get(&few).clone();
+            for _ in 0..ulps.abs() {
+                row[at] = if ulps > 0 { row[at].next_up() } else { row[at].next_down() };
+            }
+            (empty > 0).then_some(row)
+        };
+        picks.into_iter().map(row).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn top_k_is_exact(
+        (rows, q) in prop_oneof![Just(1_usize), Just(7), Just(16), Just(64), Just(100)]
+            .prop_flat_map(|d| (rows(d), vector(d))),
+        k in 0_usize..250,
+        few in 0_usize..12,
+        members in prop::option::of(prop::collection::vec(0_usize..220, 0..100)),
+    ) {
+        let filter: Option<Bitmap> = members.map(|members| members.into_iter().collect());
+        check(&rows, &q, k, filter.as_ref());
+        check(&rows, &q, few, filter.as_ref());
+    }
+
+    #[test]
+    fn top_k_is_exact_for_near_neighbours_of_the_query(
+        q in prop::collection::vec(-1.0_f32..1.0, 384).prop_map(unit),
+        noise in prop::collection::vec((0_usize..384, -1e-3_f32..1e-3), 1..300),
+    ) {
+        let near = |&(at, by): &(usize, f32)| { let mut row = q.clone(); row[at] += by; Some(unit(row)) };
+        let rows: Vec<_> = noise.iter().map(near).collect();
+        check(&rows, &q, 10, None);
+    }
+
+    #[test]
+    fn every_kernel_is_the_naive_sum(
+        dimensions in 1_usize..200, rows in 0_usize..9, bytes in prop::collection::vec(-127_i8..=127, 2000),
+    ) {
+        let (query, matrix) = (&bytes[..dimensions], &bytes[bytes.len() - rows * dimensions..]);
+        let naive: Vec<i32> = (0..rows)
+            .map(|row| (0..dimensions).map(|i| query[i] as i32 * matrix[row * dimensions + i] as i32).sum())
+            .collect();
+        for kernel in [Kernel::SCALAR, Kernel::best(), Kernel { name: "function", dots: scalar::dots }] {
+            let mut out = vec![7; rows];
+            (kernel.dots)(query, matrix, &mut out);
+            prop_assert_eq!(&out, &naive, "{}", kernel.name);
+        }
+    }
+
+    #[test]
+    fn the_bound_holds(v in prop_oneof![Just(3_usize), Just(384)].prop_flat_map(vector)) {
+        let quantized = Quantized::new(&v).unwrap();
+        let off = v.iter().zip(&quantized.codes)
+            .map(|(&x, &c)| (f64::from(x) - f64::from(quantized.scale) * f64::from(c)).powi(2))
+            .sum::<f64>().sqrt();
+        prop_assert!(off <= f64::from(quantized.error));
+        prop_assert!(quantized.scale > 0.0 && !quantized.codes.contains(&-128));
+    }
+
+    #[test]
+    fn blocks_and_codes_hold_the_same_rows(
+        rows in prop::collection::vec((0_usize..3 * BLOCK_ROWS, vector(5), any::<bool>()), 0..40),
+        order in Just([0_usize, 1, 2]).prop_shuffle(),
+    ) {
+        let mut blocks = [Block::new(5), Block::new(5), Block::new(5)];
+        let mut codes = Codes::new(5);
+        for (slot, row, keep) in &rows {
+            let (number, at) = place(*slot);
+            let quantized = codes.set(*slot, row).unwrap();
+            blocks[number].set(at, &quantized);
+            prop_assert_eq!(blocks[number].row(at), Some(quantized));
+            if !keep {
+                codes.clear(*slot);
+                blocks[number].clear(at);
+                prop_assert_eq!(blocks[number].row(at), None);
+            }
+        }
+        let loaded = Codes::with_blocks(5, order.map(|i| (i, blocks[i].as_bytes()))).unwrap();
+        prop_assert_eq!((&loaded.codes, &loaded.scales, &loaded.errors), (&codes.codes, &codes.scales, &codes.errors));
+        let rows = blocks.iter().map(|block| (0..BLOCK_ROWS).filter(|&row| block.row(row).is_some()).count());
+        prop_assert_eq!(codes.rows(), rows.sum::<usize>());
+    }
+
+    #[test]
+    fn the_heap_keeps_the_best(scores in prop::collection::vec((-3_i8..4, 0_u16..50), 0..60), k in 0_usize..70) {
+        // Zeros of both signs are equal.
+        let score = |s: i8, id: u16| match s {
+            3 => f32::NAN,
+            0 if id % 2 == 0 => -0.0,
+            s => f32::from(s),
+        };
+        let mut heap = TopK::new(k);
+        for &(s, id) in &scores {
+            heap.push(score(s, id), id);
+        }
+        let mut all: Vec<(u16, f32)> =
+            scores.iter().filter(|(s, _)| *s < 3).map(|&(s, id)| (id, f32::from(s))).collect();
+        all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+        all.truncate(k);
+        prop_assert_eq!(heap.into_sorted(), all);
+    }
+
+    #[test]
+    fn a_bitmap_is_a_set(
+        a in prop::collection::btree_set(0_usize..300, 0..50), b in prop::collection::btree_set(0_usize..150, 0..50),
+    ) {
+        let (mut one, two): (Bitmap, Bitmap) = (a.iter().copied().collect(), b.iter().copied().collect());
+        prop_assert_eq!(one.iter().collect::<Vec<_>>(), a.iter().copied().collect::<Vec<_>>());
+        prop_assert_eq!(one.count(), a.len());
+        one.intersect(&two);
+        prop_assert_eq!(one.iter().collect::<Vec<_>>(), a.intersection(&b).copied().collect::<Vec<_>>());
+        a.iter().for_each(|&slot| one.remove(slot));
+        prop_assert_eq!(one.count(), 0);
+    }
+}
+
+#[test]
+fn only_rows_that_can_win_are_rescored() {
+    let mut seed = 1_u32;
+    let mut next = || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (seed >> 8) as f32 / (1 << 24) as f32 - 0.5
+    };
+    let rows: Vec<_> = (0..5000).map(|_| Some(unit((0..384).map(|_| next()).collect()))).collect();
+    let q = rows[77].clone().unwrap();
+    let codes = codes_of(384, &rows);
+    let mut rescored = 0;
+    let exact = |slot: usize| {
+        rescored += 1;
+        Ok(rescore(&q, rows[slot].as_ref().unwrap()))
+    };
+    let best = top_k(&codes, &QueryCodes::new(&q).unwrap(), 1, None, exact).unwrap();
+    assert_eq!((best[0].0, rescored), (77, 1));
+}
+
+#[test]
+fn the_widest_vectors_do_not_overflow() {
+    // Codes all 127, and sums long enough for the rounding of f32 to outgrow the error of the codes.
+    let row = unit(vec![1.0; MAX_DIMENSIONS - 36]);
+    check(&[Some(row.clone()), Some(row.iter().map(|x| -x).collect())], &row, 2, None);
+}
+
+#[test]
+fn what_cannot_be_quantised_is_refused() {
+    let kind = |v: &[f32]| Quantized::new(v).map_err(|e| e.kind());
+    for bad in [&[f32::NAN, 0.0][..], &[f32::INFINITY, 0.0], &[f32::NEG_INFINITY], &[1.0, 0.1], &[f32::MAX; 3], &[]] {
+        assert_eq!(kind(bad), Err(crate::error::ErrorKind::Model), "{bad:?}");
+    }
+    assert!(QueryCodes::new(&[f32::NAN]).is_err());
+    assert!(QueryCodes::new(&[f32::MAX]).is_err());
+    assert!(QueryCodes::new(&[3.0, 4.0]).is_ok());
+    let mut codes = Codes::new(2);
+    assert!(codes.set(0, &[1.0]).is_err());
+    assert!(codes.set(MAX_SLOTS, &[1.0, 0.0]).is_err());
+    assert!(codes.is_empty());
+}
+
+#[test]
+fn damaged_blocks_are_refused() {
+    let load = |bytes: &[u8]| Codes::new(4).load_block(0, bytes).map_err(|e| e.kind());
+    let good = Block::new(4).as_bytes().to_vec();
+    assert_eq!(load(&good), Ok(()));
+    assert_eq!(load(&good[1..]), Err(crate::error::ErrorKind::Damaged));
+    for number in [f32::NAN, f32::INFINITY, -1.0, 1e9] {
+        let mut bad = good.clone();
+        bad[row_place(4, 3).scale].copy_from_slice(&number.to_le_bytes());
+        assert_eq!(load(&bad), Err(crate::error::ErrorKind::Damaged), "{number}");
+    }
+    assert!(Codes::new(4).load_block(usize::MAX, &good).is_err());
+}
+
+#[test]
+fn the_layout_of_a_block_is_as_documented() {
+    assert_eq!(block_len(384), 1024 * (4 + 4 + 384));
+    let place = row_place(384, 2);
+    assert_eq!((place.scale, place.error, place.codes), (8..12, 4104..4108, 8960..9344));
+    assert_eq!(row_place(384, 1023).codes.end, block_len(384));
+    assert_eq!(super::place(2050), (2, 2));
+}

@@ -1,0 +1,3 @@
+//! What the crate promises as a whole, checked from outside.
+
+mod floor_plan;

@@ -1,0 +1,57 @@
+//! Answers a query a line while another thread follows the folder: `… --example watch_and_search -- FOLDER`
+
+use std::env;
+use std::io::stdin;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use vault_index::{Index, Options, Query, WatchEvent, WatchOptions};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let folder = env::args().nth(1).ok_or("usage: watch_and_search FOLDER, then a query a line")?;
+    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    // One handle serves all threads: it keeps the model, and readers never wait for the writer.
+    let index = Index::open(folder, Options { index_file, ..Options::default() })?;
+
+    // Before the first sync there is no index to search.
+    index.sync()?;
+    eprintln!("ready");
+
+    let ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let watcher = scope.spawn(|| {
+            let options = WatchOptions { cancel: Some(&ended), ..WatchOptions::default() };
+            index.watch(&options, &mut |event| match event {
+                WatchEvent::Synced(report) => eprintln!(
+                    "{} added, {} changed, {} renamed, {} removed",
+                    report.added, report.changed, report.renamed, report.removed
+                ),
+                other => eprintln!("{other:?}"),
+            })
+        });
+        let answered = answer(&index);
+        // Whatever ended the questions ends the watcher, or the scope would wait for it for ever.
+        ended.store(true, Ordering::Relaxed);
+        let watched = watcher.join().expect("watching does not panic");
+        answered?;
+        Ok(watched?)
+    })
+}
+
+/// Reads queries up to the end of the input.
+fn answer(index: &Index) -> Result<(), Box<dyn std::error::Error>> {
+    for line in stdin().lines() {
+        // A query that cannot be read is the user's to mend; it ends nothing.
+        match Query::parse(&line?).and_then(|query| index.search(&query)) {
+            Ok(hits) => {
+                for hit in hits.results.iter().take(3) {
+                    println!("{:.2}  {}:{}  {}", hit.score, hit.path, hit.line, hit.title);
+                }
+                println!("{} found", hits.results.len());
+            }
+            Err(error) => println!("{error}"),
+        }
+    }
+    Ok(())
+}
