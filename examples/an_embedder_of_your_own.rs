@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use vault_index::chunk::TokenCount;
-use vault_index::{Embedder, Index, Mode, Options, Query, Result, Role};
+use vault_index::{Embedder, Index, Options, Query, Result, Role};
 
 /// One dimension a subject: how often a text has words that begin like these.
 const SUBJECTS: [(&str, &[&str]); 4] = [
@@ -76,9 +76,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let index = Index::open(folder, options)?;
     index.sync()?;
 
-    // By meaning only, to see what the model alone can do.
-    let query = Query { mode: Mode::Semantic, ..Query::literal(query.join(" ")) };
-    for hit in index.search(&query)?.results {
+    // Meaning and words are added up, so even a model as crude as this one does no harm. `Mode::Semantic`
+    // shows what it can do alone.
+    for hit in index.search(&Query::parse(&query.join(" "))?)?.results {
         println!("{:.2}  {}:{}  {}", hit.score, hit.path, hit.line, hit.title);
     }
     Ok(())

@@ -35,9 +35,10 @@ fn search_a_folder() {
 
 #[test]
 fn an_embedder_of_your_own() {
-    let answer = ask("an_embedder_of_your_own", "pruning roses");
+    let answer = ask("an_embedder_of_your_own", "pruning trees");
     let first = answer.lines().next().unwrap_or_default();
-    assert!(first.contains("Garden/"), "{answer}");
+    assert!(first.contains("Garden/Pruning the apple tree.md"), "{answer}");
+    assert!(!answer.contains("Kitchen/"), "the model knows gardens from kitchens: {answer}");
 }
 
 #[test]

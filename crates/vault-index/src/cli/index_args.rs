@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::output::{JsonArgs, ListArgs};
-use super::settings::PlaceArgs;
+use super::settings::{PlaceArgs, SETTINGS_HELP};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -21,7 +21,7 @@ with another process. The index lies in the user's cache folder; notes are never
 
 /// Keep the index of a folder of Markdown notes, and ask for its links.
 #[derive(Debug, Parser)]
-#[command(name = "vault-index", version, after_help = EXAMPLES, max_term_width = 100, subcommand_required = true, args_override_self = true,
+#[command(name = "vault-index", version, after_help = format!("{EXAMPLES}\n\n{SETTINGS_HELP}"), max_term_width = 100, subcommand_required = true, args_override_self = true,
           arg_required_else_help = true)]
 pub(super) struct IndexArgs {
     #[command(flatten)]

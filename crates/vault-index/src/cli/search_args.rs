@@ -12,7 +12,7 @@ use super::Ended;
 use super::config::UserConfig;
 use super::fresh::Before;
 use super::output::ListArgs;
-use super::settings::PlaceArgs;
+use super::settings::{PlaceArgs, SETTINGS_HELP};
 use super::terminal;
 use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Result, parse_date};
 
@@ -40,7 +40,7 @@ Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with ano
 
 /// Search a folder of Markdown notes by meaning and by words.
 #[derive(Debug, Parser)]
-#[command(name = "vault-search", version, after_help = SYNTAX, max_term_width = 100, args_override_self = true)]
+#[command(name = "vault-search", version, after_help = format!("{SYNTAX}\n\n{SETTINGS_HELP}"), max_term_width = 100, args_override_self = true)]
 pub(super) struct SearchArgs {
     /// What to search for; several words need no quotes. Empty with filters: all notes that pass, newest first
     #[arg(value_name = "QUERY")]

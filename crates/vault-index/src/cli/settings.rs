@@ -10,6 +10,13 @@ use super::vault::{Places, find};
 use super::{Ended, consent};
 use crate::{Error, ErrorKind, Index, ModelName, Options, place};
 
+/// What `--help` says about settings, beside the options themselves.
+pub(super) const SETTINGS_HELP: &str = "\
+Settings: flags go before the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL; NO_COLOR),
+and that before config.toml in the user's configuration folder (~/.config/vault-index on Linux,
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold
+vault, model, base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude, and nothing else.";
+
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]

@@ -169,7 +169,7 @@ proptest! {
         // Zeros of both signs are equal.
         let score = |s: i8, id: u16| match s {
             3 => f32::NAN,
-            0 if id % 2 == 0 => -0.0,
+            0 if id.is_multiple_of(2) => -0.0,
             s => f32::from(s),
         };
         let mut heap = TopK::new(k);

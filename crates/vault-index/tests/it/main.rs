@@ -1,3 +1,17 @@
 //! What the crate promises as a whole, checked from outside.
 
+#[cfg(feature = "cli")]
+mod bad_input;
+#[cfg(feature = "cli")]
+mod commands;
+#[cfg(feature = "cli")]
+mod crash;
+#[cfg(feature = "minilm")]
+mod demo;
 mod floor_plan;
+mod incremental;
+mod readers;
+mod search_laws;
+mod vault;
+#[cfg(feature = "watch")]
+mod watching;

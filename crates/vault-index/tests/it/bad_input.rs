@@ -1,0 +1,1 @@
+//! Bad input: a clear message, and nothing lost.

@@ -1,0 +1,81 @@
+//! The demo vault, searched with the real model: what README shows.
+
+use std::path::Path;
+
+use vault_index::{Index, Mode, Options, Query};
+
+fn demo() -> std::path::PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults")
+}
+
+/// One index for all tests of this file: embedding is what takes time.
+fn index() -> &'static Index {
+    static INDEX: std::sync::LazyLock<(tempfile::TempDir, Index)> = std::sync::LazyLock::new(|| {
+        let folder = tempfile::tempdir().unwrap();
+        let options = Options { index_file: Some(folder.path().join("index.db")), ..Options::default() };
+        let index = Index::open(demo().join("demo"), options).unwrap();
+        let report = index.sync().unwrap();
+        assert_eq!(report.warnings, []);
+        assert_eq!(report.skipped, []);
+        assert_eq!(report.pending, 0);
+        (folder, index)
+    });
+    &INDEX.1
+}
+
+#[test]
+fn questions_find_their_notes_by_meaning() {
+    let queries = std::fs::read_to_string(demo().join("demo-queries.tsv")).unwrap();
+    let mut missed = Vec::new();
+    for line in queries.lines() {
+        let (query, wanted) = line.split_once('\t').unwrap();
+        let hits = index().search(&Query { mode: Mode::Semantic, ..Query::literal(query) }).unwrap();
+        if hits.results.first().is_none_or(|h| h.path.as_str() != wanted) {
+            missed.push(format!("{query}: {:?}", hits.results.first().map(|h| h.path.to_string())));
+        }
+    }
+    assert_eq!(missed, Vec::<String>::new());
+}
+
+#[test]
+fn the_default_finds_them_among_the_first_three() {
+    let queries = std::fs::read_to_string(demo().join("demo-queries.tsv")).unwrap();
+    for line in queries.lines() {
+        let (query, wanted) = line.split_once('\t').unwrap();
+        let hits = index().search(&Query { limit: 3, ..Query::literal(query) }).unwrap();
+        let found: Vec<&str> = hits.results.iter().map(|h| h.path.as_str()).collect();
+        assert!(found.contains(&wanted), "{query}: {found:?} instead of {wanted}");
+    }
+}
+
+#[test]
+fn nonsense_is_not_found() {
+    for nonsense in ["qwxzv plorf", "zzzzzz", "xkcdq vvbnm grblx"] {
+        let hits = index().search(&Query::literal(nonsense)).unwrap();
+        assert!(hits.results.is_empty(), "{nonsense}: {:?}", hits.results[0]);
+    }
+}
+
+#[test]
+fn links_of_the_demo_vault() {
+    let resolve = |link: &str, from: &str| {
+        index().resolve(link, Some(from)).unwrap().target.map(|t| t.to_string()).unwrap_or_default()
+    };
+    assert_eq!(resolve("[[Index]]", "Kitchen/Sourdough.md"), "Kitchen/Index.md");
+    assert_eq!(resolve("Ideas", "Garden/Index.md"), "Ideas.md");
+    assert_eq!(resolve("move/Index", "Home.md"), "House move/Index.md");
+    assert_eq!(resolve("Nonna", "Home.md"), "");
+    assert_eq!(resolve("v1.2 plan", "Home.md"), "House move/v1.2 plan.md");
+    let block = index().resolve("[[Cello practice#^ten-minutes]]", None).unwrap();
+    assert!(block.line.is_some() && !block.subpath_missing);
+    let unresolved: Vec<String> = index().unresolved().unwrap().into_iter().map(|u| u.name).collect();
+    assert_eq!(unresolved[..2], ["Grafting", "Broadband"]);
+    assert_eq!(unresolved.len(), 9);
+}
+
+#[test]
+fn languages_the_model_does_not_know_are_found_by_words() {
+    let hits = index().search(&Query::literal("日本")).unwrap();
+    assert!(hits.results.iter().any(|h| h.path.as_str().contains("日本語")), "{:?}", hits.results);
+    assert!(hits.results.iter().all(|h| h.why.semantic.is_none()));
+}

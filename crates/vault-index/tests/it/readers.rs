@@ -1,0 +1,159 @@
+//! Many readers and one writer: a reader sees one state and never waits; a second writer is told who is at work.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use vault_index::{ErrorKind, Index, Mode, Query, SyncOptions};
+
+use crate::vault::Vault;
+
+/// Every note says the same number; a state in which two numbers can be found was never committed... per batch.
+#[test]
+fn readers_see_whole_notes_while_a_writer_writes() {
+    let vault = Vault::new("");
+    let write_round = |round: usize| {
+        for note in 0..20 {
+            vault.write(&format!("n{note}.md"), format!("# Note\n\nround{round} first\n\nround{round} second\n"));
+        }
+    };
+    write_round(0);
+    vault.sync();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let readers: Vec<_> = (0..3)
+            .map(|_| {
+                scope.spawn(|| {
+                    let index = vault.index();
+                    let mut answers = 0;
+                    while !done.load(Ordering::Relaxed) {
+                        let query = Query { mode: Mode::Lexical, limit: 100, ..Query::literal("first second") };
+                        let hits = index.search(&query).unwrap();
+                        assert_eq!(hits.results.len(), 20);
+                        for hit in &hits.results {
+                            let rounds: Vec<&str> =
+                                hit.text.split_whitespace().filter(|w| w.starts_with("round")).collect();
+                            assert!(rounds.len() == 2 && rounds[0] == rounds[1], "a torn note: {:?}", hit.text);
+                        }
+                        // The same snapshot gives the same answer, whatever is committed meanwhile.
+                        let searcher = index.searcher().unwrap();
+                        let (a, b) = (searcher.search(&query).unwrap(), searcher.search(&query).unwrap());
+                        assert_eq!(a, b);
+                        answers += 1;
+                    }
+                    answers
+                })
+            })
+            .collect();
+        for round in 1..15 {
+            write_round(round);
+            vault.sync();
+        }
+        done.store(true, Ordering::Relaxed);
+        let answers: usize = readers.into_iter().map(|r| r.join().unwrap()).sum();
+        assert!(answers > 0);
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
+fn two_writers_at_once_lose_nothing() {
+    let vault = Vault::new("");
+    for note in 0..60 {
+        vault.write(&format!("n{note}.md"), format!("# Note {note}\n\nabout {note}\n"));
+    }
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| vault.index().sync().unwrap());
+        }
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
+fn a_second_writer_is_told_who_holds_the_lock() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    vault.sync();
+    let mut name = vault.index_file().into_os_string();
+    name.push(".lock");
+    let held = std::fs::File::open(name).unwrap();
+    held.lock().unwrap();
+    let options = SyncOptions { wait: Some(Duration::from_millis(50)), ..SyncOptions::default() };
+    let error = vault.index().sync_with(&options).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Locked);
+    assert!(error.to_string().contains("process"), "{error}");
+    // Readers do not care.
+    assert_eq!(vault.index().search(&Query::literal("text")).unwrap().results.len(), 1);
+    held.unlock().unwrap();
+    vault.index().sync_with(&options).unwrap();
+}
+
+#[test]
+fn a_cancelled_sync_keeps_what_it_did() {
+    let vault = Vault::new("");
+    for note in 0..30 {
+        vault.write(&format!("n{note}.md"), format!("# Note {note}\n\nabout {note}\n"));
+    }
+    let cancel = AtomicBool::new(true);
+    let options = SyncOptions { cancel: Some(&cancel), ..SyncOptions::default() };
+    // Cancelled before it began, in the walk.
+    assert_eq!(vault.index().sync_with(&options).unwrap_err().kind(), ErrorKind::Cancelled);
+    cancel.store(false, Ordering::Relaxed);
+    let stop_at_vectors = |progress: vault_index::Progress| {
+        if progress.stage == vault_index::Stage::Text {
+            cancel.store(true, Ordering::Relaxed);
+        }
+    };
+    let options = SyncOptions { progress: Some(&stop_at_vectors), ..options };
+    let report = vault.index().sync_with(&options).unwrap();
+    assert_eq!((report.added, report.embedded), (30, 0));
+    assert!(report.pending > 0);
+    // Words find what has no vector yet.
+    let hits = vault.index().search(&Query::literal("about 7")).unwrap();
+    assert_eq!(hits.results[0].path.as_str(), "n7.md");
+    assert!(hits.pending > 0);
+    assert_eq!(vault.sync().pending, 0);
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
+fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
+    struct Other(vault_index::Hashed);
+    impl vault_index::chunk::TokenCount for Other {
+        fn count(&self, text: &str) -> usize {
+            self.0.count(text)
+        }
+    }
+    impl vault_index::Embedder for Other {
+        fn id(&self) -> &str {
+            "other-v1"
+        }
+        fn dimensions(&self) -> usize {
+            self.0.dimensions()
+        }
+        fn max_tokens(&self) -> usize {
+            self.0.max_tokens()
+        }
+        fn embed(&self, texts: &[&str], role: vault_index::Role) -> vault_index::Result<Vec<Vec<f32>>> {
+            self.0.embed(texts, role)
+        }
+    }
+    let vault = Vault::new("//- a.md\nthe first note\n//- b.md\nthe second note\n");
+    vault.sync();
+    let mut options = vault.options();
+    options.embedder = Some(std::sync::Arc::new(Other(vault_index::Hashed::new())));
+    let other = Index::open(vault.root(), options).unwrap();
+    for error in [other.sync().unwrap_err(), other.search(&Query::literal("note")).unwrap_err()] {
+        assert_eq!(error.kind(), ErrorKind::OtherModel);
+        assert!(error.to_string().contains("rebuild --model other-v1"), "{error}");
+    }
+    // Interrupted before anything is embedded: the old vectors are still there and searched.
+    let now = SyncOptions { deadline: Some(std::time::Instant::now()), ..SyncOptions::default() };
+    let report = other.rebuild(&now).unwrap();
+    assert!(report.pending > 0 || report.added == 0, "{report:?}");
+    assert_eq!(vault.index().search(&Query::literal("note")).unwrap().results.len(), 2);
+    assert_eq!(vault.index().status().unwrap().rebuilding_to.as_deref(), Some("other-v1"));
+    other.rebuild(&SyncOptions::default()).unwrap();
+    assert_eq!(other.search(&Query::literal("note")).unwrap().results.len(), 2);
+    assert_eq!(other.status().unwrap().rebuilding_to, None);
+    assert_eq!(vault.index().sync().unwrap_err().kind(), ErrorKind::OtherModel);
+}

@@ -1,0 +1,172 @@
+//! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
+
+use vault_index::{Filter, Grouping, Mode, Query, parse_date, DateEdge};
+
+use crate::vault::Vault;
+
+fn garden() -> Vault {
+    let vault = Vault::new(
+        "//- Garden/Roses.md
+        ---
+        tags: [garden/pruning]
+        rating: 5
+        due: 2026-03-01
+        ---
+        # Roses
+
+        Prune the roses in late winter, above an outward bud.
+        //- Garden/Apple.md
+        ---
+        aliases: [Malus]
+        rating: 3
+        ---
+        # The apple tree
+
+        Pruning the apple tree. #garden
+        //- Kitchen/Apple pie.md
+        Apples, butter and flour. The apple trees grow elsewhere. #日本/東京
+        //- Notes/東京.md
+        東京都に行きました。 #gardens
+        //- empty.md
+        ",
+    );
+    vault.sync();
+    vault
+}
+
+fn found(vault: &Vault, query: &str) -> Vec<String> {
+    let query = Query { mode: Mode::Lexical, ..Query::parse(query).unwrap() };
+    let mut paths: Vec<String> =
+        vault.index().search(&query).unwrap().results.iter().map(|h| h.path.to_string()).collect();
+    paths.sort();
+    paths
+}
+
+#[test]
+fn syntax_and_filters() {
+    let vault = garden();
+    let check = |query: &str, expected: &[&str]| assert_eq!(found(&vault, query), expected, "{query}");
+    check("pruning", &["Garden/Apple.md", "Garden/Roses.md"]);
+    check("PRUNED", &["Garden/Apple.md", "Garden/Roses.md"]);
+    check("apple tag:garden", &["Garden/Apple.md"]);
+    check("tag:garden", &["Garden/Apple.md", "Garden/Roses.md"]);
+    check("tag:#GARDEN/pruning", &["Garden/Roses.md"]);
+    check("tag:日本", &["Kitchen/Apple pie.md"]);
+    check("path:Kitchen apple", &["Kitchen/Apple pie.md"]);
+    check("path:Kitchen path:Garden/Ap* apple", &["Garden/Apple.md", "Kitchen/Apple pie.md"]);
+    check("\"apple tree\"", &["Garden/Apple.md"]);
+    check("apple -butter", &["Garden/Apple.md"]);
+    check("malus", &["Garden/Apple.md"]);
+    check("東京", &["Notes/東京.md", "Kitchen/Apple pie.md"].map(|p| p).iter().rev().copied().collect::<Vec<_>>().as_slice());
+    check("都", &["Notes/東京.md"]);
+    check("empty", &["empty.md"]);
+    check("pie", &["Kitchen/Apple pie.md"]);
+    check("?!", &[]);
+    check("-- tag:garden", &["Garden/Apple.md", "Garden/Roses.md", "Notes/東京.md"]);
+}
+
+#[test]
+fn properties_and_dates() {
+    let vault = garden();
+    let listed = |properties: &[&str]| {
+        let properties = properties.iter().map(|p| p.parse().unwrap()).collect();
+        let filter = Filter { properties, ..Filter::default() };
+        let hits = vault.index().search(&Query { filter, ..Query::default() }).unwrap();
+        let mut paths: Vec<String> = hits.results.iter().map(|h| h.path.to_string()).collect();
+        paths.sort();
+        paths
+    };
+    assert_eq!(listed(&["rating"]), ["Garden/Apple.md", "Garden/Roses.md"]);
+    assert_eq!(listed(&["Rating>=4"]), ["Garden/Roses.md"]);
+    assert_eq!(listed(&["rating", "due<2026-03-02"]), ["Garden/Roses.md"]);
+    assert_eq!(listed(&["due>2026-03-01"]), [""; 0]);
+    let old = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(86_400 * 365 * 30);
+    let file = std::fs::File::options().write(true).open(vault.root().join("Garden/Roses.md")).unwrap();
+    file.set_modified(old).unwrap();
+    drop(file);
+    vault.sync();
+    let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
+    let filter = Filter { before: Some(parse_date("2001", DateEdge::End, &now).unwrap()), ..Filter::default() };
+    let hits = vault.index().search(&Query { filter, ..Query::default() }).unwrap();
+    assert_eq!(hits.results.len(), 1);
+    assert_eq!(hits.results[0].path.as_str(), "Garden/Roses.md");
+}
+
+#[test]
+fn scores_are_absolute_and_filters_come_first() {
+    let vault = Vault::new("");
+    for note in 0..200 {
+        let tag = if note % 20 == 0 { "#rare" } else { "#common" };
+        let words = ["hill", "river", "cloud", "stone", "road"];
+        let text: Vec<&str> = (0..12).map(|w| words[(note * 7 + w * w * 3 + w) % 5]).collect();
+        vault.write(&format!("n{note:03}.md"), format!("{tag}\n\n{} note{note}\n", text.join(" ")));
+    }
+    vault.sync();
+    let index = vault.index();
+    for mode in [Mode::Hybrid, Mode::Semantic, Mode::Lexical] {
+        let ask = |query: &str, limit| {
+            let query = Query { mode, limit, min_score: Some(0.0), ..Query::parse(query).unwrap() };
+            index.search(&query).unwrap().results
+        };
+        let all = ask("river stone hill", 1000);
+        assert!(all.len() >= 190, "{mode:?}: {}", all.len());
+        // A filter takes nothing from what it keeps, and k results come back whenever k match.
+        let rare = ask("river stone hill tag:rare", 5);
+        let expected: Vec<_> = all.iter().filter(|h| h.tags == ["rare"]).take(5).cloned().collect();
+        assert_eq!(rare, expected, "{mode:?}");
+        // The first k of many are the same as k asked for.
+        assert_eq!(ask("river stone hill", 7), all[..7], "{mode:?}");
+        assert!(all.iter().all(|h| h.score.is_finite() && (0.0..=1.0).contains(&h.score)));
+        assert!(all.windows(2).all(|w| w[0].score > w[1].score
+            || (w[0].score == w[1].score && w[0].path < w[1].path)));
+    }
+    let many = [Query::literal("cloud"), Query::literal("road river"), Query::literal("")];
+    let answers = index.searcher().unwrap().search_many(&many);
+    assert_eq!(answers[0].as_ref().unwrap(), &index.search(&many[0]).unwrap());
+    assert_eq!(answers[1].as_ref().unwrap(), &index.search(&many[1]).unwrap());
+    assert!(answers[2].is_err());
+}
+
+#[test]
+fn every_passage_or_the_best_of_each_note() {
+    let vault = Vault::new("");
+    let section = |n: usize| format!("## Part {n}\n\n{}\n\n", format!("lake{n} water and wind over the lake. ").repeat(60));
+    vault.write("long.md", format!("# Long\n\n{}{}{}", section(1), section(2), section(3)));
+    vault.write("short.md", "a lake\n");
+    vault.sync();
+    let index = vault.index();
+    let query = Query { limit: 50, ..Query::literal("lake2 water") };
+    let best = index.search(&query).unwrap().results;
+    assert_eq!(best.iter().filter(|h| h.path.as_str() == "long.md").count(), 1);
+    let shown = best.iter().find(|h| h.path.as_str() == "long.md").unwrap();
+    assert!(shown.headings.contains(&"Part 2".to_string()), "{:?}", shown.headings);
+    let all = index.search(&Query { grouping: Grouping::Passages, ..query }).unwrap().results;
+    assert!(all.iter().filter(|h| h.path.as_str() == "long.md").count() > 1);
+    for hit in &all {
+        let text = std::fs::read_to_string(vault.root().join(hit.path.as_str())).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        let (from, to) = (hit.line as usize - 1, hit.end_line as usize);
+        assert!(lines[from..to].join("\n").contains(hit.text.trim()), "lines {from}..{to} of {}", hit.path);
+    }
+}
+
+#[test]
+fn similar_notes() {
+    let vault = garden();
+    let query = Query { like: Some("Apple".into()), min_score: Some(0.0), ..Query::default() };
+    let hits = vault.index().search(&query).unwrap();
+    assert!(!hits.results.is_empty());
+    assert!(hits.results.iter().all(|h| h.path.as_str() != "Garden/Apple.md"));
+    let unknown = Query { like: Some("Aple".into()), ..Query::default() };
+    let error = vault.index().search(&unknown).unwrap_err().to_string();
+    assert!(error.contains("Garden/Apple.md"), "{error}");
+}
+
+#[test]
+fn nothing_reaches_the_floor_but_something_is_near() {
+    let vault = garden();
+    let query = Query { min_score: Some(0.999), ..Query::literal("pruning") };
+    let hits = vault.index().search(&query).unwrap();
+    assert!(hits.results.is_empty());
+    assert!(!hits.near_misses.is_empty() && hits.near_misses.len() <= 3);
+}

@@ -1,0 +1,126 @@
+//! Watching: whatever happens to the vault, the index ends up equal to a rebuild.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use vault_index::{ErrorKind, Query, WatchEvent, WatchOptions};
+
+use crate::vault::Vault;
+
+/// Longer than anything here takes on a loaded machine; only a failure waits for so long.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn watched(vault: &Vault, scenario: impl FnOnce(&Receiver<WatchEvent>)) {
+    let cancel = AtomicBool::new(false);
+    let (send, events) = channel();
+    std::thread::scope(|scope| {
+        let index = vault.index();
+        let watcher = scope.spawn({
+            let cancel = &cancel;
+            move || {
+                let options = WatchOptions {
+                    debounce: Duration::from_millis(40),
+                    cancel: Some(cancel),
+                    ..WatchOptions::default()
+                };
+                index.watch(&options, &mut |event| drop(send.send(event)))
+            }
+        });
+        // Ends the watcher also when the scenario fails.
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Ordering::Relaxed);
+            }
+        }
+        let stop = Stop(&cancel);
+        assert_eq!(events.recv_timeout(PATIENCE).unwrap(), WatchEvent::Started);
+        scenario(&events);
+        drop(stop);
+        watcher.join().unwrap().unwrap();
+    });
+}
+
+/// Takes events until the index says `expected`.
+fn until(vault: &Vault, events: &Receiver<WatchEvent>, holds: impl Fn(&Vault) -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds(vault) {
+        let left = end.saturating_duration_since(Instant::now());
+        events.recv_timeout(left).expect("the index never got there");
+    }
+}
+
+fn finds(word: &'static str, count: usize) -> impl Fn(&Vault) -> bool {
+    move |vault| {
+        let query = Query { limit: 5000, ..Query::literal(word) };
+        vault.index().search(&query).is_ok_and(|hits| hits.results.len() == count)
+    }
+}
+
+#[test]
+fn edits_renames_and_bursts() {
+    let vault = Vault::new("//- a.md\nthe walrus\n");
+    watched(&vault, |events| {
+        until(&vault, events, finds("walrus", 1));
+        // An editor that saves by renaming.
+        vault.write(".a.md.tmp", "the ostrich\n");
+        std::fs::rename(vault.root().join(".a.md.tmp"), vault.root().join("a.md")).unwrap();
+        until(&vault, events, finds("ostrich", 1));
+        assert!(finds("walrus", 0)(&vault));
+        // A burst of a thousand files.
+        for note in 0..1000 {
+            vault.write(&format!("burst/n{note}.md"), "a heron\n");
+        }
+        until(&vault, events, finds("heron", 1000));
+        // A folder moved within the vault costs no embedding, then out of it.
+        std::fs::rename(vault.root().join("burst"), vault.root().join("moved")).unwrap();
+        let mut report = None;
+        while report.is_none() {
+            if let WatchEvent::Synced(synced) = events.recv_timeout(PATIENCE).unwrap()
+                && synced.renamed > 0
+            {
+                report = Some(synced);
+            }
+        }
+        assert_eq!(report.unwrap().embedded, 0);
+        std::fs::rename(vault.root().join("moved"), vault.root().parent().unwrap().join("out")).unwrap();
+        until(&vault, events, finds("heron", 0));
+        std::fs::rename(vault.root().parent().unwrap().join("out"), vault.root().join("in")).unwrap();
+        until(&vault, events, finds("heron", 1000));
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
+fn the_folder_goes_and_comes_back() {
+    let vault = Vault::new("//- a.md\nthe walrus\n");
+    let away = vault.root().with_file_name("away");
+    watched(&vault, |events| {
+        until(&vault, events, finds("walrus", 1));
+        std::fs::rename(vault.root(), &away).unwrap();
+        while events.recv_timeout(PATIENCE).unwrap() != WatchEvent::VaultGone {}
+        std::fs::write(away.join("b.md"), "the ostrich\n").unwrap();
+        std::fs::rename(&away, vault.root()).unwrap();
+        until(&vault, events, |vault| vault.root().exists() && finds("ostrich", 1)(vault));
+        assert!(finds("walrus", 1)(&vault), "a vault that is away is not an empty one");
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
+fn one_watcher_a_vault_and_it_is_known() {
+    let vault = Vault::new("//- a.md\nthe walrus\n");
+    assert_eq!(vault.index().watcher(), None);
+    watched(&vault, |events| {
+        until(&vault, events, finds("walrus", 1));
+        assert!(vault.index().watcher().unwrap().contains("process"));
+        let second = vault.index().watch(&WatchOptions::default(), &mut |_| {}).unwrap_err();
+        assert_eq!(second.kind(), ErrorKind::Locked);
+        // Its lock is not the write lock: others can still sync.
+        vault.write("b.md", "the ostrich\n");
+        vault.sync();
+        assert!(finds("ostrich", 1)(&vault));
+    });
+    assert_eq!(vault.index().watcher(), None);
+}
