@@ -19,13 +19,13 @@
 //!
 //! Where the weights come from, and how they were made, is in `PROVENANCE.md`.
 
-mod batch;
 mod error;
-mod graph;
-mod model;
-mod normalize;
 mod vocabulary;
+mod normalize;
 mod wordpiece;
+mod graph;
+mod batch;
+mod model;
 
 pub use error::Error;
 pub use model::MiniLm;

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, Instant};
 
-use crate::embed::{Embedder, ModelName, load};
+use crate::embed::{Embedder, LoadOptions, ModelName, load_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
 use crate::indexer::Indexer;
@@ -487,21 +487,24 @@ impl Index {
             },
         };
         let base_url = self.options.base_url.clone().or(recorded("base_url")?);
-        Ok(Choice::Named(name, base_url))
+        // Known dimensions spare remote models a question to their server.
+        let is_recorded = recorded("model")?.as_deref() == Some(&name.to_string());
+        let dimensions = if is_recorded { recorded("dimensions")?.and_then(|d| d.parse().ok()) } else { None };
+        Ok(Choice::Named(name, LoadOptions { base_url, dimensions, ..LoadOptions::default() }))
     }
 }
 
 /// A model that may not be loaded yet.
 enum Choice {
     Given(Arc<dyn Embedder>),
-    Named(ModelName, Option<String>),
+    Named(ModelName, LoadOptions),
 }
 
 impl Choice {
     fn load(&self) -> Result<Arc<dyn Embedder>> {
         match self {
             Self::Given(embedder) => Ok(embedder.clone()),
-            Self::Named(name, base_url) => load(name, base_url.as_deref()),
+            Self::Named(name, options) => load_with(name, options),
         }
     }
 }

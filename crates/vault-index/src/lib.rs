@@ -31,26 +31,30 @@
 
 #![deny(missing_docs)]
 
+// The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
+mod error;
+mod path;
+mod place;
+mod files;
+pub mod note;
+pub mod links;
 pub mod chunk;
+mod terms;
+mod embed;
+pub mod vectors;
+mod report;
+mod store;
+mod indexer;
+mod search;
+mod index;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod cli;
-mod embed;
-mod error;
-mod files;
-mod index;
-mod indexer;
-pub mod links;
-pub mod note;
-mod path;
-mod place;
-mod report;
-mod search;
-mod store;
-mod terms;
-pub mod vectors;
 
-pub use embed::{Embedder, Hashed, ModelInfo, ModelName, Role, available as models, load as load_model};
+pub use embed::{
+    Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role, available as models,
+    load_with as load_model,
+};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use index::{GraphData, GraphNode, Index, Look, Options, Repair, SyncOptions, Vectors};
 #[cfg(feature = "watch")]

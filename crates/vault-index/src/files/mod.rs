@@ -18,9 +18,9 @@ mod walk;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use diff::{Change, ContentHash, Diff, KnownFile, Pair, diff, settle};
-pub use read::{Content, MAX_NOTE_BYTES, read_note};
+pub use diff::{Change, ContentHash, KnownFile, diff, settle};
+pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stamp::Stamp;
-pub use walk::{DiskFile, Walk, WalkRules, walk};
+pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
-pub use watch::{Hint, Notice, Watcher};
+pub use watch::{Hint, Watcher};

@@ -1,9 +1,12 @@
 //! Ranking by words: BM25 over title, aliases, headings, tags and body, as a share of the best score there can be.
 //!
-//! SQLite's BM25 (k1 = 1.2, b = 0.75) of a passage is the sum over the query's terms of
-//! `idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `f` counts the term in each field times
-//! the field's weight. No passage can reach more than `(k1 + 1) · Σ idf`; the lexical score is the square root
-//! of the share of it that is reached: 0 to 1, and the same whatever else matches.
+//! A passage's score is the sum over the query's terms of `idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`,
+//! where `f` counts the term in each field times the field's weight (Okapi BM25, k1 = 1.2, b = 0.75). No passage
+//! can reach more than `(k1 + 1) · Σ idf`; the lexical score is the square root of the share of it that is
+//! reached: 0 to 1, and the same whatever else matches.
+//!
+//! SQLite computes all but the idf. Its own is 0 for a word that stands in more than half of the passages, so that
+//! in a vault about gardens nobody finds "garden"; ours is `ln(1 + (N - n + ½) / (n + ½))`, never below 0.
 
 use std::collections::HashSet;
 
@@ -36,25 +39,28 @@ impl Lexical {
     }
 
     pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
-        let terms = choose(store, passages.len(), text)?;
-        if terms.is_empty() {
-            return Ok(Self::none());
+        let terms = choose(store, text)?;
+        let mut sums = vec![0.0_f64; passages.len()];
+        let mut ideal = 0.0;
+        let mut matches: Vec<(i64, f64)> = Vec::new();
+        for term in &terms {
+            matches.clear();
+            store.match_words(&quoted(term), &FIELDS, |id, bm25| matches.push((id, bm25)))?;
+            let (all, holding) = (passages.len() as f64, matches.len() as f64);
+            let idf = (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
+            ideal += (K1 + 1.0) * idf;
+            let factor = idf / sqlite_idf(all, holding);
+            // Both run by ascending id.
+            let mut at = 0;
+            for &(id, bm25) in &matches {
+                at += passages[at..].partition_point(|p| p.id < id);
+                if at < passages.len() && passages[at].id == id {
+                    sums[at] += factor * bm25;
+                }
+            }
         }
-        let ideal = (K1 + 1.0) * terms.iter().map(|(_, idf)| idf).sum::<f64>();
-        let terms: Vec<QueryTerm> = terms.into_iter().map(|(term, _)| term).collect();
-        let expression = terms.iter().map(quoted).collect::<Vec<_>>().join(" OR ");
-        let mut scores = vec![0.0; passages.len()];
-        // Both run by ascending id.
-        let mut at = 0;
-        store.match_words(&expression, &FIELDS, |id, bm25| {
-            while at < passages.len() && passages[at].id < id {
-                at += 1;
-            }
-            if at < passages.len() && passages[at].id == id {
-                scores[at] = (bm25 / ideal).max(0.0).sqrt().min(1.0) as f32;
-            }
-        })?;
-        Ok(Self { scores, terms })
+        let scores = sums.iter().map(|sum| (sum / ideal).max(0.0).sqrt().min(1.0) as f32).collect();
+        Ok(Self { scores: if terms.is_empty() { Vec::new() } else { scores }, terms })
     }
 
     /// 0 where no word matches.
@@ -66,8 +72,7 @@ impl Lexical {
     pub(super) fn terms_of(&self, store: &Store, passage: i64) -> Result<Vec<String>> {
         let mut held = Vec::new();
         for term in &self.terms {
-            let expression = quoted(term);
-            if store.passage_matches(passage, &expression)? {
+            if store.passage_matches(passage, &quoted(term))? {
                 held.push(term.text.clone());
             }
         }
@@ -75,8 +80,14 @@ impl Lexical {
     }
 }
 
-/// The terms to look up, each once, in the query's order, with their idf as SQLite computes it.
-fn choose(store: &Store, passages: usize, text: &str) -> Result<Vec<(QueryTerm, f64)>> {
+/// The idf in SQLite's `bm25()`.
+fn sqlite_idf(all: f64, holding: f64) -> f64 {
+    let idf = ((all - holding + 0.5) / (holding + 0.5)).ln();
+    if idf > 0.0 { idf } else { 1e-6 }
+}
+
+/// The terms to look up, each once, in the query's order: no stop words unless there is nothing else.
+fn choose(store: &Store, text: &str) -> Result<Vec<QueryTerm>> {
     let mut seen = HashSet::new();
     let mut terms: Vec<QueryTerm> = Vec::new();
     for term in Terms::new().words(text) {
@@ -87,22 +98,19 @@ fn choose(store: &Store, passages: usize, text: &str) -> Result<Vec<(QueryTerm, 
     if terms.iter().any(|term| !is_stop_word(&term.text)) {
         terms.retain(|term| !is_stop_word(&term.text));
     }
-    let mut weighed = Vec::with_capacity(terms.len());
-    for (order, term) in terms.into_iter().enumerate() {
-        let frequency = match term.matching {
-            Matching::Whole => store.document_frequency(&term.text)?,
-            Matching::Prefix => store.passages_with(&quoted(&term))?.len() as u64,
-        };
-        let (all, holding) = (passages as f64, frequency as f64);
-        let idf = ((all - holding + 0.5) / (holding + 0.5)).ln();
-        weighed.push((order, term, if idf > 0.0 { idf } else { 1e-6 }));
+    if terms.len() > MAX_TERMS {
+        let mut counted = Vec::with_capacity(terms.len());
+        for (order, term) in terms.into_iter().enumerate() {
+            let frequency = store.document_frequency(&term.text)?;
+            // A term that is nowhere says nothing about where to look.
+            counted.push((if frequency == 0 { u64::MAX } else { frequency }, order, term));
+        }
+        counted.sort_by_key(|(frequency, order, _)| (*frequency, *order));
+        counted.truncate(MAX_TERMS);
+        counted.sort_by_key(|(_, order, _)| *order);
+        terms = counted.into_iter().map(|(_, _, term)| term).collect();
     }
-    if weighed.len() > MAX_TERMS {
-        weighed.sort_by(|a, b| b.2.total_cmp(&a.2).then(a.0.cmp(&b.0)));
-        weighed.truncate(MAX_TERMS);
-        weighed.sort_by_key(|(order, _, _)| *order);
-    }
-    Ok(weighed.into_iter().map(|(_, term, idf)| (term, idf)).collect())
+    Ok(terms)
 }
 
 /// A term as an FTS5 string. Terms hold no quotes.

@@ -193,13 +193,6 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// How many passages wait for a vector.
-    pub(crate) fn pending_passages(&self) -> Result<usize> {
-        self.conn
-            .query_row("SELECT count(*) FROM passage WHERE vector IS NULL", [], |row| row.get(0))
-            .map_err(|e| self.error(e))
-    }
-
     /// Gives a text its vector.
     pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
         match text {

@@ -97,18 +97,6 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// Terms that begin with `prefix`, most frequent first.
-    pub(crate) fn terms_with_prefix(&self, prefix: &str, limit: usize) -> Result<Vec<String>> {
-        let read = || -> rusqlite::Result<Vec<String>> {
-            let mut statement = self.conn.prepare_cached(
-                "SELECT term FROM words_vocabulary WHERE term >= ?1 AND term < ?1 || char(1114111)
-                 ORDER BY doc DESC, term LIMIT ?2",
-            )?;
-            statement.query_map(params![prefix, limit], |row| row.get(0))?.collect()
-        };
-        read().map_err(|e| self.error(e))
-    }
-
     /// Merges the keyword index's parts; done once after a first sync.
     pub(crate) fn optimize_words(&self) -> Result<()> {
         self.run("INSERT INTO words(words) VALUES('optimize')", [])

@@ -85,8 +85,8 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// Adds a file or replaces what is known of it. A path can be taken over from a file that is renamed or
-    /// removed in the same transaction: [`Store::free_path`] comes first.
+    /// Adds a file or replaces what is known of it. Its path is no other file's: renames lead from a path that is
+    /// gone to one that is new.
     pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
         let known = &file.known;
         let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes().to_vec());
@@ -110,11 +110,6 @@ impl Store {
                 file.version,
             ],
         )
-    }
-
-    /// Makes room for renames that swap paths: the file's path becomes one that no file can have.
-    pub(crate) fn free_path(&self, id: FileId) -> Result<()> {
-        self.run("UPDATE file SET path = '/' || id WHERE id = ?1", [id.0])
     }
 
     /// Forgets a file.

@@ -1,1 +1,179 @@
-//! Bad input: a clear message, and nothing lost.
+//! Bad input: a clear message that says what, where and what to do; nothing lost, nothing half-written.
+
+use std::io::Write;
+
+use crate::commands::{run, stderr, stdout};
+use crate::vault::Vault;
+
+fn sync(vault: &Vault) -> String {
+    let output = run(vault, "vault-index", &["sync", "--model", "hashed"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    stdout(&output) + &stderr(&output)
+}
+
+fn fails(vault: &Vault, program: &str, arguments: &[&str], says: &[&str]) {
+    let output = run(vault, program, arguments);
+    assert_eq!(output.status.code(), Some(2), "{program} {arguments:?}: {}", stderr(&output));
+    for part in says {
+        assert!(stderr(&output).contains(part), "{program} {arguments:?} does not say {part:?}: {}", stderr(&output));
+    }
+    assert!(!stderr(&output).contains("panicked"));
+}
+
+#[test]
+fn vaults_with_nothing_in_them() {
+    let vault = Vault::new("");
+    assert!(sync(&vault).contains("0 notes"));
+    assert_eq!(run(&vault, "vault-search", &["anything"]).status.code(), Some(1));
+    vault.write("broken.md", b"---\n: [\n---\n\xff\xfe");
+    assert!(sync(&vault).contains("broken.md"));
+    vault.write("binary.md", [0u8; 5000]);
+    vault.write("huge.md", vec![b'x'; 11 << 20]);
+    let said = sync(&vault);
+    assert!(said.contains("binary.md") && said.contains("huge.md"), "{said}");
+}
+
+#[test]
+fn names_of_every_kind() {
+    let vault = Vault::new("");
+    let names = ["with space.md", "quote\"s'.md", "new\nline.md", "🌱.md", "-dash.md", "#hash.md", "tab\t.md", "%20.md"];
+    for name in names {
+        vault.write(name, "a cormorant\n");
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::ffi::OsStrExt;
+        let name = std::ffi::OsStr::from_bytes(b"inv\xffalid.md");
+        std::fs::write(vault.root().join(name), "a cormorant\n").unwrap();
+    }
+    sync(&vault);
+    let output = run(&vault, "vault-search", &["--jsonl", "-n", "50", "cormorant"]);
+    let found = stdout(&output).lines().count();
+    assert_eq!(found, names.len() + usize::from(cfg!(unix)), "{}", stdout(&output));
+    // What a terminal would take for a command is harmless in the text form.
+    vault.write("escape\u{1b}[31m.md", "a cormorant\u{1b}]0;title\u{7}\n");
+    let output = run(&vault, "vault-search", &["-n", "50", "cormorant"]);
+    assert!(!stdout(&output).contains('\u{1b}'), "{:?}", stdout(&output));
+}
+
+#[test]
+fn yaml_bombs_and_deep_nesting() {
+    let vault = Vault::new("");
+    let mut bomb = String::from("---\na0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..12 {
+        let uses = vec![format!("*a{}", level - 1); 10].join(", ");
+        bomb.push_str(&format!("a{level}: &a{level} [{uses}]\n"));
+    }
+    vault.write("bomb.md", format!("{bomb}---\na cormorant\n"));
+    vault.write("flow.md", format!("---\na: {}\n---\na cormorant\n", "[".repeat(10_000)));
+    vault.write("quotes.md", format!("{} a cormorant\n", ">".repeat(10_000)));
+    vault.write("lists.md", (0..3000).map(|n| format!("{}- x\n", " ".repeat(2 * n))).collect::<String>() + "a cormorant\n");
+    vault.write("links.md", "[[".repeat(100_000) + " a cormorant\n");
+    vault.write("deep.canvas", format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000)));
+    sync(&vault);
+    let output = run(&vault, "vault-search", &["--files", "--mode", "lexical", "-n", "50", "--min-score", "0", "cormorant"]);
+    for name in ["bomb.md", "flow.md", "links.md"] {
+        assert!(stdout(&output).contains(name), "{name}: {}", stdout(&output));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_in_out_and_in_circles() {
+    use std::os::unix::fs::symlink;
+    let vault = Vault::new("//- in/a.md\na cormorant\n");
+    let root = vault.root();
+    let outside = root.parent().unwrap().join("secret.md");
+    std::fs::write(&outside, "a secret heron\n").unwrap();
+    symlink(&outside, root.join("out.md")).unwrap();
+    symlink(root.parent().unwrap(), root.join("up")).unwrap();
+    symlink(&root, root.join("in/circle")).unwrap();
+    symlink(root.join("nowhere"), root.join("dangling.md")).unwrap();
+    symlink(root.join("in/a.md"), root.join("alias.md")).unwrap();
+    sync(&vault);
+    let files = |word: &str| stdout(&run(&vault, "vault-search", &["--files", "--mode", "lexical", word]));
+    assert_eq!(files("cormorant"), "in/a.md\n");
+    assert_eq!(files("heron"), "");
+}
+
+#[test]
+fn damaged_truncated_and_foreign_index_files() {
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
+    let file = vault.index_file();
+    let whole = std::fs::read(&file).unwrap();
+    let found = || stdout(&run(&vault, "vault-search", &["--files", "--mode", "lexical", "cormorant"]));
+
+    // Garbage in the middle, and a file cut short: said, and mended by a rebuild.
+    for (from, to, cut) in [(4096, whole.len(), whole.len()), (0, 0, whole.len() / 2)] {
+        let mut damaged = whole.clone();
+        damaged[from..to].fill(0x5a);
+        damaged.truncate(cut);
+        std::fs::write(&file, &damaged).unwrap();
+        for log in ["-wal", "-shm"] {
+            drop(std::fs::remove_file(file.with_file_name(format!("index.db{log}"))));
+        }
+        fails(&vault, "vault-search", &["cormorant"], &["damaged", "vault-index rebuild"]);
+        let output = run(&vault, "vault-index", &["rebuild", "--model", "hashed"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert_eq!(found(), "a.md\n");
+    }
+
+    // A newer format.
+    let mut newer = std::fs::read(&file).unwrap();
+    newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
+    std::fs::write(&file, &newer).unwrap();
+    fails(&vault, "vault-search", &["cormorant"], &["format 99"]);
+    assert_eq!(std::fs::read(&file).unwrap(), newer, "a newer index is left as it is");
+
+    // A file that is no index at all is never touched.
+    for content in [&b"# my only copy of these notes\n"[..], &b"SQLite"[..]] {
+        std::fs::write(&file, content).unwrap();
+        for (program, arguments) in
+            [("vault-index", &["sync"][..]), ("vault-index", &["rebuild"]), ("vault-index", &["forget", "--yes"])]
+        {
+            let output = run(&vault, program, arguments);
+            assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
+            assert_eq!(std::fs::read(&file).unwrap(), content, "{arguments:?}");
+        }
+    }
+}
+
+#[test]
+fn the_database_of_another_program() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    db.execute_batch("CREATE TABLE precious(x); INSERT INTO precious VALUES(1);").unwrap();
+    drop(db);
+    fails(&vault, "vault-index", &["sync"], &["another program"]);
+    fails(&vault, "vault-index", &["rebuild"], &["another program"]);
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    assert_eq!(db.query_row("SELECT x FROM precious", [], |r| r.get::<_, i64>(0)).unwrap(), 1);
+}
+
+#[test]
+fn an_index_where_nothing_can_be_written() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    // A file where the folder should be: nobody can make a folder there, not even root.
+    std::fs::write(vault.index_file().parent().unwrap(), "in the way").unwrap();
+    fails(&vault, "vault-index", &["sync"], &["index"]);
+}
+
+#[test]
+fn queries_long_and_strange() {
+    let vault = Vault::new("//- a.md\na cormorant dives\n");
+    sync(&vault);
+    let long = "cormorant dives ".repeat(6_400);
+    let queries = vault.root().parent().unwrap().join("q.txt");
+    let mut file = std::fs::File::create(&queries).unwrap();
+    writeln!(file, "{long}\n\"\n***\n( ) AND OR NOT NEAR(\n日\u{0}x\ncormorant\n").unwrap();
+    let output = run(&vault, "vault-search", &["--queries", queries.to_str().unwrap()]);
+    assert!(output.status.code().is_some_and(|c| c < 2), "{}", stderr(&output));
+    assert!(stdout(&output).lines().last().unwrap().contains("a.md"));
+    for odd in ["\"", "( ) AND OR NOT", "*", "tag:", "''", "a\"b", "{}[]^~", "-", "%_"] {
+        let output = run(&vault, "vault-search", &["--", odd]);
+        assert!(matches!(output.status.code(), Some(0..=2)) && !stderr(&output).contains("panicked"), "{odd:?}");
+    }
+    fails(&vault, "vault-search", &["   "], &["empty"]);
+}

@@ -1,1 +1,231 @@
-//! The commands as a user types them.
+//! The commands as a user types them: outputs, exit codes, machine formats.
+
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+use crate::vault::Vault;
+
+/// Runs one of the two commands on a vault with an index of its own and no model.
+pub fn run(vault: &Vault, program: &str, arguments: &[&str]) -> Output {
+    command(vault, program, arguments).output().unwrap()
+}
+
+pub fn command(vault: &Vault, program: &str, arguments: &[&str]) -> Command {
+    let path = match program {
+        "vault-search" => env!("CARGO_BIN_EXE_vault-search"),
+        _ => env!("CARGO_BIN_EXE_vault-index"),
+    };
+    let mut command = Command::new(path);
+    command
+        .env_clear()
+        .env("HOME", vault.root().parent().unwrap())
+        .env("VAULT_DIR", vault.root())
+        .env("VAULT_INDEX_FILE", vault.index_file())
+        .stdin(Stdio::null())
+        .args(arguments);
+    command
+}
+
+pub fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn vault() -> Vault {
+    let vault = Vault::new(
+        "//- Garden/Roses.md
+        ---
+        tags: [garden/pruning]
+        rating: 5
+        ---
+        # Roses
+
+        Prune the roses in late winter. See [[Apple]], [[Missing]] and [soil](../Soil.md#pH).
+        //- Garden/Apple.md
+        # The apple tree
+
+        Pruning the apple tree. ![[pic.png|100]]
+        //- Soil.md
+        Lime makes it sweet.
+
+        ## pH
+
+        Seven is neutral.
+        //- pic.png
+        not really",
+    );
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    vault
+}
+
+fn json(output: &Output) -> Value {
+    assert!(output.status.success(), "{}", stderr(output));
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|e| panic!("{e}: {}", stdout(output)))
+}
+
+#[test]
+fn search_formats_and_exit_codes() {
+    let vault = vault();
+    let search = |arguments: &[&str]| run(&vault, "vault-search", arguments);
+    let answer = json(&search(&["--json", "pruning", "tag:garden"]));
+    for key in ["query", "mode", "vault", "indexed", "pending", "took_ms", "results"] {
+        assert!(!answer[key].is_null(), "{key} in {answer}");
+    }
+    let hit = &answer["results"][0];
+    assert_eq!(hit["path"], "Garden/Roses.md");
+    for key in ["path", "title", "headings", "line", "end_line", "score", "text", "tags", "modified", "why"] {
+        assert!(!hit[key].is_null(), "{key} in {hit}");
+    }
+    assert_eq!(hit["tags"], serde_json::json!(["garden/pruning"]));
+
+    let files = search(&["--files", "--mode", "lexical", "pruning"]);
+    let mut lines: Vec<_> = stdout(&files).lines().map(str::to_owned).collect();
+    lines.sort();
+    assert_eq!(lines, ["Garden/Apple.md", "Garden/Roses.md"]);
+    assert_eq!(stdout(&search(&["--jsonl", "--mode", "lexical", "pruning"])).lines().count(), 2);
+    assert_eq!(stdout(&search(&["--files", "--prop", "rating>=4"])), "Garden/Roses.md\n");
+    assert_eq!(stdout(&search(&["--files", "--mode", "lexical", "pruning", "-apple"])), "Garden/Roses.md\n");
+    assert_eq!(stdout(&search(&["--files", "--path", "Soil.md", "--mode", "lexical", "neutral"])), "Soil.md\n");
+
+    let nothing = search(&["--mode", "lexical", "xylophone"]);
+    assert_eq!(nothing.status.code(), Some(1), "{}", stderr(&nothing));
+    for (wrong, says) in [
+        (&["--mode", "psychic", "x"][..], "psychic"),
+        (&["--after", "someday", "x"], "someday"),
+        (&["--prop", "=", "x"], "property"),
+        (&["--frobnicate", "x"], "frobnicate"),
+        (&["path:["], "path"),
+        (&[""], "empty"),
+        (&["--like", "Aple"], "Garden/Apple.md"),
+        (&["--model", "minilm", "x"], "rebuild --model"),
+        (&["--vault", "/no/such/folder", "x"], "/no/such/folder"),
+    ] {
+        let output = search(wrong);
+        assert_eq!(output.status.code(), Some(2), "{wrong:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{wrong:?}: {}", stderr(&output));
+        assert!(output.stdout.is_empty(), "{wrong:?}");
+    }
+}
+
+#[test]
+fn queries_from_a_file_are_taken_literally_and_answered_in_order() {
+    let vault = vault();
+    let file = vault.root().parent().unwrap().join("queries.txt");
+    std::fs::write(&file, "neutral\ntag:garden\napple tree\n").unwrap();
+    let output = run(&vault, "vault-search", &["--mode", "lexical", "--queries", file.to_str().unwrap()]);
+    let answers: Vec<Value> = stdout(&output).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let asked: Vec<&str> = answers.iter().map(|a| a["query"].as_str().unwrap()).collect();
+    assert_eq!(asked, ["neutral", "tag:garden", "apple tree"]);
+    assert_eq!(answers[0]["results"][0]["path"], "Soil.md");
+    assert_eq!(answers[2]["results"][0]["path"], "Garden/Apple.md");
+}
+
+#[test]
+fn search_indexes_what_changed_first_unless_told_not_to() {
+    let vault = vault();
+    vault.write("New.md", "a xylophone\n");
+    assert_eq!(run(&vault, "vault-search", &["--no-sync", "--mode", "lexical", "xylophone"]).status.code(), Some(1));
+    assert!(run(&vault, "vault-search", &["--mode", "lexical", "xylophone"]).status.success());
+}
+
+#[test]
+fn links_and_their_relatives() {
+    let vault = vault();
+    let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
+    let rows: Vec<Value> =
+        stdout(&index(&["links", "--all", "--jsonl"])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let row = |source, line, raw, kind, path, subpath: Value, target: Value| {
+        serde_json::json!({"source": source, "line": line, "raw": raw, "kind": kind, "path": path,
+                           "subpath": subpath, "target": target})
+    };
+    let null = || Value::Null;
+    assert_eq!(
+        rows,
+        [
+            row("Garden/Apple.md", 3, "![[pic.png|100]]", "embed", "pic.png", null(), "pic.png".into()),
+            row("Garden/Roses.md", 7, "[[Apple]]", "wikilink", "Apple", null(), "Garden/Apple.md".into()),
+            row("Garden/Roses.md", 7, "[[Missing]]", "wikilink", "Missing", null(), null()),
+            row("Garden/Roses.md", 7, "[soil](../Soil.md#pH)", "markdown", "../Soil.md", "pH".into(), "Soil.md".into()),
+        ]
+    );
+    assert!(stdout(&index(&["backlinks", "Soil"])).contains("Garden/Roses.md:7"));
+    assert!(stdout(&index(&["unresolved"])).contains("Missing"));
+    assert_eq!(stdout(&index(&["orphans"])).trim(), "Garden/Roses.md");
+    assert_eq!(stdout(&index(&["deadends"])).trim(), "Soil.md");
+    assert!(stdout(&index(&["tags"])).contains("garden/pruning"));
+    assert!(stdout(&index(&["resolve", "[[Soil#pH]]", "--from", "Garden/Roses"])).contains("Soil.md:3"));
+    assert_eq!(index(&["resolve", "[[Nowhere]]", "--from", "Soil"]).status.code(), Some(1));
+    assert_eq!(index(&["links", "Nowhere at all"]).status.code(), Some(2));
+
+    let graph = json(&index(&["graph", "--format", "json"]));
+    assert_eq!(graph["nodes"].as_array().unwrap().len(), 5);
+    assert!(stdout(&index(&["graph", "--format", "dot"])).starts_with("digraph"));
+    let page = stdout(&index(&["graph", "--format", "html"]));
+    assert!(page.contains("Garden/Roses.md") && !page.contains("http://") && !page.contains("src=\"http"));
+}
+
+#[test]
+fn status_check_rebuild_forget() {
+    let vault = vault();
+    let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
+    let status = json(&index(&["status", "--json"]));
+    assert_eq!((&status["notes"], &status["unresolved"]), (&3.into(), &1.into()));
+    let report = json(&index(&["sync", "--json"]));
+    for key in ["added", "changed", "renamed", "removed", "unchanged", "embedded", "reused", "pending", "skipped",
+                "warnings", "stages_ms", "took_ms"] {
+        assert!(!report[key].is_null(), "{key} in {report}");
+    }
+    assert_eq!(report["unchanged"], 3);
+    assert_eq!(index(&["check"]).status.code(), Some(0));
+    vault.write("Soil.md", "other content\n");
+    let output = index(&["check"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output));
+    assert!((stdout(&output) + &stderr(&output)).contains("Soil.md"));
+    assert_eq!(index(&["check", "--repair"]).status.code(), Some(0));
+    assert!(index(&["rebuild"]).status.success());
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+    assert!(index(&["forget", "--yes"]).status.success());
+    assert!(!vault.index_file().exists());
+    let output = run(&vault, "vault-search", &["--no-sync", "x"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("vault-index sync"));
+}
+
+#[test]
+fn manuals_completions_and_schemas() {
+    let vault = vault();
+    let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        assert!(stdout(&index(&["completions", shell])).contains("vault-search"), "{shell}");
+    }
+    assert!(stdout(&index(&["man"])).contains(".TH"));
+    for arguments in [&["sync", "--schema"][..], &["status", "--schema"], &["tags", "--schema"]] {
+        assert_eq!(json(&index(arguments))["type"], "object", "{arguments:?}");
+    }
+    assert_eq!(json(&run(&vault, "vault-search", &["--schema"]))["type"], "object");
+    for (program, arguments) in [("vault-search", &["--help"][..]), ("vault-index", &["--help"])] {
+        let output = run(&vault, program, arguments);
+        assert!(output.status.success() && stdout(&output).contains("Examples"), "{program}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_closed_early_is_no_error() {
+    let vault = vault();
+    for note in 0..2000 {
+        vault.write(&format!("n{note}.md"), "a heron stands in the water, waiting\n");
+    }
+    assert!(run(&vault, "vault-index", &["sync"]).status.success());
+    let arguments = ["--no-sync", "--mode", "lexical", "-n", "2000", "heron"];
+    let mut child =
+        command(&vault, "vault-search", &arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(stderr(&output), "");
+    assert!(output.status.success());
+}
