@@ -60,6 +60,21 @@ struct Job {
     id: FileId,
     file: DiskFile,
     is_new: IsNew,
+    counts_as: CountsAs,
+}
+
+/// What a note that was read is in the report.
+#[derive(Clone, Copy)]
+enum CountsAs {
+    Added,
+    Changed,
+    Renamed,
+}
+
+impl Job {
+    fn again(id: FileId, file: &DiskFile, counts_as: CountsAs) -> Self {
+        Self { id, file: file.clone(), is_new: IsNew::No, counts_as }
+    }
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -205,14 +220,14 @@ impl Indexer<'_> {
                     store.put_warnings(pair.known.path.as_str(), &[], false)?;
                     moved.push(pair.known.id);
                     let is_note = pair.file.is_read();
-                    report.renamed += usize::from(is_note);
                     handled.insert(pair.known.id);
                     // The words of the file's name are searched, and may be the title: then it is read again.
                     if is_note && (pair.known.path.stem() != pair.file.path.stem() || outdated.contains(&pair.known.id))
                     {
                         self.put_file(pair.known.id, pair.file, None, now)?;
-                        jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                        jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Renamed));
                     } else {
+                        report.renamed += usize::from(is_note);
                         self.put_file(pair.known.id, pair.file, pair.known.hash, now)?;
                     }
                 }
@@ -220,8 +235,7 @@ impl Indexer<'_> {
                     handled.insert(pair.known.id);
                     self.put_file(pair.known.id, pair.file, None, now)?;
                     if pair.file.is_read() {
-                        report.added += 1;
-                        jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                        jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Added));
                     } else if pair.known.kind.is_note() {
                         report.removed += 1;
                         store.put_warnings(pair.known.path.as_str(), &[], false)?;
@@ -230,11 +244,10 @@ impl Indexer<'_> {
                 }
                 Change::Changed(pair) => {
                     handled.insert(pair.known.id);
-                    report.changed += 1;
                     // Its old rows can be found until the new ones are there; without a hash it is read again
                     // should we not come so far.
                     self.put_file(pair.known.id, pair.file, None, now)?;
-                    jobs.push(Job { id: pair.known.id, file: pair.file.clone(), is_new: IsNew::No });
+                    jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Changed));
                 }
                 Change::Touched(pair) => {
                     if !outdated.contains(&pair.known.id) {
@@ -248,8 +261,7 @@ impl Indexer<'_> {
                     next_id += 1;
                     self.put_file(id, file, None, now)?;
                     if file.is_read() {
-                        report.added += 1;
-                        jobs.push(Job { id, file: file.clone(), is_new: IsNew::Yes });
+                        jobs.push(Job { id, file: file.clone(), is_new: IsNew::Yes, counts_as: CountsAs::Added });
                     }
                 }
             }
@@ -260,13 +272,12 @@ impl Indexer<'_> {
         };
         for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
             if let Some(file) = by_path.get(&known.path).filter(|f| f.is_read()) {
-                report.changed += 1;
                 self.put_file(known.id, file, None, now)?;
-                jobs.push(Job { id: known.id, file: (*file).clone(), is_new: IsNew::No });
+                jobs.push(Job::again(known.id, file, CountsAs::Changed));
             }
         }
         let notes = disk.iter().filter(|f| f.is_read()).count();
-        report.unchanged = notes.saturating_sub(report.added + report.changed + report.renamed);
+        report.unchanged = notes.saturating_sub(jobs.len() + report.renamed);
 
         let rereads: HashSet<FileId> = jobs.iter().map(|job| job.id).collect();
         if !known.is_empty() && (!names_touched.is_empty() || !moved.is_empty()) {
@@ -392,6 +403,11 @@ impl Indexer<'_> {
         let transaction = store.begin()?;
         for (job, prepared) in batch {
             let path = job.file.path.as_str();
+            match job.counts_as {
+                CountsAs::Added => report.added += 1,
+                CountsAs::Changed => report.changed += 1,
+                CountsAs::Renamed => report.renamed += 1,
+            }
             if job.is_new == IsNew::No {
                 store.remove_passages(job.id)?;
                 store.remove_links(job.id)?;

@@ -19,14 +19,17 @@ impl Index {
     /// # Errors
     /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
-        let mut writer = match self.writer() {
-            Ok(writer) => writer,
+        match self.rebuild_beside(options) {
             Err(error) if error.kind() == ErrorKind::Damaged => {
                 self.set_aside(error)?;
-                self.writer()?
+                self.sync_with(options)
             }
-            Err(error) => return Err(error),
-        };
+            result => result,
+        }
+    }
+
+    fn rebuild_beside(&self, options: &SyncOptions<'_>) -> Result<Report> {
+        let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
         self.check_vault(store)?;
         let embedder = match (&self.options.embedder, &self.options.model) {
@@ -128,6 +131,10 @@ impl Index {
         if self.options.index_file.is_some() && !Store::was_index(&self.file) {
             return Err(error);
         }
+        // Whoever holds the file open here would go on with what is set aside.
+        *super::lock(&self.writer) = None;
+        *super::lock(&self.reader) = None;
+        *super::lock(&self.snapshot) = None;
         let mut aside = self.file.as_os_str().to_os_string();
         aside.push(".damaged");
         std::fs::rename(&self.file, &aside).map_err(|e| Error::io(&self.file, e))?;

@@ -2,8 +2,8 @@
 //!
 //! A passage's score is the sum over the query's terms of `idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`,
 //! where `f` counts the term in each field times the field's weight (Okapi BM25, k1 = 1.2, b = 0.75). No passage
-//! can reach more than `(k1 + 1) · Σ idf`; the lexical score is the square root of the share of it that is
-//! reached: 0 to 1, and the same whatever else matches.
+//! can reach more than `(k1 + 1) · Σ idf`; the lexical score is the share of it that is reached: 0 to 1, and the
+//! same whatever else matches.
 //!
 //! SQLite computes all but the idf. Its own is 0 for a word that stands in more than half of the passages, so that
 //! in a vault about gardens nobody finds "garden"; ours is `ln(1 + (N - n + ½) / (n + ½))`, never below 0.
@@ -59,7 +59,7 @@ impl Lexical {
                 }
             }
         }
-        let scores = sums.iter().map(|sum| (sum / ideal).max(0.0).sqrt().min(1.0) as f32).collect();
+        let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
         Ok(Self { scores: if terms.is_empty() { Vec::new() } else { scores }, terms })
     }
 

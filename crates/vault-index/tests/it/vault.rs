@@ -80,6 +80,9 @@ fn hashed(file: PathBuf) -> Options {
 
 /// Rows of what other programs may read, and of the keyword index, without ids, in an order of their own.
 pub fn dump(index: &Path) -> String {
+    // Opening an index once makes sqlite-vec known to all connections of this process.
+    let options = Options { index_file: Some(index.to_path_buf()), ..Options::default() };
+    drop(Index::open(std::env::temp_dir(), options).unwrap().tags());
     let db = Connection::open(index).unwrap();
     let mut text = String::new();
     for sql in [
