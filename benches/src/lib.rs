@@ -1,1 +1,5 @@
-//! The benches and the generator they run on.
+//! What the benches run on: large synthetic vaults, the same ones for the same seed on every machine.
+
+mod vault;
+
+pub use vault::{VaultPlan, make_vault};

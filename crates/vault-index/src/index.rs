@@ -285,7 +285,11 @@ impl Index {
             return Ok(None);
         }
         let Some(asked) = self.asked_model() else { return Ok(None) };
-        let has = self.read(|store| store.meta("model"))?;
+        let has = match self.read(|store| store.meta("model")) {
+            // What a damaged index had is not known, and does not matter to a rebuild.
+            Err(error) if error.kind() == ErrorKind::Damaged => None,
+            has => has?,
+        };
         Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
     }
 

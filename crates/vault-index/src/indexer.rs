@@ -4,8 +4,8 @@
 //! walk      list the vault, compare with the rows of `file`           no lock needed, nothing written
 //! files     one transaction: file rows, renames, removals, and the    from here on the graph of what stays
 //!           links of other notes that these make lead elsewhere       is right
-//! text      per batch: read, parse, chunk in parallel; one            keyword search finds a note as soon
-//!           transaction writes notes, passages, words, links          as its batch is committed
+//! text      per batch: read, parse, chunk in parallel; one            keyword search finds a note as soon as
+//!           transaction for some batches: notes, words, links         its transaction is committed
 //! vectors   per batch, newest notes first: look each text up, embed   semantic search likewise; `pending`
 //!           what is new, one transaction                              counts down
 //! ```
@@ -36,12 +36,15 @@ use crate::links::{Names, Resolver, keys_leading_to, link_key};
 use crate::path::{FileId, VaultPath};
 use crate::place::{LockName, lock};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{IsNew, LinkTarget, NoteRow, PassageRow, Place, Store, StoredFile};
+use crate::store::{Batch, IsNew, LinkTarget, NoteRow, PassageRow, Place, Store, StoredFile};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
 const BATCH_NOTES: usize = 512;
 const BATCH_BYTES: u64 = 4 << 20;
+
+/// A transaction is closed at this many notes: each close writes a part of the keyword index that is merged later.
+const TRANSACTION_NOTES: usize = 4096;
 
 /// Links are resolved anew one by one below this many changed names; above, all of them in one go.
 const FEW_NAMES: usize = 2000;
@@ -176,11 +179,8 @@ impl Indexer<'_> {
             self.write_walk_warnings(&walked.warnings)?;
         }
         end_stage(report, "links", stage);
-        let done = self.write_notes(jobs, &version, report)?;
+        self.write_notes(jobs, &version, report)?;
         end_stage(report, "text", stage);
-        if known.is_empty() && done > 0 {
-            self.store.optimize_words()?;
-        }
         self.store.set_meta("last_sync", &jiff::Timestamp::now().to_string())
     }
 
@@ -345,10 +345,10 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Reads, parses and writes notes; returns how many were written.
-    fn write_notes(&self, jobs: Vec<Job>, version: &str, report: &mut Report) -> Result<usize> {
+    /// Reads, parses and writes notes.
+    fn write_notes(&self, jobs: Vec<Job>, version: &str, report: &mut Report) -> Result<()> {
         if jobs.is_empty() {
-            return Ok(0);
+            return Ok(());
         }
         let total = jobs.len();
         let mut names = Names::new();
@@ -377,17 +377,27 @@ impl Indexer<'_> {
                     }
                 }
             });
-            for batch in receive {
-                writing = self.write_batch(&batch, version, &resolver, &mut passage_id, look_up, report);
-                if writing.is_err() {
-                    return;
+            writing = (|| {
+                let mut open: Option<(Batch<'_>, usize)> = None;
+                for batch in receive {
+                    let (transaction, notes) = match open.take() {
+                        Some(open) => open,
+                        None => (self.store.begin()?, 0),
+                    };
+                    self.write_batch(&batch, version, &resolver, &mut passage_id, look_up, report)?;
+                    done += batch.len();
+                    let notes = notes + batch.len();
+                    if notes >= TRANSACTION_NOTES {
+                        transaction.commit().map_err(Error::from)?;
+                    } else {
+                        open = Some((transaction, notes));
+                    }
+                    self.progress(Stage::Text, done, total);
                 }
-                done += batch.len();
-                self.progress(Stage::Text, done, total);
-            }
+                open.map_or(Ok(()), |(transaction, _)| transaction.commit().map_err(Error::from))
+            })();
         });
-        writing?;
-        Ok(done)
+        writing
     }
 
     fn write_batch(
@@ -400,7 +410,6 @@ impl Indexer<'_> {
         report: &mut Report,
     ) -> Result<()> {
         let store = self.store;
-        let transaction = store.begin()?;
         for (job, prepared) in batch {
             let path = job.file.path.as_str();
             match job.counts_as {
@@ -463,7 +472,7 @@ impl Indexer<'_> {
                 store.put_warnings(path, &note.warnings, false)?;
             }
         }
-        transaction.commit().map_err(Error::from)
+        Ok(())
     }
 
     /// Hashes of files, in parallel. Those that cannot be read have none.

@@ -1,22 +1,34 @@
 //! A progress bar on standard error, where that is a terminal; elsewhere nothing.
 
-use indicatif::{ProgressBar, ProgressStyle};
+use std::fmt::Write;
+use std::time::{Duration, Instant};
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use super::terminal;
 use crate::{Progress, Stage};
 
 /// Shows how far a sync has come. Gone without a trace when dropped.
-pub(super) struct Bar(Option<ProgressBar>);
+pub(super) struct Bar {
+    /// `None` where nobody sees it.
+    bar: Option<ProgressBar>,
+    started: Instant,
+}
+
+/// What is done sooner than this needs no bar; one would only flicker.
+const SOON: Duration = Duration::from_millis(300);
 
 impl Bar {
     /// A bar, if somebody sees it.
     pub(super) fn new() -> Self {
-        Self(terminal::stderr_is_terminal().then(ProgressBar::new_spinner))
+        let bar =
+            terminal::stderr_is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
+        Self { bar, started: Instant::now() }
     }
 
     /// Shows a new state.
     pub(super) fn show(&self, progress: Progress) {
-        let Some(bar) = &self.0 else { return };
+        let Some(bar) = &self.bar else { return };
         let what = match progress.stage {
             Stage::Walk => "listing files",
             Stage::Text => "reading notes",
@@ -28,33 +40,37 @@ impl Bar {
             bar.set_style(style(progress.stage));
             bar.set_message(what);
         }
-        // What was done before this run says nothing about its speed.
-        if bar.position() == 0 && progress.done > 1 {
-            bar.set_position(progress.done as u64);
-            bar.reset_eta();
-        }
-        bar.set_length(progress.total as u64);
+        bar.set_length(progress.total.max(progress.done) as u64);
         bar.set_position(progress.done as u64);
+        if bar.is_hidden() && self.started.elapsed() > SOON {
+            bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
     }
 }
 
 impl Drop for Bar {
     fn drop(&mut self) {
-        if let Some(bar) = &self.0 {
+        if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
     }
 }
 
 fn style(stage: Stage) -> ProgressStyle {
-    ProgressStyle::with_template(template(stage)).unwrap_or_else(|_| ProgressStyle::default_bar())
+    ProgressStyle::with_template(template(stage)).unwrap_or_else(|_| ProgressStyle::default_bar()).with_key(
+        "rate",
+        |state: &ProgressState, to: &mut dyn Write| {
+            // A bar that cannot be drawn is no failure.
+            let _ = write!(to, "{:.0}/s", state.per_sec());
+        },
+    )
 }
 
 fn template(stage: Stage) -> &'static str {
     match stage {
         Stage::Walk => "{spinner} {msg} {pos}",
         Stage::Text | Stage::Links => "{msg:<18} {bar:30} {human_pos}/{human_len}",
-        Stage::Vectors => "{msg:<18} {bar:30} {human_pos}/{human_len}  {per_sec}  {eta} left",
+        Stage::Vectors => "{msg:<18} {bar:30} {human_pos}/{human_len}  {rate}  {eta} left",
     }
 }
 
@@ -67,6 +83,7 @@ mod tests {
         for stage in [Stage::Walk, Stage::Text, Stage::Links, Stage::Vectors] {
             assert!(ProgressStyle::with_template(template(stage)).is_ok());
         }
-        Bar(Some(ProgressBar::hidden())).show(Progress { stage: Stage::Vectors, done: 3, total: 9 });
+        let bar = Bar { bar: Some(ProgressBar::hidden()), started: Instant::now() };
+        bar.show(Progress { stage: Stage::Vectors, done: 3, total: 9 });
     }
 }

@@ -90,6 +90,10 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
     }
     // Queries that are answered together share the time.
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX) / lines.len().max(1) as u64;
+    // What the index holds is the same for all of them, those that ask for nothing included.
+    let first = per_query.iter().find(|hits| hits.iter().any(|h| h.is_ok()) && hits.iter().all(|h| h.is_ok()));
+    let sums = |count: fn(&Hits) -> usize| first.map_or(0, |hits| hits.iter().flatten().map(count).sum::<usize>());
+    let (indexed, pending) = (sums(|hits| hits.indexed), sums(|hits| hits.pending));
     let mut answers = Vec::with_capacity(lines.len());
     for (n, (line, hits)) in lines.iter().zip(per_query).enumerate() {
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
@@ -100,6 +104,7 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
         let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);
         if unanswered {
             answer.mode = mode_name(options.mode);
+            (answer.indexed, answer.pending) = (indexed, pending);
         }
         answer.error = error;
         answers.push(answer);

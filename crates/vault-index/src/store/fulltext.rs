@@ -97,11 +97,6 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// Merges the keyword index's parts; done once after a first sync.
-    pub(crate) fn optimize_words(&self) -> Result<()> {
-        self.run("INSERT INTO words(words) VALUES('optimize')", [])
-    }
-
     /// Faults of the keyword index.
     pub(crate) fn check_words(&self) -> Option<String> {
         self.conn

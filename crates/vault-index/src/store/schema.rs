@@ -108,6 +108,8 @@ CREATE VIRTUAL TABLE words USING fts5(
   content='', contentless_delete=1, tokenize='ascii'
 );
 CREATE VIRTUAL TABLE words_vocabulary USING fts5vocab(words, row);
+-- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
+INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
 
 CREATE TABLE embedding(id INTEGER PRIMARY KEY, key BLOB NOT NULL);
 CREATE UNIQUE INDEX embedding_key ON embedding(key);

@@ -99,7 +99,7 @@ fn search_formats_and_exit_codes() {
         (&["--prop", "=", "x"], "property"),
         (&["--frobnicate", "x"], "frobnicate"),
         (&["path:["], "path"),
-        (&[""], "empty"),
+        (&[""], "nothing to search for"),
         (&["--like", "Aple"], "Garden/Apple.md"),
         (&["--model", "minilm", "x"], "rebuild --model"),
         (&["--vault", "/no/such/folder", "x"], "/no/such/folder"),
@@ -175,8 +175,20 @@ fn status_check_rebuild_forget() {
     let status = json(&index(&["status", "--json"]));
     assert_eq!((&status["notes"], &status["unresolved"]), (&3.into(), &1.into()));
     let report = json(&index(&["sync", "--json"]));
-    for key in ["added", "changed", "renamed", "removed", "unchanged", "embedded", "reused", "pending", "skipped",
-                "warnings", "stages_ms", "took_ms"] {
+    for key in [
+        "added",
+        "changed",
+        "renamed",
+        "removed",
+        "unchanged",
+        "embedded",
+        "reused",
+        "pending",
+        "skipped",
+        "warnings",
+        "stages_ms",
+        "took_ms",
+    ] {
         assert!(!report[key].is_null(), "{key} in {report}");
     }
     assert_eq!(report["unchanged"], 3);

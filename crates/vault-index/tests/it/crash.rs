@@ -11,7 +11,11 @@ fn killed_at_any_moment() {
     let write = |round: usize| {
         for note in 0..400 {
             let link = (note * 7 + round) % 400;
-            let text = format!("# Note {note}\n\nRound {} links to [[n{link}]]. {}\n", (note + round) / 9, "word ".repeat(note % 90));
+            let text = format!(
+                "# Note {note}\n\nRound {} links to [[n{link}]]. {}\n",
+                (note + round) / 9,
+                "word ".repeat(note % 90)
+            );
             vault.write(&format!("f{}/n{note}.md", note % 10), text);
         }
         // Names that come and go, so that links of other notes change.

@@ -6,7 +6,8 @@ use vault_index::{Query, Vectors};
 use crate::vault::Vault;
 
 /// Few names in few folders, so that they meet: ambiguous, renamed to each other, linked before they exist.
-const NAMES: &[&str] = &["a.md", "b.md", "Note.md", "x/a.md", "x/b.md", "x/y/a.md", "z/Note.md", "pic.png", "board.canvas"];
+const NAMES: &[&str] =
+    &["a.md", "b.md", "Note.md", "x/a.md", "x/b.md", "x/y/a.md", "z/Note.md", "pic.png", "board.canvas"];
 
 const TEXTS: &[&str] = &[
     "# Apples\n\nRed fruit, see [[b]] and [[Note|the note]]. #fruit/apple\n",
