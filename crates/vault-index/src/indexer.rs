@@ -217,7 +217,7 @@ impl Indexer<'_> {
                 Change::Renamed(pair) => {
                     names_touched.extend(keys_leading_to(&pair.known.path));
                     names_touched.extend(keys_leading_to(&pair.file.path));
-                    store.put_warnings(pair.known.path.as_str(), &[], false)?;
+                    store.move_warnings(pair.known.path.as_str(), pair.file.path.as_str())?;
                     moved.push(pair.known.id);
                     let is_note = pair.file.is_read();
                     handled.insert(pair.known.id);

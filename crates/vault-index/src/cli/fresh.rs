@@ -73,7 +73,7 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
             Ok(Some(format!("changed files were not taken over: {error}")))
         }
         Err(error) => Err(error.into()),
-        Ok(report) if report.pending > 0 && deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+        Ok(_) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
             let seconds = limit.unwrap_or_default().as_secs_f32();
             Ok(Some(format!(
                 "indexing was stopped after {seconds} s; `vault-index sync` finishes it, --wait SECONDS allows more"

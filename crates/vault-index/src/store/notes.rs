@@ -285,6 +285,11 @@ impl Store {
         Ok(())
     }
 
+    /// Oddities go with their file.
+    pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
+        self.run("UPDATE warning SET file = ?2 WHERE file = ?1", [from, to])
+    }
+
     /// All oddities: (files that are skipped, warnings on the rest), by path.
     pub(crate) fn warnings(&self) -> Result<(Vec<Skipped>, Vec<NoteWarning>)> {
         let mut skipped = Vec::new();

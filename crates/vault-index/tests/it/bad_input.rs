@@ -109,15 +109,18 @@ fn damaged_truncated_and_foreign_index_files() {
     let whole = std::fs::read(&file).unwrap();
     let found = || stdout(&run(&vault, "vault-search", &["--files", "--mode", "lexical", "cormorant"]));
 
+    let drop_logs = || {
+        for log in ["-wal", "-shm"] {
+            drop(std::fs::remove_file(file.with_file_name(format!("index.db{log}"))));
+        }
+    };
     // Garbage in the middle, and a file cut short: said, and mended by a rebuild.
     for (from, to, cut) in [(4096, whole.len(), whole.len()), (0, 0, whole.len() / 2)] {
         let mut damaged = whole.clone();
         damaged[from..to].fill(0x5a);
         damaged.truncate(cut);
         std::fs::write(&file, &damaged).unwrap();
-        for log in ["-wal", "-shm"] {
-            drop(std::fs::remove_file(file.with_file_name(format!("index.db{log}"))));
-        }
+        drop_logs();
         fails(&vault, "vault-search", &["cormorant"], &["damaged", "vault-index rebuild"]);
         let output = run(&vault, "vault-index", &["rebuild", "--model", "hashed"]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -125,6 +128,7 @@ fn damaged_truncated_and_foreign_index_files() {
     }
 
     // A newer format.
+    drop_logs();
     let mut newer = std::fs::read(&file).unwrap();
     newer[60..64].copy_from_slice(&99_u32.to_be_bytes());
     std::fs::write(&file, &newer).unwrap();

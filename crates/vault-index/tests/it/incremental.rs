@@ -123,6 +123,16 @@ fn what_costs_an_embedding_and_what_does_not() {
 }
 
 #[test]
+fn a_warning_goes_with_its_note() {
+    let vault = Vault::new("//- x/a.md\n---\na: [\n---\nbody\n");
+    vault.sync();
+    std::fs::rename(vault.root().join("x"), vault.root().join("z")).unwrap();
+    let report = vault.sync();
+    assert_eq!(report.warnings.iter().map(|w| w.path.as_str()).collect::<Vec<_>>(), ["z/a.md"]);
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
 fn a_link_to_a_name_that_comes_later_becomes_real_and_goes_again() {
     let vault = Vault::new("//- a.md\n[[Later]] and [[sub/Later]]\n");
     vault.sync();
