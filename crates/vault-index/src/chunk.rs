@@ -2,11 +2,11 @@
 //!
 //! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
 //!    do not share chunks.)
-//! 2. Else its sections are looked at from the top ([`sections`]): one that fits with all its subsections
+//! 2. Else its sections are looked at from the top (`sections`): one that fits with all its subsections
 //!    is one chunk; very small ones are joined to their neighbours under the same parent.
 //! 3. A section that is too long is cut between blocks, into pieces of about one length. A block is cut
 //!    only if it alone is too long: at its seams (list items, table rows), else at blank lines, sentence
-//!    ends, line ends, words, and last between characters ([`pieces`]).
+//!    ends, line ends, words, and last between characters (`chunk/pieces.rs`).
 //!
 //! A heading belongs to the chunk it opens, white space between blocks to the chunk before. What a model
 //! gets of a chunk is [`embedded_text`]: the title that stands in the note, the headings, the text. The

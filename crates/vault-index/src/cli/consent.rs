@@ -49,13 +49,17 @@ pub(super) fn obtain(vault: &Path, model: &ModelName, base_url: Option<&str>, se
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
-                .remedy(format!("agree once with `vault-index rebuild --model {model} --yes`")),
+                .remedy(format!("agree once with `vault-index rebuild --model {model}{} --yes`", at_address(base_url))),
         ));
     }
     match file {
         Some(file) => Ok(remember(&file, &wanted)?),
         None => Ok(()),
     }
+}
+
+fn at_address(base_url: Option<&str>) -> String {
+    base_url.map_or_else(String::new, |url| format!(" --base-url {url}"))
 }
 
 /// What was agreed to before. A line that cannot be read counts for nothing, so it is asked again.

@@ -30,10 +30,10 @@ pub fn load(name: &ModelName, base_url: Option<&str>) -> Result<Arc<dyn Embedder
     load_with(name, &LoadOptions { base_url: base_url.map(str::to_owned), ..LoadOptions::default() })
 }
 
-/// [`load`] with all options. With [`LoadOptions::dimensions`] given, no server is asked anything.
+/// `load` with all options. With [`LoadOptions::dimensions`] given, no server is asked anything.
 ///
 /// # Errors
-/// As [`load`].
+/// As `load`.
 #[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
 pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
     match name {
