@@ -19,7 +19,7 @@ fn workspace() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let is_workspace = std::fs::read_to_string(root.join("Cargo.toml")).is_ok_and(|text| text.contains("[workspace]"));
     if !is_workspace {
-        eprintln!("not checked: this crate stands outside its workspace");
+        eprintln!("this crate stands outside its workspace: what concerns the workspace is not checked");
         return None;
     }
     Some(root.canonicalize().expect("it was just read"))
