@@ -72,7 +72,7 @@ impl Store {
         drop(place::private_file(path)?);
         refuse_strangers(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let store = Self::connect(path, flags, false)?;
+        let store = Self::connect(path, flags, Mutability::Wal).map_err(|e| Error::from(e).at(path))?;
         store.conn.pragma_update(None, "journal_mode", "wal").map_err(|e| store.error(e))?;
         store.conn.pragma_update(None, "synchronous", "normal").map_err(|e| store.error(e))?;
         store.conn.pragma_update(None, "wal_autocheckpoint", 4000).map_err(|e| store.error(e))?;
@@ -92,31 +92,30 @@ impl Store {
         }
         refuse_strangers(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let store = Self::connect(path, flags, false)?;
-        // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one,
-        // the file cannot change under us either, and is opened as immutable.
-        let probe = store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0));
-        let store = match probe {
-            Ok(_) => store,
-            Err(error) if is_cannot_open(&error) => Self::connect(path, flags, true)?,
-            Err(error) => return Err(store.error(error)),
-        };
+        // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
+        // cannot change under us either, and is opened as immutable. The first look at the file tells.
+        let store = match Self::connect(path, flags, Mutability::Wal) {
+            Err(error) if is_cannot_open(&error) => Self::connect(path, flags, Mutability::Immutable),
+            result => result,
+        }
+        .map_err(|e| Error::from(e).at(path))?;
         schema::check_format(&store)?;
         Ok(store)
     }
 
-    fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> Result<Self> {
+    fn connect(path: &Path, flags: OpenFlags, mutability: Mutability) -> rusqlite::Result<Self> {
         vectors::register_sqlite_vec();
-        let conn = if immutable {
-            let uri =
-                format!("file:{}?immutable=1", percent_encoding::utf8_percent_encode(&path.to_string_lossy(), URI));
-            Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)
-        } else {
-            Connection::open_with_flags(path, flags)
-        }
-        .map_err(|e| Error::from(e).at(path))?;
+        let conn = match mutability {
+            Mutability::Wal => Connection::open_with_flags(path, flags)?,
+            Mutability::Immutable => {
+                let escaped = percent_encoding::utf8_percent_encode(&path.to_string_lossy(), URI).to_string();
+                let uri = format!("file:{escaped}?immutable=1");
+                Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
+            }
+        };
         let store = Self { conn, path: path.to_path_buf() };
-        store.setup().map_err(|e| store.error(e))?;
+        store.setup()?;
+        store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
     }
 
@@ -220,6 +219,15 @@ impl Store {
     fn error(&self, error: rusqlite::Error) -> Error {
         Error::from(error).at(&self.path)
     }
+}
+
+/// Whether the file behind a connection can change.
+#[derive(Clone, Copy)]
+enum Mutability {
+    /// By us or others, through its log.
+    Wal,
+    /// By nobody, as on read-only media.
+    Immutable,
 }
 
 /// What may stand unescaped in the path of a `file:` URI.

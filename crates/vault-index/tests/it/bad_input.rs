@@ -169,6 +169,45 @@ fn an_index_where_nothing_can_be_written() {
     fails(&vault, "vault-index", &["sync"], &["index"]);
 }
 
+/// Root may write everywhere, so as root the command runs as nobody, from a place where nobody can reach it.
+#[cfg(unix)]
+#[test]
+fn a_read_only_index_can_be_searched() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
+    let home = vault.root().parent().unwrap().to_path_buf();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    let folder = vault.index_file().parent().unwrap().to_path_buf();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        mode(&entry.unwrap().path(), 0o444);
+    }
+    mode(&folder, 0o555);
+    mode(&home, 0o755);
+    let program = home.join("vault-search");
+    std::fs::copy(env!("CARGO_BIN_EXE_vault-search"), &program).unwrap();
+    mode(&program, 0o755);
+    for arguments in [&["--no-sync", "--files", "cormorant"][..], &["--files", "cormorant"]] {
+        let mut command = std::process::Command::new(&program);
+        command
+            .env_clear()
+            .env("HOME", &home)
+            .env("VAULT_DIR", vault.root())
+            .env("VAULT_INDEX_FILE", vault.index_file());
+        command.args(arguments).stdin(std::process::Stdio::null());
+        if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
+            command.uid(65_534).gid(65_534);
+        }
+        let output = command.output().unwrap();
+        assert_eq!(stdout(&output), "a.md\n", "{arguments:?}: {}", stderr(&output));
+    }
+    mode(&folder, 0o755);
+}
+
 #[test]
 fn queries_long_and_strange() {
     let vault = Vault::new("//- a.md\na cormorant dives\n");
