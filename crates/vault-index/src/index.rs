@@ -250,6 +250,7 @@ impl Index {
                 attachments,
                 chunks: store.passages()?.len(),
                 pending: store.pending()?,
+                unread: store.unread()?,
                 links,
                 unresolved,
                 tags,

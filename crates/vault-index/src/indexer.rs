@@ -16,11 +16,11 @@
 
 mod embed;
 mod prepare;
+mod text;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::sync_channel;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
@@ -31,20 +31,11 @@ use crate::files::{
     Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
 };
 use crate::index::{Look, SyncOptions, Vectors};
-use crate::indexer::prepare::{Outcome, Prepared, Preparer};
-use crate::links::{Names, Resolver, keys_leading_to, link_key};
+use crate::links::{Names, Resolver, keys_leading_to};
 use crate::path::{FileId, VaultPath};
 use crate::place::{LockName, lock};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{Batch, IsNew, LinkTarget, NoteRow, PassageRow, Place, Store, StoredFile};
-
-/// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
-/// enough that memory does not grow with the vault.
-const BATCH_NOTES: usize = 512;
-const BATCH_BYTES: u64 = 4 << 20;
-
-/// A transaction is closed at this many notes: each close writes a part of the keyword index that is merged later.
-const TRANSACTION_NOTES: usize = 4096;
+use crate::store::{IsNew, LinkTarget, Store, StoredFile};
 
 /// Links are resolved anew one by one below this many changed names; above, all of them in one go.
 const FEW_NAMES: usize = 2000;
@@ -96,7 +87,7 @@ impl Indexer<'_> {
             self.sync_vectors(&mut report)?;
         }
         end_stage(&mut report, "vectors", &mut stage);
-        report.pending = self.store.pending()?;
+        (report.pending, report.unread) = (self.store.pending()?, self.store.unread()?);
         (report.skipped, report.warnings) = self.store.warnings()?;
         if !report.is_unchanged() {
             self.store.checkpoint();
@@ -345,136 +336,6 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Reads, parses and writes notes.
-    fn write_notes(&self, jobs: Vec<Job>, version: &str, report: &mut Report) -> Result<()> {
-        if jobs.is_empty() {
-            return Ok(());
-        }
-        let total = jobs.len();
-        let mut names = Names::new();
-        self.store.paths()?.iter().for_each(|(id, path)| names.insert(*id, path));
-        let resolver = Resolver::new(&names);
-        let preparer = Preparer::new(self.vault, self.embedder);
-        let mut done = 0;
-        let mut passage_id = self.store.next_passage_id()?;
-        let look_up = !self.store.has_no_vectors()?;
-        let mut writing: Result<()> = Ok(());
-        std::thread::scope(|scope| {
-            // One batch is prepared while another is written; the channel holds one more.
-            let (send, receive) = sync_channel::<Vec<(Job, Prepared)>>(1);
-            scope.spawn({
-                let preparer = &preparer;
-                let options = self.options;
-                move || {
-                    for batch in batches(jobs) {
-                        if options.is_over() {
-                            return;
-                        }
-                        let prepared: Vec<Prepared> = batch.par_iter().map(|job| preparer.prepare(&job.file)).collect();
-                        if send.send(batch.into_iter().zip(prepared).collect()).is_err() {
-                            return;
-                        }
-                    }
-                }
-            });
-            writing = (|| {
-                let mut open: Option<(Batch<'_>, usize)> = None;
-                for batch in receive {
-                    let (transaction, notes) = match open.take() {
-                        Some(open) => open,
-                        None => (self.store.begin()?, 0),
-                    };
-                    self.write_batch(&batch, version, &resolver, &mut passage_id, look_up, report)?;
-                    done += batch.len();
-                    let notes = notes + batch.len();
-                    if notes >= TRANSACTION_NOTES {
-                        transaction.commit().map_err(Error::from)?;
-                    } else {
-                        open = Some((transaction, notes));
-                    }
-                    self.progress(Stage::Text, done, total);
-                }
-                open.map_or(Ok(()), |(transaction, _)| transaction.commit().map_err(Error::from))
-            })();
-        });
-        writing
-    }
-
-    fn write_batch(
-        &self,
-        batch: &[(Job, Prepared)],
-        version: &str,
-        resolver: &Resolver<'_>,
-        passage_id: &mut i64,
-        look_up: bool,
-        report: &mut Report,
-    ) -> Result<()> {
-        let store = self.store;
-        for (job, prepared) in batch {
-            let path = job.file.path.as_str();
-            match job.counts_as {
-                CountsAs::Added => report.added += 1,
-                CountsAs::Changed => report.changed += 1,
-                CountsAs::Renamed => report.renamed += 1,
-            }
-            if job.is_new == IsNew::No {
-                store.remove_passages(job.id)?;
-                store.remove_links(job.id)?;
-            }
-            let note = match &prepared.outcome {
-                Outcome::Note(note) => note,
-                Outcome::Skipped(warning) => {
-                    store.remove_note(job.id)?;
-                    store.put_warnings(path, std::slice::from_ref(warning), true)?;
-                    continue;
-                }
-            };
-            let known = KnownFile {
-                id: job.id,
-                path: job.file.path.clone(),
-                stamp: prepared.stamp,
-                indexed: true,
-                kind: job.file.kind,
-                hash: prepared.hash,
-                seen_ns: prepared.seen_ns,
-            };
-            store.put_file(&StoredFile { known, disk: job.file.disk.clone(), version: Some(version.to_string()) })?;
-            let find = |key| if look_up { store.find_vector(key) } else { Ok(None) };
-            let title_vector = match &note.title_key {
-                Some(key) => find(key)?,
-                None => None,
-            };
-            let row = NoteRow {
-                title: &note.title.text,
-                title_source: note.title.source,
-                aliases: &note.aliases,
-                tags: note.tags.iter().map(|(key, shown)| (key.as_str(), shown.as_str())).collect(),
-                frontmatter: &note.frontmatter,
-                properties: &note.properties,
-                anchors: &note.anchors,
-                words: note.words,
-                title_vector,
-            };
-            store.put_note(job.id, &row, job.is_new)?;
-            for passage in &note.passages {
-                let vector = find(&passage.key)?;
-                report.reused += usize::from(vector.is_some());
-                let row = PassageRow { id: *passage_id, note: job.id, vector };
-                let place =
-                    Place { lines: passage.chunk.lines, span: (passage.chunk.span.start, passage.chunk.span.end) };
-                store.put_passage(row, &passage.text, &passage.chunk.headings, place)?;
-                store.put_words(*passage_id, &passage.fields)?;
-                *passage_id += 1;
-            }
-            store
-                .put_links(job.id, &note.links, link_key, |link| resolver.resolve(&link.path, &job.file.path).target)?;
-            if !note.warnings.is_empty() || job.is_new == IsNew::No {
-                store.put_warnings(path, &note.warnings, false)?;
-            }
-        }
-        Ok(())
-    }
-
     /// Hashes of files, in parallel. Those that cannot be read have none.
     fn hash(&self, files: &[&DiskFile]) -> Result<HashMap<VaultPath, ContentHash>> {
         let (vault, cancel) = (self.vault, self.cancel());
@@ -532,21 +393,6 @@ impl Indexer<'_> {
 
 fn walk_warnings_text(warnings: &[(String, Warning)]) -> String {
     if warnings.is_empty() { String::new() } else { serde_json::to_string(warnings).unwrap_or_default() }
-}
-
-fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
-    let mut jobs = jobs.into_iter().peekable();
-    std::iter::from_fn(move || {
-        let mut batch = Vec::new();
-        let mut bytes = 0;
-        while let Some(job) = jobs.next_if(|job| {
-            batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stamp.size <= BATCH_BYTES)
-        }) {
-            bytes += job.file.stamp.size;
-            batch.push(job);
-        }
-        (!batch.is_empty()).then_some(batch)
-    })
 }
 
 fn cancelled() -> Error {

@@ -30,6 +30,8 @@ pub struct Report {
     pub reused: usize,
     /// Passages and file titles still without a vector.
     pub pending: usize,
+    /// Notes that could not be read in the time there was.
+    pub unread: usize,
     /// Notes that are not indexed, and why.
     pub skipped: Vec<Skipped>,
     /// Oddities of notes that are indexed all the same.
@@ -107,6 +109,8 @@ pub struct Status {
     pub chunks: usize,
     /// Passages and file titles without a vector.
     pub pending: usize,
+    /// Notes that were found but not read yet.
+    pub unread: usize,
     /// Links and embeds.
     pub links: usize,
     /// Those that lead nowhere yet.

@@ -93,7 +93,7 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
     // What the index holds is the same for all of them, those that ask for nothing included.
     let first = per_query.iter().find(|hits| hits.iter().any(|h| h.is_ok()) && hits.iter().all(|h| h.is_ok()));
     let sums = |count: fn(&Hits) -> usize| first.map_or(0, |hits| hits.iter().flatten().map(count).sum::<usize>());
-    let (indexed, pending) = (sums(|hits| hits.indexed), sums(|hits| hits.pending));
+    let (indexed, pending) = (sums(|hits| hits.indexed), sums(|hits| hits.pending + hits.unread));
     let mut answers = Vec::with_capacity(lines.len());
     for (n, (line, hits)) in lines.iter().zip(per_query).enumerate() {
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {

@@ -25,7 +25,7 @@ pub(super) struct SearchAnswer {
     pub vaults: Vec<String>,
     /// Notes in the index.
     pub indexed: usize,
-    /// Passages that have no vector yet; they were ranked by words alone.
+    /// Passages that have no vector yet and were ranked by words alone, and notes that are not read yet.
     pub pending: usize,
     /// Milliseconds of the search, without bringing the index up to date.
     pub took_ms: u64,
@@ -137,7 +137,7 @@ impl From<Report> for SyncRecord {
             unchanged: report.unchanged,
             embedded: report.embedded,
             reused: report.reused,
-            pending: report.pending,
+            pending: report.pending + report.unread,
             skipped: report.skipped.into_iter().map(Into::into).collect(),
             warnings: report.warnings.into_iter().map(Into::into).collect(),
             stages_ms: report.stages_ms,
@@ -265,7 +265,7 @@ impl From<Status> for StatusRecord {
             notes: status.notes,
             attachments: status.attachments,
             chunks: status.chunks,
-            pending: status.pending,
+            pending: status.pending + status.unread,
             links: status.links,
             unresolved: status.unresolved,
             tags: status.tags,

@@ -33,6 +33,7 @@ pub(super) struct Answer {
     mode: Mode,
     indexed: usize,
     pending: usize,
+    unread: usize,
     near: Vec<NearMiss>,
 }
 
@@ -61,8 +62,10 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
 
     let outcome = if answer.found.is_empty() { Outcome::Nothing } else { Outcome::Done };
-    let (pending, mode) = (answer.pending, answer.mode);
-    let near = answer.near.clone();
+    let mut missing = Missing { why, notes: answer.unread, passages: answer.pending, near: answer.near.clone() };
+    if answer.mode == Mode::Lexical {
+        missing.passages = 0;
+    }
     match args.output.format() {
         _ if args.files => files(&answer, &opened, out)?,
         Format::Json => out.json(&record(args.typed(), &query, answer, &opened, took_ms))?,
@@ -73,7 +76,7 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
         Format::Human => people(&answer, &opened, &query, args.explain, out)?,
     }
     out.flush()?;
-    say_what_is_missing(outcome, pending, mode, why, &near);
+    missing.say(outcome);
     Ok(outcome)
 }
 
@@ -92,11 +95,12 @@ pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> En
 
 /// One answer from those of all vaults, in the order of the vaults: best first, at most `limit`.
 pub(super) fn merged(answers: Vec<Hits>, limit: usize) -> Answer {
-    let mut all = Answer { found: Vec::new(), mode: Mode::default(), indexed: 0, pending: 0, near: Vec::new() };
+    let mut all = Answer { found: Vec::new(), mode: Mode::default(), indexed: 0, pending: 0, unread: 0, near: Vec::new() };
     for (vault, hits) in answers.into_iter().enumerate() {
         all.mode = hits.mode;
         all.indexed += hits.indexed;
         all.pending += hits.pending;
+        all.unread += hits.unread;
         all.near.extend(hits.near_misses);
         all.found.extend(hits.results.into_iter().map(|hit| Found { hit, vault }));
     }
@@ -121,7 +125,7 @@ pub(super) fn record(typed: String, query: &Query, answer: Answer, opened: &[Ope
         vault: opened.first().filter(|_| !several).map(text),
         vaults: if several { opened.iter().map(text).collect() } else { Vec::new() },
         indexed: answer.indexed,
-        pending: answer.pending,
+        pending: answer.pending + answer.unread,
         took_ms,
         error: None,
         results: answer
@@ -216,21 +220,39 @@ fn explained(why: &Why) -> String {
     text
 }
 
-fn say_what_is_missing(outcome: Outcome, pending: usize, mode: Mode, why: Option<String>, near: &[NearMiss]) {
-    if outcome == Outcome::Nothing {
-        notice("nothing was found");
-        for miss in near {
-            notice(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
+/// What an answer lacks, for people.
+struct Missing {
+    /// Why the index is not up to date.
+    why: Option<String>,
+    /// Notes not read yet.
+    notes: usize,
+    /// Passages ranked by words alone for want of a vector.
+    passages: usize,
+    near: Vec<NearMiss>,
+}
+
+impl Missing {
+    fn say(&self, outcome: Outcome) {
+        if outcome == Outcome::Nothing {
+            notice("nothing was found");
+            for miss in &self.near {
+                notice(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
+            }
         }
-    }
-    let ranked_by_words = pending > 0 && mode != Mode::Lexical;
-    match (why, ranked_by_words) {
-        (Some(why), true) => notice(&format!("{why}; {pending} passages are still ranked by words alone")),
-        (Some(why), false) => notice(&why),
-        (None, true) => notice(&format!(
-            "{pending} passages have no vector yet and are ranked by words alone; `vault-index sync` embeds them"
-        )),
-        (None, false) => {}
+        let mut parts: Vec<String> = self.why.iter().cloned().collect();
+        if self.notes > 0 {
+            parts.push(format!("{} notes are not read yet and cannot be found", self.notes));
+        }
+        if self.passages > 0 {
+            parts.push(format!("{} passages have no vector yet and are ranked by words alone", self.passages));
+        }
+        if parts.is_empty() {
+            return;
+        }
+        if self.why.is_none() {
+            parts.push("`vault-index sync` completes the index".to_string());
+        }
+        notice(&parts.join("; "));
     }
 }
 
@@ -262,7 +284,7 @@ mod tests {
 
     fn hits(results: Vec<Hit>) -> Hits {
         let near = NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 };
-        Hits { results, mode: Mode::Hybrid, indexed: 3, pending: 1, near_misses: vec![near] }
+        Hits { results, mode: Mode::Hybrid, indexed: 3, pending: 1, unread: 0, near_misses: vec![near] }
     }
 
     #[test]

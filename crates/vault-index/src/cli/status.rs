@@ -52,6 +52,9 @@ fn rows(status: &Status) -> Vec<(String, String)> {
             pending => format!("{}; {pending} vectors are still to be made: vault-index sync", status.chunks),
         },
     );
+    if status.unread > 0 {
+        row("not read yet", format!("{} notes: vault-index sync", status.unread));
+    }
     row("links", format!("{}, {} of them unresolved", status.links, status.unresolved));
     row("tags", status.tags.to_string());
     row("model", format!("{}, {} dimensions, {} vectors kept", status.model, status.dimensions, status.vectors));

@@ -102,6 +102,7 @@ pub(super) fn paragraph(report: &Report) -> String {
         count(report.embedded, "passages embedded"),
         count(report.reused, "vectors reused"),
         count(report.pending, "still to embed"),
+        count(report.unread, "notes still to read"),
     ]
     .into_iter()
     .flatten()

@@ -110,7 +110,7 @@ impl Index {
             Indexer { store: &side, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
         let report = indexer.sync()?;
         // A sync that ran out of time may not even have read all notes.
-        let complete = report.pending == 0 || options.vectors == Vectors::Later;
+        let complete = report.unread == 0 && (report.pending == 0 || options.vectors == Vectors::Later);
         if complete && !options.is_over() {
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
             store.replace_with(&side)?;

@@ -128,11 +128,11 @@ impl Index {
                 ..SyncOptions::default()
             };
             let report = self.sync_with(&sync)?;
-            let pending = report.pending;
+            let left = report.pending + report.unread;
             if !report.is_unchanged() {
                 on_event(WatchEvent::Synced(report));
             }
-            if pending == 0 || cancel.load(Ordering::Relaxed) {
+            if left == 0 || cancel.load(Ordering::Relaxed) {
                 return Ok(());
             }
             // A hint that came meanwhile is taken: the next round looks at the vault first anyway.

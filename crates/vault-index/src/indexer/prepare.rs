@@ -8,10 +8,11 @@ use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunk, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
-use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, Title, TitleSource, parse};
+use crate::links::{Resolver, link_key};
+use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::search::filter::PropertyValue;
-use crate::store::{Anchors, EmbeddingKey, Fields, key_of};
+use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of};
 use crate::terms::{TERMS_VERSION, Terms};
 
 /// What the store takes of one file.
@@ -29,24 +30,16 @@ pub(super) enum Outcome {
 }
 
 pub(super) struct PreparedNote {
-    pub title: Title,
+    pub row: NoteRow,
     /// Of the text that stands for a title that is only the file's name.
     pub title_key: Option<EmbeddingKey>,
-    pub aliases: Vec<String>,
-    /// (folded, as first seen).
-    pub tags: Vec<(String, String)>,
-    pub frontmatter: String,
-    pub properties: Vec<(String, PropertyValue)>,
-    pub anchors: Anchors,
-    pub words: usize,
-    pub links: Vec<Link>,
+    pub links: Vec<LinkRow>,
     pub passages: Vec<PreparedPassage>,
     pub warnings: Vec<Warning>,
 }
 
 pub(super) struct PreparedPassage {
-    pub chunk: Chunk,
-    pub text: String,
+    pub row: TextRow,
     pub key: EmbeddingKey,
     pub fields: Fields,
 }
@@ -67,6 +60,7 @@ pub(super) struct Preparer<'a> {
     vault: &'a Path,
     embedder: &'a dyn Embedder,
     options: ChunkOptions,
+    resolver: Resolver<'a>,
 }
 
 thread_local! {
@@ -75,8 +69,8 @@ thread_local! {
 }
 
 impl<'a> Preparer<'a> {
-    pub(super) fn new(vault: &'a Path, embedder: &'a dyn Embedder) -> Self {
-        Self { vault, embedder, options: chunk_options(embedder) }
+    pub(super) fn new(vault: &'a Path, embedder: &'a dyn Embedder, resolver: Resolver<'a>) -> Self {
+        Self { vault, embedder, options: chunk_options(embedder), resolver }
     }
 
     pub(super) fn prepare(&self, file: &DiskFile) -> Prepared {
@@ -121,25 +115,35 @@ impl<'a> Preparer<'a> {
                     body: joined(terms, [text.as_str()]),
                 };
                 let key = key_of(&text_to_embed(self.embedder, title, &chunk.headings, &text, &note.title.text));
-                PreparedPassage { chunk, text, key, fields }
+                let row = TextRow { headings: json(&chunk.headings), lines: chunk.lines, span: chunk.span, text };
+                PreparedPassage { row, key, fields }
             })
             .collect();
-        PreparedNote {
-            title_key: named_by_file.then(|| key_of(&note.title.text)),
+        let anchors = Anchors {
+            headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+            blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
+        };
+        let shown: Vec<&str> = note.tags.iter().map(|tag| tag.shown.as_str()).collect();
+        let row = NoteRow {
+            title_source: note.title.source,
+            aliases: json(&note.aliases),
+            shown_tags: json(&shown),
             tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
-            frontmatter: serde_json::to_string(&note.properties).unwrap_or_else(|_| "{}".to_string()),
+            frontmatter: json(&note.properties),
             properties: property_values(&note),
-            anchors: Anchors {
-                headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
-                blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
-            },
-            title: note.title,
-            aliases: note.aliases,
+            anchors: json(&anchors),
             words: note.words,
-            links: note.links,
-            warnings: note.warnings,
-            passages,
-        }
+            title: note.title.text,
+        };
+        let title_key = named_by_file.then(|| key_of(&row.title));
+        let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
+        PreparedNote { row, title_key, links, passages, warnings: note.warnings }
+    }
+
+    fn link(&self, link: Link, source: &VaultPath) -> LinkRow {
+        let name_key = link_key(&link.path);
+        let target = self.resolver.resolve(&link.path, source).target;
+        LinkRow { link, name_key, target }
     }
 }
 

@@ -17,6 +17,8 @@ pub struct Hits {
     pub indexed: usize,
     /// Passages still without a vector; they were ranked by words alone.
     pub pending: usize,
+    /// Notes that were found but not read yet: nothing of them can be among the results.
+    pub unread: usize,
     /// When nothing reached the floor: titles of the nearest notes, best first.
     pub near_misses: Vec<NearMiss>,
 }

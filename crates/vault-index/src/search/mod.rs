@@ -56,6 +56,7 @@ pub(crate) struct Snapshot {
     passages: Vec<PassageRow>,
     notes: usize,
     pending: usize,
+    unread: usize,
     codes: OnceLock<Option<Codes>>,
     titles: OnceLock<HashMap<FileId, i64>>,
 }
@@ -69,13 +70,14 @@ impl Searcher {
             passages.iter_mut().for_each(|passage| passage.vector = None);
         }
         let pending = passages.iter().filter(|p| p.vector.is_none()).count();
-        let (notes, _, _) = store.counts()?;
+        let (notes, unread) = (store.note_count()?, store.unread()?);
         let snapshot = Snapshot {
             store: Mutex::new(store),
             embedder,
             passages,
             notes,
             pending,
+            unread,
             codes: OnceLock::new(),
             titles: OnceLock::new(),
         };
@@ -152,7 +154,11 @@ impl Snapshot {
         }
         order(&mut results);
         results.truncate(query.limit);
-        Ok(Hits { results, mode, indexed: self.notes, pending: self.pending, near_misses })
+        Ok(self.hits(results, mode, near_misses))
+    }
+
+    fn hits(&self, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
+        Hits { results, mode, indexed: self.notes, pending: self.pending, unread: self.unread, near_misses }
     }
 
     /// What the parts of the score are multiplied by: where most words of the query are unknown to the model,
@@ -317,7 +323,7 @@ impl Snapshot {
             .iter()
             .map(|(_, passage)| self.hit(&store, &Scored::listed(passage), &lexical, weights))
             .collect::<Result<_>>()?;
-        Ok(Hits { results, mode: query.mode, indexed: self.notes, pending: self.pending, near_misses: Vec::new() })
+        Ok(self.hits(results, query.mode, Vec::new()))
     }
 
     fn hit(&self, store: &Store, scored: &Scored, lexical: &Lexical, weights: Weights) -> Result<Hit> {

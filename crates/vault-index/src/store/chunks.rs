@@ -1,11 +1,13 @@
 //! Rows of passages: which note, which vector, which text.
 
+use std::ops::Range;
+
 use rusqlite::{OptionalExtension, params};
 
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::Store;
-use crate::store::notes::{file_id, from_json, json};
+use crate::store::notes::{file_id, from_json};
 
 /// What a search keeps in memory of every passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +16,16 @@ pub(crate) struct PassageRow {
     pub note: FileId,
     /// The slot of its vector.
     pub vector: Option<i64>,
+}
+
+/// A passage's text and where it stands.
+#[derive(Debug)]
+pub(crate) struct TextRow {
+    /// As JSON.
+    pub headings: String,
+    pub lines: (u32, u32),
+    pub span: Range<usize>,
+    pub text: String,
 }
 
 /// What a hit shows of a passage.
@@ -45,11 +57,11 @@ impl Store {
     }
 
     /// Adds a passage.
-    pub(crate) fn put_passage(&self, row: PassageRow, text: &str, headings: &[String], place: Place) -> Result<()> {
+    pub(crate) fn put_passage(&self, row: PassageRow, text: &TextRow) -> Result<()> {
         self.run("INSERT INTO passage(id, note, vector) VALUES(?1, ?2, ?3)", params![row.id, row.note.0, row.vector])?;
         self.run(
             "INSERT INTO passage_text(id, headings, line, end_line, start, end, text) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![row.id, json(&headings), place.lines.0, place.lines.1, place.span.0, place.span.1, text],
+            params![row.id, text.headings, text.lines.0, text.lines.1, text.span.start, text.span.end, text.text],
         )
     }
 
@@ -225,11 +237,4 @@ impl Store {
         };
         read().map_err(|e| self.error(e))
     }
-}
-
-/// Where a passage stands.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Place {
-    pub lines: (u32, u32),
-    pub span: (usize, usize),
 }

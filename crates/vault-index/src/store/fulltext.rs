@@ -16,6 +16,13 @@ pub(crate) struct Fields {
     pub body: String,
 }
 
+impl Fields {
+    /// The length of all terms together.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.title, &self.aliases, &self.headings, &self.tags, &self.body].into_iter().map(String::len).sum()
+    }
+}
+
 /// BM25's weights of the fields, in their order.
 pub(crate) type FieldWeights = [f64; 5];
 

@@ -11,6 +11,16 @@ use crate::store::notes::file_id;
 /// (link, source, path as written, where it leads).
 pub(crate) type LinkTarget = (i64, FileId, String, Option<FileId>);
 
+/// What a link row takes.
+#[derive(Debug)]
+pub(crate) struct LinkRow {
+    pub link: Link,
+    /// What its resolution depends on.
+    pub name_key: String,
+    /// Where it leads.
+    pub target: Option<FileId>,
+}
+
 /// A link row.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StoredLink {
@@ -28,19 +38,13 @@ const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target
 
 impl Store {
     /// Adds the links of a note.
-    pub(crate) fn put_links(
-        &self,
-        source: FileId,
-        links: &[Link],
-        key_of: impl Fn(&str) -> String,
-        target_of: impl Fn(&Link) -> Option<FileId>,
-    ) -> Result<()> {
+    pub(crate) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             let mut insert = self.conn.prepare_cached(
                 "INSERT INTO link(source, line, start, end, kind, raw, path, subpath, display, name_key, target)
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
             )?;
-            for link in links {
+            for LinkRow { link, name_key, target } in links {
                 insert.execute(params![
                     source.0,
                     link.line,
@@ -51,8 +55,8 @@ impl Store {
                     link.path,
                     link.subpath,
                     link.display,
-                    key_of(&link.path),
-                    target_of(link).map(|t| t.0),
+                    name_key,
+                    target.map(|t| t.0),
                 ])?;
             }
             Ok(())

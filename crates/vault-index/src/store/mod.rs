@@ -42,10 +42,10 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
-pub(crate) use chunks::{PassageRow, PendingText, Place};
+pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use fulltext::{FieldWeights, Fields};
-pub(crate) use links::{LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile};
+pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
+pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// A connection to an index file.

@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Warning};
-use crate::files::{KnownFile, Stamp};
+use crate::files::{ContentHash, KnownFile, Stamp};
 use crate::note::TitleSource;
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
@@ -21,19 +21,20 @@ pub(crate) struct StoredFile {
     pub version: Option<String>,
 }
 
-/// What a note row takes.
+/// What a note row takes; lists and maps as JSON.
 #[derive(Debug)]
-pub(crate) struct NoteRow<'a> {
-    pub title: &'a str,
+pub(crate) struct NoteRow {
+    pub title: String,
     pub title_source: TitleSource,
-    pub aliases: &'a [String],
+    pub aliases: String,
+    pub shown_tags: String,
     /// (folded, as first seen).
-    pub tags: Vec<(&'a str, &'a str)>,
-    pub frontmatter: &'a str,
-    pub properties: &'a [(String, PropertyValue)],
-    pub anchors: &'a Anchors,
+    pub tags: Vec<(String, String)>,
+    pub frontmatter: String,
+    pub properties: Vec<(String, PropertyValue)>,
+    /// [`Anchors`].
+    pub anchors: String,
     pub words: usize,
-    pub title_vector: Option<i64>,
 }
 
 /// What subpaths can lead to.
@@ -117,28 +118,59 @@ impl Store {
         self.run("DELETE FROM file WHERE id = ?1", [id.0])
     }
 
+    /// Marks a file as read, as it was then.
+    pub(crate) fn set_read(
+        &self,
+        id: FileId,
+        stamp: Stamp,
+        hash: Option<ContentHash>,
+        seen_ns: i64,
+        version: &str,
+    ) -> Result<()> {
+        self.run(
+            "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7, version = ?8
+             WHERE id = ?1",
+            params![
+                id.0,
+                stamp.size as i64,
+                stamp.modified_ns,
+                stamp.changed_ns,
+                stamp.inode as i64,
+                seen_ns,
+                hash.as_ref().map(<[u8; 32]>::as_slice),
+                version
+            ],
+        )
+    }
+
     /// Adds or replaces a note with its tags and properties.
-    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow<'_>, is_new: IsNew) -> Result<()> {
+    pub(crate) fn put_note(
+        &self,
+        id: FileId,
+        note: &NoteRow,
+        title_vector: Option<i64>,
+        is_new: IsNew,
+    ) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             if is_new == IsNew::No {
                 delete_note_parts(&self.conn, id)?;
+                self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0])?;
             }
-            let shown: Vec<&str> = note.tags.iter().map(|(_, shown)| *shown).collect();
             self.conn
                 .prepare_cached(
-                    "INSERT OR REPLACE INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
+                    "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
                      VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
                 )?
                 .execute(params![
                     id.0,
                     note.title,
                     note.title_source as i64,
-                    json(&note.aliases),
-                    json(&shown),
+                    note.aliases,
+                    note.shown_tags,
                     note.frontmatter,
-                    json(note.anchors),
+                    note.anchors,
                     note.words,
-                    note.title_vector,
+                    title_vector,
                 ])?;
             let mut insert =
                 self.conn.prepare_cached("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)")?;
@@ -147,7 +179,7 @@ impl Store {
             }
             let mut insert =
                 self.conn.prepare_cached("INSERT INTO property(key, note, number, text) VALUES(?1, ?2, ?3, ?4)")?;
-            for (key, value) in note.properties {
+            for (key, value) in &note.properties {
                 insert.execute(params![key, id.0, value.number, value.text])?;
             }
             Ok(())
@@ -260,17 +292,30 @@ impl Store {
         read().map_err(|e| self.error(e))
     }
 
+    /// How many notes wait to be read; those that cannot be read do not.
+    pub(crate) fn unread(&self) -> Result<usize> {
+        self.count(
+            "SELECT count(*) FROM file WHERE hash IS NULL AND indexed AND kind <> 0
+               AND NOT EXISTS (SELECT 1 FROM warning WHERE warning.file = file.path AND skipped)",
+        )
+    }
+
+    /// How many notes there are.
+    pub(crate) fn note_count(&self) -> Result<usize> {
+        self.count("SELECT count(*) FROM note")
+    }
+
+    fn count(&self, sql: &str) -> Result<usize> {
+        self.conn.prepare_cached(sql).and_then(|mut s| s.query_row([], |row| row.get(0))).map_err(|e| self.error(e))
+    }
+
     /// Notes, attachments and tags, counted.
     pub(crate) fn counts(&self) -> Result<(usize, usize, usize)> {
-        let count = |sql: &str| self.conn.query_row(sql, [], |row| row.get::<_, usize>(0));
-        let read = || {
-            Ok((
-                count("SELECT count(*) FROM note")?,
-                count("SELECT count(*) FROM file WHERE kind = 0")?,
-                count("SELECT count(DISTINCT key) FROM tag")?,
-            ))
-        };
-        read().map_err(|e| self.error(e))
+        Ok((
+            self.note_count()?,
+            self.count("SELECT count(*) FROM file WHERE kind = 0")?,
+            self.count("SELECT count(DISTINCT key) FROM tag")?,
+        ))
     }
 
     /// Replaces the oddities of a file; `skipped` says that they are why it is not indexed.
@@ -398,7 +443,8 @@ pub(super) fn vault_path(row: &Row<'_>, column: usize) -> rusqlite::Result<Vault
     })
 }
 
-pub(super) fn json(value: &impl Serialize) -> String {
+/// A value as a column keeps it.
+pub(crate) fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 

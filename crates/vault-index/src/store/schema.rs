@@ -36,6 +36,7 @@ CREATE TABLE file(
   hash BLOB,
   version TEXT
 );
+CREATE INDEX file_unread ON file(id) WHERE hash IS NULL AND indexed AND kind <> 0;
 
 CREATE TABLE note(
   id INTEGER PRIMARY KEY REFERENCES file(id),
