@@ -2,18 +2,20 @@
 
 mod check;
 mod graph;
+mod model;
 mod rebuild;
 #[cfg(feature = "watch")]
 mod watch;
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use crate::embed::{Embedder, LoadOptions, ModelName, load_with};
+use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
+use crate::index::model::Loaded;
 use crate::indexer::Indexer;
 use crate::place::{self, LockName, canonical_vault};
 use crate::report::{Progress, Report, Status};
@@ -31,7 +33,8 @@ pub struct Index {
     file: PathBuf,
     options: Options,
     rules: WalkRules,
-    embedder: OnceLock<Arc<dyn Embedder>>,
+    /// Models that are ready.
+    loaded: Mutex<Vec<Loaded>>,
     writer: Mutex<Option<Store>>,
     reader: Mutex<Option<Store>>,
     /// The newest snapshot and the data version it was made at.
@@ -49,7 +52,8 @@ pub struct Options {
     pub base_url: Option<String>,
     /// A model of your own; goes before `model`.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What is not indexed, besides what the vault's own ignore files say: globs as in `.gitignore`.
+    /// What is not indexed, besides what the vault's own files say (`.vaultignore`, `.vault.toml` and so on): globs
+    /// as in `.gitignore`.
     pub exclude: Vec<String>,
 }
 
@@ -115,7 +119,7 @@ impl Index {
             file,
             options,
             rules,
-            embedder: OnceLock::new(),
+            loaded: Mutex::default(),
             writer: Mutex::new(None),
             reader: Mutex::new(None),
             snapshot: Mutex::new(None),
@@ -145,22 +149,31 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::Locked`] when another writer is not done in time, [`ErrorKind::OtherModel`] when the index
-    /// has another model than the one asked for, [`ErrorKind::Model`], [`ErrorKind::Damaged`],
+    /// has another model than the one asked for, or one at another remote address than now, [`ErrorKind::Query`]
+    /// for a `.vault.toml` that cannot be understood, [`ErrorKind::Model`], [`ErrorKind::Damaged`],
     /// [`ErrorKind::Store`]; whatever was committed before stays, and the next sync goes on from there.
     pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
-        let embedder = self.embedder()?;
-        if self.has_vectors_of_another_version(store)? {
-            return self.rebuild_into(store, options, &embedder);
+        if let Some(differs) = self.differs(store)? {
+            let wanted = match self.unfinished_rebuild(store)? {
+                Some(wanted) => wanted,
+                // Nobody agreed that notes go there.
+                None if differs.is_remote => return Err(differs.error()),
+                None => self.wanted(store)?,
+            };
+            return self.rebuild_into(store, options, &wanted);
         }
+        let embedder = self.embedder(store)?;
         let indexer = Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
         let report = indexer.sync()?;
-        match self.unfinished_rebuild(store)? {
-            Some(wanted) if options.vectors == Vectors::Embed => self.rebuild_into(store, options, &wanted),
-            _ => Ok(report),
+        if options.vectors == Vectors::Embed
+            && let Some(wanted) = self.unfinished_rebuild(store)?
+        {
+            return self.rebuild_into(store, options, &wanted);
         }
+        Ok(report)
     }
 
     /// A snapshot to search. The same one again while nothing was committed.
@@ -182,23 +195,7 @@ impl Index {
         // The old snapshot is let go first, so that the log behind it can be folded in.
         *cached = None;
         let store = Store::open_read(&self.file)?;
-        let usable = !self.has_vectors_of_another_version(&store)?;
-        let source: crate::search::EmbedderSource = match self.embedder.get() {
-            Some(embedder) => {
-                let embedder = embedder.clone();
-                Arc::new(move || Ok(embedder.clone()))
-            }
-            None => {
-                let choice = self.choice(Some(&store))?;
-                let loaded = OnceLock::new();
-                Arc::new(move || {
-                    if loaded.get().is_none() {
-                        let _ = loaded.set(choice.load()?);
-                    }
-                    Ok(Arc::clone(loaded.get().expect("just set")))
-                })
-            }
-        };
+        let (source, usable) = self.query_source(&store)?;
         let searcher = Searcher::new(store, source, usable)?;
         *cached = Some((version, searcher.clone()));
         Ok(searcher)
@@ -222,26 +219,12 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet.
     pub fn status(&self) -> Result<Status> {
-        let unknown_share = self.unknown_share()?;
         self.read(|store| {
             let (notes, attachments, tags) = store.counts()?;
             let (links, unresolved) = store.link_counts()?;
             let (skipped, warnings) = store.warnings()?;
             let (_, dimensions) = store.embedder()?.unwrap_or_default();
-            let stale = self.has_vectors_of_another_version(store)?;
-            let mut advice = Vec::new();
-            if unknown_share >= 0.5 {
-                advice.push(format!(
-                    "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
-                     search by meaning in other languages than English: \
-                     vault-index rebuild --model fastembed:multilingual-e5-small",
-                    100.0 * unknown_share
-                ));
-            }
-            if stale {
-                advice
-                    .push("the vectors are of another version of the model; `vault-index sync` makes them anew".into());
-            }
+            let (unknown_share, advice) = self.advice(store)?;
             Ok(Status {
                 vault: self.vault.clone(),
                 index: self.file.clone(),
@@ -268,13 +251,27 @@ impl Index {
         })
     }
 
-    /// The share of passages (of a sample) in which most words are unknown to the model.
-    fn unknown_share(&self) -> Result<f32> {
-        let texts = self.read(|store| store.sample_texts((store.passages()?.len() / 200).max(1)))?;
-        // Only a model at hand is asked: a remote one is not called for statistics.
-        let embedder = self.embedder()?;
-        let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
-        Ok(if texts.is_empty() { 0.0 } else { unknown as f32 / texts.len() as f32 })
+    /// The share of passages in which most words are unknown to the model, and what the reader should do.
+    fn advice(&self, store: &Store) -> Result<(f32, Vec<String>)> {
+        let model = self.check_model(store).and_then(|()| Ok((self.embedder(store)?, self.differs(store)?)));
+        let (embedder, differs) = match model {
+            Ok(model) => model,
+            // What the index holds can be told without its model.
+            Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.to_string()])),
+            Err(error) => return Err(error),
+        };
+        let mut advice = Vec::new();
+        let unknown_share = unknown_share(store, embedder.as_ref())?;
+        if unknown_share >= 0.5 {
+            advice.push(format!(
+                "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
+                 search by meaning in other languages than English: \
+                 vault-index rebuild --model fastembed:multilingual-e5-small",
+                100.0 * unknown_share
+            ));
+        }
+        advice.extend(differs.map(|differs| differs.advice()));
+        Ok((unknown_share, advice))
     }
 
     /// The model the index has and the one that was asked for, where they differ.
@@ -401,24 +398,12 @@ impl Index {
         if store.embedder()?.is_some() {
             return Ok(());
         }
-        let embedder = self.embedder()?;
+        let wanted = self.wanted(store)?;
         let _lock = place::lock(&self.file, LockName::Write, options.wait, options.cancel)?;
         if store.embedder()?.is_none() {
-            self.describe(store, &embedder)?;
+            self.describe(store, &wanted)?;
         }
         Ok(())
-    }
-
-    /// Writes what an index is of.
-    fn describe(&self, store: &Store, embedder: &Arc<dyn Embedder>) -> Result<()> {
-        let batch = store.begin()?;
-        store.make_vectors(embedder.id(), embedder.dimensions())?;
-        store.set_meta("model", &self.asked_model().unwrap_or_else(|| ModelName::default().to_string()))?;
-        if let Some(url) = &self.options.base_url {
-            store.set_meta("base_url", url)?;
-        }
-        store.set_meta("vault", &self.vault.to_string_lossy())?;
-        batch.commit().map_err(Error::from)
     }
 
     fn check_vault(&self, store: &Store) -> Result<()> {
@@ -431,87 +416,18 @@ impl Index {
             _ => Ok(()),
         }
     }
-
-    /// Searching and syncing never change an index's model.
-    fn check_model(&self, store: &Store) -> Result<()> {
-        let (Some(has), Some(asked)) = (store.meta("model")?, self.asked_model()) else { return Ok(()) };
-        if has == asked {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::OtherModel, format!("the index has vectors of `{has}`, not of `{asked}`"))
-            .at(&self.file)
-            .remedy(format!("to change it, run `vault-index rebuild --model {asked}`; it embeds everything again")))
-    }
-
-    /// The model the caller named, if any.
-    fn asked_model(&self) -> Option<String> {
-        match &self.options.embedder {
-            Some(embedder) => Some(embedder.id().to_string()),
-            None => self.options.model.as_ref().map(ToString::to_string),
-        }
-    }
-
-    /// The same model by name, but not the same vectors: the program was updated.
-    fn has_vectors_of_another_version(&self, store: &Store) -> Result<bool> {
-        let Some((id, _)) = store.embedder()? else { return Ok(false) };
-        Ok(self.embedder()?.id() != id)
-    }
-
-    /// The model, loaded: the caller's, or the one the index has, or the bundled one.
-    fn embedder(&self) -> Result<Arc<dyn Embedder>> {
-        if let Some(embedder) = self.embedder.get() {
-            return Ok(embedder.clone());
-        }
-        let choice = if self.file.exists() {
-            // An index that cannot be read says so where it is needed.
-            Store::open_read(&self.file).and_then(|store| self.choice(Some(&store))).or_else(|_| self.choice(None))?
-        } else {
-            self.choice(None)?
-        };
-        let embedder = choice.load()?;
-        Ok(self.embedder.get_or_init(|| embedder).clone())
-    }
-
-    fn choice(&self, store: Option<&Store>) -> Result<Choice> {
-        if let Some(embedder) = &self.options.embedder {
-            return Ok(Choice::Given(embedder.clone()));
-        }
-        let recorded = |key| store.map_or(Ok(None), |s| s.meta(key));
-        let name = match &self.options.model {
-            Some(name) => name.clone(),
-            None => match recorded("model")? {
-                Some(name) => name.parse().map_err(|_| {
-                    Error::new(
-                        ErrorKind::OtherModel,
-                        format!("the index has vectors of `{name}`, a model given by another program"),
-                    )
-                    .at(&self.file)
-                    .remedy("search with that program, or run `vault-index rebuild --model minilm`")
-                })?,
-                None => ModelName::default(),
-            },
-        };
-        let base_url = self.options.base_url.clone().or(recorded("base_url")?);
-        // Known dimensions spare remote models a question to their server.
-        let is_recorded = recorded("model")?.as_deref() == Some(&name.to_string());
-        let dimensions = if is_recorded { recorded("dimensions")?.and_then(|d| d.parse().ok()) } else { None };
-        Ok(Choice::Named(name, LoadOptions { base_url, dimensions, ..LoadOptions::default() }))
-    }
 }
 
-/// A model that may not be loaded yet.
-enum Choice {
-    Given(Arc<dyn Embedder>),
-    Named(ModelName, LoadOptions),
+/// The share of passages (of a sample) in which most words are unknown to the model. A remote one is not asked.
+fn unknown_share(store: &Store, embedder: &dyn Embedder) -> Result<f32> {
+    let texts = store.sample_texts((store.passages()?.len() / 200).max(1))?;
+    let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
+    Ok(if texts.is_empty() { 0.0 } else { unknown as f32 / texts.len() as f32 })
 }
 
-impl Choice {
-    fn load(&self) -> Result<Arc<dyn Embedder>> {
-        match self {
-            Self::Given(embedder) => Ok(embedder.clone()),
-            Self::Named(name, options) => load_with(name, options),
-        }
-    }
+/// Not of the index: it can be read.
+fn is_of_the_model(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Model | ErrorKind::OtherModel | ErrorKind::Query)
 }
 
 /// The name of the index file in its folder.
@@ -519,6 +435,9 @@ const INDEX_FILE: &str = "index.db";
 
 /// The setting that names the model a rebuild under way will end with.
 const REBUILDING_TO: &str = "rebuilding_to";
+/// Its id, which names its address, and the address as it was given.
+const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
+const REBUILDING_URL: &str = "rebuilding_base_url";
 
 /// A poisoned lock guards nothing half-done here: stores roll back, caches are made again.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -129,8 +129,7 @@ impl Indexer<'_> {
         let mut known = Vec::new();
         for stored in self.store.files()? {
             let mut file = stored.known;
-            if file.indexed && file.kind.is_note() && file.hash.is_some() && stored.version.as_deref() != Some(&version)
-            {
+            if file.indexed && file.kind.is_note() && file.hash.is_some() && stored.version != Some(version) {
                 outdated.insert(file.id);
             }
             if self.options.look == Look::Everything {
@@ -170,7 +169,7 @@ impl Indexer<'_> {
             self.write_walk_warnings(&walked.warnings)?;
         }
         end_stage(report, "links", stage);
-        self.write_notes(jobs, &version, report)?;
+        self.write_notes(jobs, version, report)?;
         end_stage(report, "text", stage);
         self.store.set_meta("last_sync", &jiff::Timestamp::now().to_string())
     }
@@ -193,6 +192,12 @@ impl Indexer<'_> {
         // Names that files come or go by: links to them may lead elsewhere.
         let mut names_touched: BTreeSet<String> = BTreeSet::new();
         let mut moved: Vec<FileId> = Vec::new();
+        // New files get their ids in the order in which they are read, so that rows are appended.
+        let mut changes: Vec<&Change<'_>> = changes.iter().collect();
+        changes.sort_by(|a, b| match (a, b) {
+            (Change::Added(a), Change::Added(b)) => newest_first(a, b),
+            (a, b) => matches!(a, Change::Added(_)).cmp(&matches!(b, Change::Added(_))),
+        });
         for change in changes {
             match *change {
                 Change::Removed(known) => {
@@ -274,11 +279,9 @@ impl Indexer<'_> {
         if !known.is_empty() && (!names_touched.is_empty() || !moved.is_empty()) {
             self.resolve_again(&names_touched, &moved, &rereads)?;
         }
+        store.set_unread(jobs.len())?;
         batch.commit().map_err(Error::from)?;
-        // Newest first, so that what a person works on can be found first.
-        jobs.sort_by(|a, b| {
-            b.file.stamp.modified_ns.cmp(&a.file.stamp.modified_ns).then_with(|| a.file.path.cmp(&b.file.path))
-        });
+        jobs.sort_by(|a, b| newest_first(&a.file, &b.file));
         Ok(jobs)
     }
 
@@ -292,7 +295,7 @@ impl Indexer<'_> {
             hash,
             seen_ns: now,
         };
-        let version = hash.is_some().then(|| self.version());
+        let version = file.is_read().then(|| self.version());
         self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
     }
 
@@ -376,7 +379,7 @@ impl Indexer<'_> {
     }
 
     /// What makes a note's rows: if it changes, they are made again.
-    fn version(&self) -> String {
+    fn version(&self) -> i64 {
         prepare::version(self.embedder)
     }
 
@@ -393,6 +396,11 @@ impl Indexer<'_> {
 
 fn walk_warnings_text(warnings: &[(String, Warning)]) -> String {
     if warnings.is_empty() { String::new() } else { serde_json::to_string(warnings).unwrap_or_default() }
+}
+
+/// What a person works on can be found first.
+fn newest_first(a: &DiskFile, b: &DiskFile) -> std::cmp::Ordering {
+    b.stamp.modified_ns.cmp(&a.stamp.modified_ns).then_with(|| a.path.cmp(&b.path))
 }
 
 fn cancelled() -> Error {

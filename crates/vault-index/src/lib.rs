@@ -53,7 +53,7 @@ pub mod cli;
 
 pub use embed::{
     Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role, available as models,
-    load_with as load_model,
+    load as load_model,
 };
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use index::{GraphData, GraphNode, Index, Look, Options, Repair, SyncOptions, Vectors};
@@ -61,7 +61,7 @@ pub use index::{GraphData, GraphNode, Index, Look, Options, Repair, SyncOptions,
 pub use index::{WatchEvent, WatchOptions};
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
-pub use place::{config_folder, default_index_file, home};
+pub use place::{config_folder, default_index_file, home, state_folder};
 pub use report::{
     CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };

@@ -75,6 +75,18 @@ pub fn config_folder() -> Option<PathBuf> {
     .map(|folder| folder.join(APP))
 }
 
+/// The user's state folder: for what is neither a setting nor made anew at will.
+pub fn state_folder() -> Option<PathBuf> {
+    if cfg!(target_os = "macos") {
+        home().map(|h| h.join("Library/Application Support"))
+    } else if cfg!(windows) {
+        variable("LOCALAPPDATA")
+    } else {
+        variable("XDG_STATE_HOME").or_else(|| home().map(|h| h.join(".local/state")))
+    }
+    .map(|folder| folder.join(APP))
+}
+
 /// The user's home folder.
 pub fn home() -> Option<PathBuf> {
     std::env::home_dir().filter(|h| h.is_absolute())

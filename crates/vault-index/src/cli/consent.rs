@@ -7,38 +7,37 @@ use serde::{Deserialize, Serialize};
 
 use super::settings::Sending;
 use super::{Failure, terminal};
-use crate::embed::{LoadOptions, load_with};
+use crate::embed::{LoadOptions, load};
 use crate::{Error, ErrorKind, ModelName, Result, place};
 
 /// What somebody agreed to; one JSON object a line.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Consent {
     vault: String,
     model: String,
 }
 
-/// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
-fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<String>> {
-    // The length of its vectors is not of interest here, and given so that nobody asks the server for it.
-    let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
-    match model {
-        ModelName::OpenAi(_) | ModelName::Ollama(_) => {
-            let model = load_with(model, &options)?;
-            Ok(model.is_remote().then(|| model.id().to_string()))
-        }
-        _ => Ok(None),
+impl Consent {
+    fn new(vault: &Path, model: impl Into<String>) -> Self {
+        Self { vault: vault.to_string_lossy().into_owned(), model: model.into() }
     }
 }
 
-/// Makes sure that somebody agreed, asking on a terminal.
+/// Makes sure that somebody agreed, asking on a terminal. `command` is the one by whose `--yes` one can agree.
 ///
 /// # Errors
 /// [`Failure::Refused`] when nobody agreed.
-pub(super) fn obtain(vault: &Path, model: &ModelName, base_url: Option<&str>, sending: Sending) -> Result<(), Failure> {
+pub(super) fn obtain(
+    vault: &Path,
+    (model, base_url): &(ModelName, Option<String>),
+    sending: Sending,
+    command: &str,
+) -> Result<(), Failure> {
+    let base_url = base_url.as_deref();
     let Some(id) = destination(model, base_url)? else { return Ok(()) };
-    let wanted = Consent { vault: vault.to_string_lossy().into_owned(), model: id };
-    let file = place::config_folder().map(|folder| folder.join("sending-agreed.jsonl"));
-    if file.as_deref().is_some_and(|file| given(file).contains(&wanted)) {
+    let wanted = Consent::new(vault, id);
+    let memory = Memory::of_user();
+    if memory.read().contains(&wanted) {
         return Ok(());
     }
     let question = format!(
@@ -49,12 +48,41 @@ pub(super) fn obtain(vault: &Path, model: &ModelName, base_url: Option<&str>, se
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
-                .remedy(format!("agree once with `vault-index rebuild --model {model}{} --yes`", at_address(base_url))),
+                .remedy(format!(
+                    "agree once with `vault-index {command} --model {model}{} --yes`",
+                    at_address(base_url)
+                )),
         ));
     }
-    match file {
-        Some(file) => Ok(remember(&file, &wanted)?),
-        None => Ok(()),
+    Ok(memory.add(&[wanted])?)
+}
+
+/// A vault whose folder has moved is the same notes: what was agreed to for it holds at its new place.
+///
+/// # Errors
+/// When the memory cannot be written.
+pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
+    Memory::of_user().adopt(old, new)
+}
+
+/// Forgets what was agreed to for a vault.
+///
+/// # Errors
+/// When the memory cannot be written.
+pub(super) fn forget(vault: &Path) -> Result<()> {
+    Memory::of_user().forget(vault)
+}
+
+/// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
+fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<String>> {
+    // The length of its vectors is not of interest here, and given so that nobody asks the server for it.
+    let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
+    match model {
+        ModelName::OpenAi(_) | ModelName::Ollama(_) => {
+            let model = load(model, &options)?;
+            Ok(model.is_remote().then(|| model.id().to_string()))
+        }
+        _ => Ok(None),
     }
 }
 
@@ -62,21 +90,71 @@ fn at_address(base_url: Option<&str>) -> String {
     base_url.map_or_else(String::new, |url| format!(" --base-url {url}"))
 }
 
-/// What was agreed to before. A line that cannot be read counts for nothing, so it is asked again.
+/// The files that keep what was agreed to.
+struct Memory {
+    /// Where it is written; `None` where the system names no folder: then it is asked each time.
+    file: Option<PathBuf>,
+    /// Where it was written once, among the settings; still read.
+    before: Option<PathBuf>,
+}
+
+impl Memory {
+    fn of_user() -> Self {
+        let named = |folder: PathBuf| folder.join("sending-agreed.jsonl");
+        let file = place::state_folder().map(named);
+        let before = place::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
+        Self { file, before }
+    }
+
+    fn read(&self) -> Vec<Consent> {
+        self.file.iter().chain(&self.before).flat_map(|file| given(file)).collect()
+    }
+
+    fn add(&self, consents: &[Consent]) -> Result<()> {
+        let Some(file) = &self.file else { return Ok(()) };
+        if let Some(folder) = file.parent() {
+            place::private_folder(folder)?;
+        }
+        drop(place::private_file(file)?);
+        let lines = lines_of(file, consents)?;
+        let appended = std::fs::OpenOptions::new().append(true).open(file);
+        appended.and_then(|mut open| open.write_all(lines.as_bytes())).map_err(|error| Error::io(file, error))
+    }
+
+    fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
+        let all = self.read();
+        let moved = all.iter().filter(|consent| consent.vault == old.to_string_lossy());
+        let moved: Vec<Consent> = moved.map(|consent| Consent::new(new, consent.model.clone())).collect();
+        let missing: Vec<Consent> = moved.into_iter().filter(|consent| !all.contains(consent)).collect();
+        if missing.is_empty() { Ok(()) } else { self.add(&missing) }
+    }
+
+    fn forget(&self, vault: &Path) -> Result<()> {
+        for file in self.file.iter().chain(&self.before) {
+            let (gone, kept): (Vec<Consent>, _) =
+                given(file).into_iter().partition(|consent| consent.vault == vault.to_string_lossy());
+            if !gone.is_empty() {
+                let lines = lines_of(file, &kept)?;
+                std::fs::write(file, lines).map_err(|error| Error::io(file, error))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What a file says was agreed to. A line that cannot be read counts for nothing, so it is asked again.
 fn given(file: &Path) -> Vec<Consent> {
     let text = std::fs::read_to_string(file).unwrap_or_default();
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn remember(file: &PathBuf, consent: &Consent) -> Result<()> {
-    if let Some(folder) = file.parent() {
-        place::private_folder(folder)?;
+fn lines_of(file: &Path, consents: &[Consent]) -> Result<String> {
+    let mut lines = String::new();
+    for consent in consents {
+        lines += &serde_json::to_string(consent).map_err(|error| Error::io(file, error.into()))?;
+        lines.push('\n');
     }
-    drop(place::private_file(file)?);
-    let mut line = serde_json::to_string(consent).map_err(|error| Error::io(file, error.into()))?;
-    line.push('\n');
-    let appended = std::fs::OpenOptions::new().append(true).open(file);
-    appended.and_then(|mut open| open.write_all(line.as_bytes())).map_err(|error| Error::io(file, error))
+    Ok(lines)
 }
 
 #[cfg(test)]
@@ -92,7 +170,7 @@ mod tests {
 
     #[cfg(feature = "http")]
     #[test]
-    fn what_leaves_the_machine() {
+    fn where_a_remote_embedder_sends() {
         let model = ModelName::OpenAi("m".into());
         assert_eq!(destination(&model, Some("http://127.0.0.1:8080/v1")).unwrap(), None);
         let away = destination(&model, Some("https://localhost.example.org")).unwrap();
@@ -100,13 +178,32 @@ mod tests {
     }
 
     #[test]
-    fn what_was_agreed_is_remembered() {
-        let dir = tempfile::tempdir().unwrap();
-        let file = dir.path().join("config/sending.jsonl");
-        let consent = |vault: &str| Consent { vault: vault.into(), model: "openai:m@a".into() };
-        assert!(given(&file).is_empty());
-        remember(&file, &consent("/a\n\"b")).unwrap();
-        remember(&file, &consent("/c")).unwrap();
-        assert_eq!(given(&file), [consent("/a\n\"b"), consent("/c")]);
+    fn what_was_agreed_is_remembered_moved_and_forgotten() {
+        let folder = tempfile::tempdir().unwrap();
+        let [file, before] = ["state/a.jsonl", "config/a.jsonl"].map(|name| folder.path().join(name));
+        let consent = |vault: &str| Consent::new(Path::new(vault), "openai:m@a");
+        let memory = Memory { file: Some(file), before: None };
+        assert!(memory.read().is_empty());
+        memory.add(&[consent("/a\n\"b")]).unwrap();
+        memory.add(&[consent("/c")]).unwrap();
+        assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/c")]);
+
+        // What was written among the settings still counts.
+        Memory { file: Some(before.clone()), before: None }.add(&[consent("/old")]).unwrap();
+        let memory = Memory { before: Some(before), ..memory };
+        assert_eq!(memory.read().last(), Some(&consent("/old")));
+
+        for _ in 0..2 {
+            memory.adopt(Path::new("/old"), Path::new("/new")).unwrap();
+            assert_eq!(memory.read().len(), 4);
+        }
+        assert!(memory.read().contains(&consent("/new")));
+        memory.forget(Path::new("/old")).unwrap();
+        memory.forget(Path::new("/c")).unwrap();
+        assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/new")]);
+
+        let nowhere = Memory { file: None, before: None };
+        nowhere.add(&[consent("/a")]).unwrap();
+        assert!(nowhere.read().is_empty());
     }
 }

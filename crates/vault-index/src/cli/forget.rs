@@ -4,7 +4,7 @@ use super::index_args::{AdoptArgs, ForgetArgs};
 use super::output::Out;
 use super::settings::{PlaceArgs, Settings};
 use super::terminal::{self, harmless_line};
-use super::{Ended, Failure, Outcome};
+use super::{Ended, Failure, Outcome, consent};
 use crate::{Error, ErrorKind, Index};
 
 pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> Ended {
@@ -24,13 +24,17 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> End
     for path in index.forget()? {
         out.line(&format!("deleted {}", harmless_line(&path.to_string_lossy())))?;
     }
+    consent::forget(vault)?;
     Ok(Outcome::Done)
 }
 
 pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> Ended {
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
-    let index = Index::adopt(vault, &args.old, &settings.options(vault)?)?;
+    let index = Index::adopt(vault, &args.old, &settings.options())?;
+    // As an index's vault is named: canonical, or as it was when it is gone.
+    let old = std::path::absolute(&args.old).map_err(|error| Error::io(&args.old, error))?;
+    consent::adopt(&std::fs::canonicalize(&old).unwrap_or(old), vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
         harmless_line(&args.old.to_string_lossy()),

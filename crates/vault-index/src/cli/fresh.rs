@@ -27,10 +27,11 @@ pub(super) enum Before {
 /// # Errors
 /// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
 pub(super) fn open(settings: &Settings, vault: &Path, before: Before) -> Ended<(Index, Option<String>)> {
-    if before == Before::Nothing {
-        return Ok((settings.open_to_read(vault)?, None));
-    }
-    let index = settings.open(vault, Sending::Ask)?;
+    let index = match before {
+        // Nothing is embedded, so nothing can leave the machine.
+        Before::Nothing | Before::Text(_) => settings.open_to_read(vault)?,
+        Before::All(_) => settings.open(vault, Sending::Ask)?,
+    };
     let why = bring_up_to_date(&index, before)?;
     Ok((index, why))
 }
@@ -72,6 +73,8 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
         Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) && index.searcher().is_ok() => {
             Ok(Some(format!("changed files were not taken over: {error}")))
         }
+        // So can one whose model has another address now, by words.
+        Err(error) if error.kind() == ErrorKind::OtherModel && index.searcher().is_ok() => Ok(Some(error.to_string())),
         Err(error) => Err(error.into()),
         Ok(_) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
             let seconds = limit.unwrap_or_default().as_secs_f32();

@@ -16,13 +16,20 @@ Examples:
   vault-index graph --format html -o graph.html
   vault-index watch &
 
-Exit codes: 0 done, 1 a check that failed or a link that leads nowhere, 2 error, 3 refused or in conflict
+Exit codes: 0 done, 1 a check that failed or a link that leads nowhere, 2 error, 3 refused or in conflict \
 with another process. The index lies in the user's cache folder; notes are never written.";
 
 /// Keep the index of a folder of Markdown notes, and ask for its links.
 #[derive(Debug, Parser)]
-#[command(name = "vault-index", version, after_help = format!("{EXAMPLES}\n\n{SETTINGS_HELP}"), max_term_width = 100, subcommand_required = true, args_override_self = true,
-          arg_required_else_help = true)]
+#[command(
+    name = "vault-index",
+    version,
+    after_help = format!("{EXAMPLES}\n\n{SETTINGS_HELP}"),
+    max_term_width = 100,
+    subcommand_required = true,
+    args_override_self = true,
+    arg_required_else_help = true
+)]
 pub(super) struct IndexArgs {
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -132,9 +139,11 @@ pub(super) struct RebuildArgs {
     pub output: JsonArgs,
 }
 
+// Without the feature some of them can be given and do nothing: the error says so.
 #[derive(Debug, Args)]
+#[cfg_attr(not(feature = "watch"), allow(dead_code))]
 pub(super) struct WatchArgs {
-    /// Wait until this many milliseconds have passed without a change [default: 1000]
+    /// Wait until this many milliseconds have passed without a change [default: 200]
     #[arg(long, value_name = "MS")]
     pub debounce: Option<u64>,
     /// Print a service definition for this system (systemd, launchd), and do nothing else

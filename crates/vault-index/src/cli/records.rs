@@ -184,6 +184,8 @@ impl From<NoteWarning> for WarningRecord {
 }
 
 /// Something that happened while watching.
+// Without the feature only its schema is printed.
+#[cfg_attr(not(feature = "watch"), allow(dead_code))]
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum WatchRecord {

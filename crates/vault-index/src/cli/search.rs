@@ -95,7 +95,8 @@ pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> En
 
 /// One answer from those of all vaults, in the order of the vaults: best first, at most `limit`.
 pub(super) fn merged(answers: Vec<Hits>, limit: usize) -> Answer {
-    let mut all = Answer { found: Vec::new(), mode: Mode::default(), indexed: 0, pending: 0, unread: 0, near: Vec::new() };
+    let mut all =
+        Answer { found: Vec::new(), mode: Mode::default(), indexed: 0, pending: 0, unread: 0, near: Vec::new() };
     for (vault, hits) in answers.into_iter().enumerate() {
         all.mode = hits.mode;
         all.indexed += hits.indexed;

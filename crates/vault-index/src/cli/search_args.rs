@@ -40,7 +40,13 @@ Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with ano
 
 /// Search a folder of Markdown notes by meaning and by words.
 #[derive(Debug, Parser)]
-#[command(name = "vault-search", version, after_help = format!("{SYNTAX}\n\n{SETTINGS_HELP}"), max_term_width = 100, args_override_self = true)]
+#[command(
+    name = "vault-search",
+    version,
+    after_help = format!("{SYNTAX}\n\n{SETTINGS_HELP}"),
+    max_term_width = 100,
+    args_override_self = true
+)]
 pub(super) struct SearchArgs {
     /// What to search for; several words need no quotes. Empty with filters: all notes that pass, newest first
     #[arg(value_name = "QUERY")]

@@ -5,31 +5,32 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::config::{UserConfig, vault_excludes};
+use super::config::UserConfig;
 use super::vault::{Places, find};
-use super::{Ended, consent};
+use super::{Ended, consent, notice};
 use crate::{Error, ErrorKind, Index, ModelName, Options, place};
 
-/// What `--help` says about settings, beside the options themselves.
+/// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
-Settings: flags go before the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL; NO_COLOR),
-and that before config.toml in the user's configuration folder (~/.config/vault-index on Linux,
-~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold
-vault, model, base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude, and nothing else.";
+Settings: flags go before the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), and that before \
+config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault, model, \
+base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude, and nothing else. \
+NO_COLOR set to anything turns colours off.";
 
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
 pub(super) struct PlaceArgs {
-    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest folder upward with an
-    /// `.obsidian`, else the configured vault, else the current folder
+    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
+    /// configured one, else the current folder
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
-    /// The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or
-    /// ollama:NAME; default: the one the index has, or minilm
+    /// The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; default:
+    /// the one the index has, or minilm
     #[arg(long, value_name = "MODEL", global = true)]
     pub model: Option<String>,
     /// The address of a remote model's service [env: VAULT_BASE_URL]
@@ -121,20 +122,15 @@ impl Settings {
         }
     }
 
-    /// How the library is to open the index of one of the vaults.
-    ///
-    /// # Errors
-    /// A `.vault.toml` that holds what it may not hold.
-    pub(super) fn options(&self, vault: &Path) -> Ended<Options> {
-        let mut exclude = self.exclude.clone();
-        exclude.extend(vault_excludes(vault)?);
-        Ok(Options {
+    /// How the library is to open an index.
+    pub(super) fn options(&self) -> Options {
+        Options {
             index_file: self.index_file.clone(),
             model: self.model.clone(),
             base_url: self.base_url.clone(),
-            exclude,
+            exclude: self.exclude.clone(),
             ..Options::default()
-        })
+        }
     }
 
     /// Opens the index to fill it, once it is settled that notes may go where its model runs.
@@ -143,23 +139,39 @@ impl Settings {
     /// As [`Index::open`]; refused when notes would leave the machine and nobody agreed.
     pub(super) fn open(&self, vault: &Path, sending: Sending) -> Ended<Index> {
         let index = self.open_to_read(vault)?;
-        // Another address for the model that the index has is another place for the notes.
-        let model = match &self.model {
-            None if self.base_url.is_some() && index.index_file().exists() => index.status()?.model.parse().ok(),
-            model => model.clone(),
-        };
-        if let Some(model) = model {
-            consent::obtain(vault, &model, self.base_url.as_deref(), sending)?;
+        if let Some(model) = index.model_of_sync()? {
+            consent::obtain(vault, &model, sending, "sync")?;
         }
         Ok(index)
     }
 
-    /// Opens the index to ask it what it holds.
+    /// The same to make it anew. One that is too damaged to say which model it has gets the default, and that is
+    /// said.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub(super) fn open_to_rebuild(&self, vault: &Path, sending: Sending) -> Ended<Index> {
+        let mut index = self.open_to_read(vault)?;
+        if index.has_lost_its_model() {
+            let model = ModelName::default();
+            notice(&format!(
+                "the index is so damaged that it does not say which model it had; it is made anew with {model} \
+                 (for another one: vault-index rebuild --model NAME)"
+            ));
+            index = Index::open(vault, Options { model: Some(model), ..self.options() })?;
+        }
+        if let Some(model) = index.model_of_rebuild()? {
+            consent::obtain(vault, &model, sending, "rebuild")?;
+        }
+        Ok(index)
+    }
+
+    /// Opens the index to ask it what it holds, or to fill it without embedding anything.
     ///
     /// # Errors
     /// As [`Index::open`].
     pub(super) fn open_to_read(&self, vault: &Path) -> Ended<Index> {
-        Ok(Index::open(vault, self.options(vault)?)?)
+        Ok(Index::open(vault, self.options())?)
     }
 }
 
@@ -213,14 +225,5 @@ mod tests {
         let settings = Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None).unwrap();
         assert_eq!(settings.vaults.len(), 2);
         assert!(settings.only_vault().is_err());
-    }
-
-    #[test]
-    fn a_vault_adds_to_what_is_skipped() {
-        let vault = tempfile::tempdir().unwrap();
-        std::fs::write(vault.path().join(".vault.toml"), "exclude = ['c']").unwrap();
-        let args = PlaceArgs { exclude: vec!["b".into()], ..PlaceArgs::default() };
-        let settings = merged(&args, &[], UserConfig::default());
-        assert_eq!(settings.options(vault.path()).unwrap().exclude, ["b", "c"]);
     }
 }

@@ -91,7 +91,7 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let (index, repair) = match args.repair {
-        true => (settings.open(vault, Sending::Ask)?, Repair::Yes),
+        true => (settings.open_to_rebuild(vault, Sending::Ask)?, Repair::Yes),
         false => (settings.open_to_read(vault)?, Repair::No),
     };
     let listening = cancel::listen();

@@ -19,8 +19,11 @@ pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> Ended {
         return out.schema::<SyncRecord>();
     }
     let settings = Settings::load(place)?;
-    let index = settings.open(settings.only_vault()?, Sending::from_yes(args.yes))?;
-    let vectors = if args.no_vectors { Vectors::Later } else { Vectors::Embed };
+    let vault = settings.only_vault()?;
+    let (index, vectors) = match args.no_vectors {
+        true => (settings.open_to_read(vault)?, Vectors::Later),
+        false => (settings.open(vault, Sending::from_yes(args.yes))?, Vectors::Embed),
+    };
     let look = if args.full { Look::Everything } else { Look::Quick };
     run(&index, Index::sync_with, SyncOptions { vectors, look, ..SyncOptions::default() }, &args.output, out)
 }
@@ -30,9 +33,12 @@ pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> E
         return out.schema::<SyncRecord>();
     }
     let settings = Settings::load(place)?;
-    let index = settings.open(settings.only_vault()?, Sending::from_yes(args.yes))?;
-    if let Some((has, wants)) = index.stale_model()? {
-        let chunks = index.status()?.chunks;
+    let index = settings.open_to_rebuild(settings.only_vault()?, Sending::from_yes(args.yes))?;
+    // A damaged index may not say how much there is to do.
+    if let Some((has, wants)) = index.stale_model()?
+        && let Ok(status) = index.status()
+    {
+        let chunks = status.chunks;
         notice(&format!("{chunks} passages with vectors of {has} are embedded again by {wants}"));
     }
     run(&index, Index::rebuild, SyncOptions::default(), &args.output, out)

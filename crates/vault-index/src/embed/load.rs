@@ -22,20 +22,13 @@ pub struct LoadOptions {
     pub model_folder: Option<PathBuf>,
 }
 
-/// Loads a model. The address of a remote one comes from `base_url`, its key from the environment.
+/// Loads a model; the key of a remote one comes from the environment. With [`LoadOptions::dimensions`] given, no
+/// server is asked anything.
 ///
 /// # Errors
 /// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
-pub fn load(name: &ModelName, base_url: Option<&str>) -> Result<Arc<dyn Embedder>> {
-    load_with(name, &LoadOptions { base_url: base_url.map(str::to_owned), ..LoadOptions::default() })
-}
-
-/// `load` with all options. With [`LoadOptions::dimensions`] given, no server is asked anything.
-///
-/// # Errors
-/// As `load`.
 #[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
-pub fn load_with(name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
+pub fn load(name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
     match name {
         ModelName::Hashed => Ok(Arc::new(Hashed::new())),
         #[cfg(feature = "minilm")]
@@ -73,7 +66,7 @@ mod tests {
         for model in available() {
             let ModelState::NeedsFeature(feature) = model.state else { continue };
             let name = model.name.replace("NAME", "x").replace("DIR", "x").parse().unwrap();
-            let error = load(&name, None).map(|m| m.id().to_owned()).unwrap_err();
+            let error = load(&name, &LoadOptions::default()).map(|m| m.id().to_owned()).unwrap_err();
             assert!(error.to_string().contains(&format!("--features {feature}")), "{error}");
         }
     }

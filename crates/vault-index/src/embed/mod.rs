@@ -29,7 +29,7 @@ mod unit;
 
 pub use available::{ModelInfo, ModelPlace, ModelState, available};
 pub use hashed::Hashed;
-pub use load::{LoadOptions, load, load_with};
+pub use load::{LoadOptions, load};
 pub use name::ModelName;
 pub use unit::to_unit;
 

@@ -1,4 +1,4 @@
-//! What is left out of the index: `.gitignore`, `.vaultignore`, Obsidian's excluded files, and `--exclude`.
+//! What is left out of the index: `.gitignore`, `.vaultignore`, `.vault.toml`, Obsidian's excluded files, `--exclude`.
 //!
 //! | rule | a file it names | a folder it names |
 //! | --- | --- | --- |
@@ -6,7 +6,7 @@
 //! | `.vaultignore`, in any folder | listed, not indexed | listed with all in it, not indexed |
 //! | `.gitignore`, in any folder | listed, not indexed | absent, with all in it |
 //! | `userIgnoreFilters` of `.obsidian/app.json` | listed, not indexed | (names files by the start of their path) |
-//! | `--exclude`, `skip` of `.vault.toml` | listed, not indexed | listed with all in it, not indexed |
+//! | `--exclude`, `exclude` of the vault's `.vault.toml` | listed, not indexed | listed with all in it, not indexed |
 //!
 //! What is listed stays a link target. A whole folder that `.gitignore` names is not even entered:
 //! it is build output or packages, a hundred thousand files that no note links to. Where it does
@@ -17,6 +17,9 @@
 //! Git's rules count whether or not the vault is a repository. Not read: ignore files above the
 //! vault, `.git/info/exclude` and the user's global ones, for the same vault must give the same index
 //! on every machine.
+//!
+//! All of these are read anew by every walk. A line of an ignore file that cannot be understood is left out with a
+//! warning; a `.vault.toml` that cannot be is an error, since what it was to keep out would be indexed.
 
 use std::fs;
 use std::io::Read;
@@ -26,7 +29,9 @@ use std::sync::Arc;
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use regex::RegexSet;
+use serde::Deserialize;
 
+use super::toml_file::read_toml;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::VaultPath;
 
@@ -36,6 +41,8 @@ pub(super) const GIT_IGNORE: &str = ".gitignore";
 pub(super) const VAULT_IGNORE: &str = ".vaultignore";
 /// Obsidian's settings, relative to the vault.
 pub(super) const APP_JSON: &str = ".obsidian/app.json";
+/// The vault's own settings, relative to the vault.
+pub(super) const VAULT_TOML: &str = ".vault.toml";
 
 /// No rule file anyone wrote by hand is larger; one that is, is not read.
 const MAX_RULE_BYTES: u64 = 1 << 20;
@@ -99,28 +106,26 @@ impl Layer {
 
 /// The rules that are the same for the whole vault.
 pub(super) struct Exclude {
-    globs: Gitignore,
+    /// The user's, and those of `.vault.toml`: each by itself, so that a `!` in one takes back nothing of the other.
+    globs: [Gitignore; 2],
     obsidian: RegexSet,
 }
 
 impl Exclude {
-    /// Compiles `globs` (the syntax of a `.gitignore` line) and reads Obsidian's filters.
+    /// Compiles `globs` (the syntax of a `.gitignore` line), reads `.vault.toml` and Obsidian's filters.
     ///
     /// # Errors
-    /// `ErrorKind::Query` when a glob cannot be understood. Obsidian's filters never fail: one that
-    /// cannot be understood is left out with a warning.
+    /// `ErrorKind::Query` when a glob or `.vault.toml` cannot be understood. Obsidian's filters never fail:
+    /// one that cannot be understood is left out with a warning.
     pub fn new(root: &Path, globs: &[String], warnings: &mut Vec<(String, Warning)>) -> Result<Self> {
-        let bad = |glob: &str, error: ignore::Error| {
-            Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
-                .because(error)
-                .remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
-        };
-        let mut builder = GitignoreBuilder::new("");
-        for glob in globs {
-            builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
-        }
-        let globs = builder.build().map_err(|e| bad(&globs.join(", "), e))?;
+        let file = root.join(VAULT_TOML);
+        let own = vault_toml(&file)?.exclude;
+        let globs = [compiled(globs)?, compiled(&own).map_err(|error| error.at(&file))?];
         Ok(Self { globs, obsidian: obsidian_filters(root, warnings) })
+    }
+
+    fn names(&self, disk: &Path, is_dir: bool) -> bool {
+        self.globs.iter().any(|globs| globs.matched(disk, is_dir).is_ignore())
     }
 
     /// Where a file ends up. `disk` is relative to the root, as on disk; the folder it is in is not absent.
@@ -131,7 +136,7 @@ impl Exclude {
                 .or_else(|| layer.first_match(|l| &l.git, disk, false))
                 .unwrap_or(false)
         });
-        if ignored || self.globs.matched(disk, false).is_ignore() || self.obsidian.is_match(path.as_str()) {
+        if ignored || self.names(disk, false) || self.obsidian.is_match(path.as_str()) {
             Verdict::Listed
         } else {
             Verdict::Indexed
@@ -144,11 +149,41 @@ impl Exclude {
         if ours.is_none() && layer.and_then(|l| l.first_match(|l| &l.git, disk, true)) == Some(true) {
             return Verdict::Absent;
         }
-        if ours == Some(true) || self.globs.matched(disk, true).is_ignore() {
+        if ours == Some(true) || self.names(disk, true) {
             return Verdict::Listed;
         }
         Verdict::Indexed
     }
+}
+
+fn compiled(globs: &[String]) -> Result<Gitignore> {
+    let bad = |glob: &str, error: ignore::Error| {
+        Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
+            .because(error)
+            .remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
+    };
+    let mut builder = GitignoreBuilder::new("");
+    for glob in globs {
+        builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
+    }
+    builder.build().map_err(|e| bad(&globs.join(", "), e))
+}
+
+/// `.vault.toml`. A vault may come from a stranger, so its file decides nothing but what else to leave out.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct VaultToml {
+    exclude: Vec<String>,
+}
+
+fn vault_toml(file: &Path) -> Result<VaultToml> {
+    const REMEDY: &str =
+        "a .vault.toml may hold exclude = [\"GLOB\"] and nothing else; all other settings are the user's";
+    if fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
+        let error = Error::new(ErrorKind::Query, "is a symbolic link, which is not followed").at(file);
+        return Err(error.remedy("put the file itself there"));
+    }
+    Ok(read_toml(file, REMEDY)?.unwrap_or_default())
 }
 
 fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) -> Gitignore {

@@ -14,6 +14,7 @@ mod diff;
 mod exclude;
 mod read;
 mod stamp;
+mod toml_file;
 mod walk;
 #[cfg(feature = "watch")]
 mod watch;
@@ -21,6 +22,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, diff, settle};
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stamp::Stamp;
+pub use toml_file::read_toml;
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
 pub use watch::{Hint, Watcher};

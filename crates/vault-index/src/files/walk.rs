@@ -80,7 +80,7 @@ pub struct Walk {
 ///
 /// # Errors
 /// [`ErrorKind::Vault`] when `root` is not a folder that can be read, so that an unplugged disk is
-/// not taken for an emptied vault; [`ErrorKind::Query`] for a bad glob in `rules`;
+/// not taken for an emptied vault; [`ErrorKind::Query`] for a bad glob in `rules` or a bad `.vault.toml`;
 /// [`ErrorKind::Cancelled`] soon after `cancel` is set.
 pub fn walk(root: &Path, rules: &WalkRules, cancel: &AtomicBool) -> Result<Walk> {
     let root = real_root(root)?;
@@ -474,6 +474,36 @@ mod tests {
         assert_eq!(error.kind(), ErrorKind::Query);
         // It can only leave out.
         check("//- .gitignore\na.md\n//- a.md\n", &["!a.md"], &["(a.md)"]);
+    }
+
+    #[test]
+    fn the_vaults_own_file_leaves_out_more_and_does_nothing_else() {
+        let text = "//- .vault.toml\nexclude = ['Private/', '!a.md']\n//- Private/b.md\n//- a.md\n//- c.md\n";
+        check(text, &["a.md"], &["(Private/b.md)", "(a.md)", "c.md"]);
+        check("//- sub/.vault.toml\nexclude = ['a.md']\n//- sub/a.md\n", &[], &["sub/a.md"]);
+        for (text, expected) in [
+            ("\nmodel = 'openai:x'\n", "line 2: unknown field `model`"),
+            ("base_url = 'http://x'", "nothing else"),
+            ("exclude = 'x'", "line 1: invalid type"),
+            ("exclude = [", "nothing else"),
+            ("exclude = ['{a']", "the glob `{a`"),
+        ] {
+            let root = vault(&format!("//- .vault.toml\n{text}"));
+            let error = walk(root.path(), &WalkRules::default(), &NEVER).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Query);
+            let message = error.to_string();
+            assert!(message.contains(expected) && message.contains(".vault.toml: "), "{message}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn the_vaults_own_file_is_no_link() {
+        let outside = vault("//- other.toml\nexclude = ['a.md']\n");
+        let root = vault("//- a.md\n");
+        std::os::unix::fs::symlink(outside.path().join("other.toml"), root.path().join(".vault.toml")).unwrap();
+        let error = walk(root.path(), &WalkRules::default(), &NEVER).unwrap_err();
+        assert!(error.to_string().contains(".vault.toml: is a symbolic link"), "{error}");
     }
 
     #[test]

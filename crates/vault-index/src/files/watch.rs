@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind, RenameMode};
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
-use super::exclude::{APP_JSON, GIT_IGNORE, VAULT_IGNORE};
+use super::exclude::{APP_JSON, GIT_IGNORE, VAULT_IGNORE, VAULT_TOML};
 use super::stamp::identity;
 use super::walk::real_root;
 use crate::error::Result;
@@ -334,7 +334,7 @@ fn matters(root: &Path, event: &Event) -> Matter {
 }
 
 fn is_hidden(inside: &Path) -> bool {
-    if inside == Path::new(APP_JSON) || inside == Path::new(".vault.toml") {
+    if inside == Path::new(APP_JSON) || inside == Path::new(VAULT_TOML) {
         return false;
     }
     let hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");

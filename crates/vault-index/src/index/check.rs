@@ -83,7 +83,7 @@ impl Index {
     fn stale(&self, options: &SyncOptions<'_>) -> Result<(usize, Vec<String>)> {
         let writer = self.writer()?;
         let store = writer.as_ref().expect("opened by writer()");
-        let embedder = self.embedder()?;
+        let embedder = self.embedder(store)?;
         let options = SyncOptions { look: Look::Everything, vectors: Vectors::Later, ..options.clone() };
         let indexer =
             Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options: &options };

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::error::Result;
+use crate::files::{DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
 use crate::index::Index;
 use crate::links::{
     Among, Direction, Edge, Graph, Names, Target, block_at, heading_at, ranked, resolve, unresolved_key,
@@ -94,7 +95,7 @@ impl Index {
                     }
                 };
                 for link in links {
-                    let text = self.line_of(store, &link)?;
+                    let text = self.line_of(store, &paths, &link)?;
                     let mut row = row(&paths, link);
                     row.text = text;
                     row.depth = (depth > 1).then_some(before + 1);
@@ -105,11 +106,46 @@ impl Index {
         })
     }
 
-    /// The line a link stands in, from the passage that holds it.
-    fn line_of(&self, store: &Store, link: &StoredLink) -> Result<Option<String>> {
-        let Some(passage) = store.passage_at_line(link.source, link.line)? else { return Ok(None) };
-        let line = passage.text.lines().find(|line| line.contains(&link.raw));
-        Ok(line.map(|line| line.trim().to_string()))
+    /// The line a link stands in, from the passage that holds it, or else from the note itself: frontmatter is in
+    /// no passage.
+    fn line_of(&self, store: &Store, paths: &Paths, link: &StoredLink) -> Result<Option<String>> {
+        // A link may run on over several lines; it stands in its first.
+        let raw = link.raw.lines().next().unwrap_or_default();
+        if let Some(passage) = store.passage_at_line(link.source, link.line)? {
+            if let Some(line) = line_with(raw, link.line, passage.text.trim_start(), passage.line) {
+                return Ok(Some(line));
+            }
+            // A long line is cut into several passages; and all lines of a canvas's text have the number of its node.
+            let mut nearby = None;
+            for passage in store.passages_of(link.source)? {
+                let Some(passage) = store.passage_text(passage.id)? else { continue };
+                if passage.line > link.line || passage.end_line < link.line {
+                    continue;
+                }
+                if let Some(line) = line_with(raw, link.line, passage.text.trim_start(), passage.line) {
+                    return Ok(Some(line));
+                }
+                let any = || passage.text.lines().find(|line| line.contains(raw)).map(|line| line.trim().to_string());
+                nearby = nearby.or_else(any);
+            }
+            if nearby.is_some() {
+                return Ok(nearby);
+            }
+        }
+        let Some(path) = paths.get(&link.source).filter(|path| path.kind() == FileKind::Markdown) else {
+            return Ok(None);
+        };
+        let file = DiskFile {
+            path: path.clone(),
+            disk: None,
+            stamp: Stamp::default(),
+            kind: FileKind::Markdown,
+            indexed: true,
+            symlink: false,
+        };
+        // A note that has changed since, or is gone, says nothing of this link.
+        let Ok(content) = read_note(&self.vault, &file, MAX_NOTE_BYTES) else { return Ok(None) };
+        Ok(line_with(raw, link.line, &String::from_utf8_lossy(&content.bytes), 1))
     }
 
     /// Names that links lead to and no file bears, most wanted first.
@@ -236,6 +272,12 @@ impl Index {
             Ok(GraphData { nodes, edges: edges.into_iter().map(|((from, to), n)| (from, to, n)).collect() })
         })
     }
+}
+
+/// Line `line` of a text whose own first line is line `first`, if `raw` stands in it.
+fn line_with(raw: &str, line: u32, text: &str, first: u32) -> Option<String> {
+    let line = text.lines().nth(line.checked_sub(first)? as usize)?;
+    line.contains(raw).then(|| line.trim().to_string())
 }
 
 fn paths(store: &Store) -> Result<Paths> {

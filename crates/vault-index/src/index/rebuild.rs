@@ -1,11 +1,10 @@
 //! A new index beside the old one, which is searched until the new one is complete and takes its place.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
-use crate::embed::{Embedder, ModelName, load};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, REBUILDING_TO, SyncOptions, Vectors};
+use crate::index::model::Wanted;
+use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, SyncOptions, Vectors};
 use crate::indexer::Indexer;
 use crate::place::{self, LockName, lock};
 use crate::report::Report;
@@ -17,67 +16,62 @@ impl Index {
     /// damaged index file is set aside under `….damaged` first.
     ///
     /// # Errors
-    /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index.
+    /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and when a
+    /// damaged one does not say any more which model it has and none was asked for.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
         match self.rebuild_beside(options) {
-            Err(error) if error.kind() == ErrorKind::Damaged => {
-                self.set_aside(error)?;
-                self.sync_with(options)
-            }
+            Err(error) if error.kind() == ErrorKind::Damaged => self.rebuild_damaged(error, options),
             result => result,
         }
+    }
+
+    fn rebuild_damaged(&self, error: Error, options: &SyncOptions<'_>) -> Result<Report> {
+        if !self.can_be_set_aside() {
+            return Err(error);
+        }
+        if self.has_lost_its_model() {
+            let message = "the index is so damaged that it does not say which model it has";
+            return Err(Error::new(ErrorKind::Damaged, message)
+                .at(&self.file)
+                .remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
+        }
+        let wanted = self.wanted_on_disk()?;
+        self.set_aside()?;
+        {
+            let writer = self.writer()?;
+            let store = writer.as_ref().expect("opened by writer()");
+            let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+            self.describe(store, &wanted)?;
+        }
+        self.sync_with(options)
     }
 
     fn rebuild_beside(&self, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
         self.check_vault(store)?;
-        let embedder = match (&self.options.embedder, &self.options.model) {
-            (Some(embedder), _) => embedder.clone(),
-            (None, Some(name)) => load(name, self.options.base_url.as_deref())?,
-            (None, None) => self.embedder()?,
-        };
         let empty = store.counts()?.0 == 0 && store.embedder()?.is_none();
         if empty {
             drop(writer);
             return self.sync_with(options);
         }
-        let name = match self.asked_model() {
-            Some(name) => name,
-            None => store.meta("model")?.unwrap_or_else(|| ModelName::default().to_string()),
-        };
+        let wanted = self.wanted_anew(store)?;
         {
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
-            store.set_meta(REBUILDING_TO, &name)?;
-            match &self.options.base_url {
-                Some(url) => store.set_meta("rebuilding_base_url", url)?,
-                None => store.clear_meta("rebuilding_base_url")?,
+            store.set_meta(REBUILDING_TO, &wanted.name)?;
+            store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
+            match &wanted.base_url {
+                Some(url) => store.set_meta(REBUILDING_URL, url)?,
+                None => store.clear_meta(REBUILDING_URL)?,
             }
             // What an earlier rebuild left unfinished is not part of this one.
             remove_index(&self.rebuild_file())?;
         }
-        self.rebuild_into(store, options, &embedder)
-    }
-
-    /// The model of a rebuild that was interrupted.
-    pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<Arc<dyn Embedder>>> {
-        let Some(name) = store.meta(REBUILDING_TO)? else { return Ok(None) };
-        if let Some(embedder) = &self.options.embedder
-            && embedder.id() == name
-        {
-            return Ok(Some(embedder.clone()));
-        }
-        let base_url = store.meta("rebuilding_base_url")?;
-        name.parse::<ModelName>().and_then(|name| load(&name, base_url.as_deref())).map(Some)
+        self.rebuild_into(store, options, &wanted)
     }
 
     /// Builds beside, or goes on with it, and puts the result in place once nothing is pending.
-    pub(super) fn rebuild_into(
-        &self,
-        store: &mut Store,
-        options: &SyncOptions<'_>,
-        embedder: &Arc<dyn Embedder>,
-    ) -> Result<Report> {
+    pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
         let path = self.rebuild_file();
         let side = match Store::open(&path) {
             Ok(side) => side,
@@ -88,7 +82,7 @@ impl Index {
             Err(error) => return Err(error),
         };
         let side = match side.embedder()? {
-            Some((id, _)) if id != embedder.id() => {
+            Some((id, _)) if id != wanted.embedder.id() => {
                 drop(side);
                 remove_index(&path)?;
                 Store::open(&path)?
@@ -96,18 +90,15 @@ impl Index {
             _ => side,
         };
         if side.embedder()?.is_none() {
-            self.describe(&side, embedder)?;
-            let name = store.meta(REBUILDING_TO)?.or(store.meta("model")?);
-            if let Some(name) = name {
-                side.set_meta("model", &name)?;
-            }
-            match store.meta("rebuilding_base_url")?.or(store.meta("base_url")?) {
-                Some(url) => side.set_meta("base_url", &url)?,
-                None => side.clear_meta("base_url")?,
-            }
+            self.describe(&side, wanted)?;
         }
-        let indexer =
-            Indexer { store: &side, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
+        let indexer = Indexer {
+            store: &side,
+            vault: &self.vault,
+            embedder: wanted.embedder.as_ref(),
+            rules: &self.rules,
+            options,
+        };
         let report = indexer.sync()?;
         // A sync that ran out of time may not even have read all notes.
         let complete = report.unread == 0 && (report.pending == 0 || options.vectors == Vectors::Later);
@@ -126,11 +117,13 @@ impl Index {
         PathBuf::from(name)
     }
 
-    /// Moves a damaged index out of the way. A file of another kind that `--index` named by mistake stays.
-    fn set_aside(&self, error: Error) -> Result<()> {
-        if self.options.index_file.is_some() && !Store::was_index(&self.file) {
-            return Err(error);
-        }
+    /// A file of another kind that `--index` named by mistake is left as it is.
+    pub(super) fn can_be_set_aside(&self) -> bool {
+        self.options.index_file.is_none() || Store::was_index(&self.file)
+    }
+
+    /// Moves a damaged index out of the way.
+    fn set_aside(&self) -> Result<()> {
         // Whoever holds the file open here would go on with what is set aside.
         *super::lock(&self.writer) = None;
         *super::lock(&self.reader) = None;

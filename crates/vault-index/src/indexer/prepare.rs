@@ -12,7 +12,7 @@ use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::search::filter::PropertyValue;
-use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of};
+use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of, name_hash};
 use crate::terms::{TERMS_VERSION, Terms};
 
 /// What the store takes of one file.
@@ -44,10 +44,11 @@ pub(super) struct PreparedPassage {
     pub fields: Fields,
 }
 
-/// What makes a note's rows.
-pub(super) fn version(embedder: &dyn Embedder) -> String {
+/// What makes a note's rows, as a hash.
+pub(super) fn version(embedder: &dyn Embedder) -> i64 {
     let (id, window) = (embedder.id(), embedder.max_tokens());
-    format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}")
+    let text = format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}");
+    i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
 
 /// How this model's notes are cut.
@@ -141,9 +142,9 @@ impl<'a> Preparer<'a> {
     }
 
     fn link(&self, link: Link, source: &VaultPath) -> LinkRow {
-        let name_key = link_key(&link.path);
+        let name = name_hash(&link_key(&link.path));
         let target = self.resolver.resolve(&link.path, source).target;
-        LinkRow { link, name_key, target }
+        LinkRow { link, name, target }
     }
 }
 

@@ -13,8 +13,11 @@ use crate::store::{Batch, EmbeddingKey, Fields, IsNew, PassageRow};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
-const BATCH_NOTES: usize = 512;
-const BATCH_BYTES: u64 = 4 << 20;
+const BATCH_NOTES: usize = 256;
+const BATCH_BYTES: u64 = 1 << 20;
+
+/// Batches that may wait to be written: enough for reading to go on while a transaction is closed.
+const BATCHES_WAITING: usize = 12;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
@@ -27,8 +30,10 @@ const TRANSACTION_WORDS: usize = 16 << 20;
 /// any statement that may have to be undone alone, such as an upsert, and a part of that index a note is ruinous.
 struct Writer<'a> {
     indexer: &'a Indexer<'a>,
-    version: &'a str,
+    version: i64,
     next_passage: i64,
+    /// Notes not written yet.
+    unread: usize,
     /// Whether there are any vectors that a passage may have already.
     look_up: bool,
     transaction: Option<Batch<'a>>,
@@ -40,7 +45,7 @@ struct Writer<'a> {
 
 impl Indexer<'_> {
     /// Reads, parses and writes notes, until the time is over.
-    pub(super) fn write_notes(&self, jobs: Vec<Job>, version: &str, report: &mut Report) -> Result<()> {
+    pub(super) fn write_notes(&self, jobs: Vec<Job>, version: i64, report: &mut Report) -> Result<()> {
         if jobs.is_empty() {
             return Ok(());
         }
@@ -48,12 +53,11 @@ impl Indexer<'_> {
         let mut names = Names::new();
         self.store.paths()?.iter().for_each(|(id, path)| names.insert(*id, path));
         let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(&names));
-        let mut writer = Writer::new(self, version)?;
+        let mut writer = Writer::new(self, version, total)?;
         let mut done = 0;
         let mut writing: Result<()> = Ok(());
         std::thread::scope(|scope| {
-            // One batch is prepared while another is written; the channel holds one more.
-            let (send, receive) = sync_channel::<Vec<(Job, Prepared)>>(1);
+            let (send, receive) = sync_channel::<Vec<(Job, Prepared)>>(BATCHES_WAITING);
             scope.spawn({
                 let preparer = &preparer;
                 let options = self.options;
@@ -84,13 +88,14 @@ impl Indexer<'_> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(indexer: &'a Indexer<'a>, version: &'a str) -> Result<Self> {
+    fn new(indexer: &'a Indexer<'a>, version: i64, unread: usize) -> Result<Self> {
         let next_passage = indexer.store.next_passage_id()?;
         let look_up = !indexer.store.has_no_vectors()?;
         Ok(Self {
             indexer,
             version,
             next_passage,
+            unread,
             look_up,
             transaction: None,
             notes: 0,
@@ -104,6 +109,7 @@ impl<'a> Writer<'a> {
             self.transaction = Some(self.indexer.store.begin()?);
         }
         self.notes += batch.len();
+        self.unread -= batch.len();
         for (job, prepared) in batch {
             self.note(job, prepared, report)?;
         }
@@ -156,6 +162,7 @@ impl<'a> Writer<'a> {
         for (passage, fields) in self.words.drain(..) {
             self.indexer.store.put_words(passage, &fields)?;
         }
+        self.indexer.store.set_unread(self.unread)?;
         (self.notes, self.bytes) = (0, 0);
         transaction.commit().map_err(Error::from)
     }

@@ -1,5 +1,7 @@
 //! Rows of links: what is written where, and which file it leads to.
 
+use std::ops::Range;
+
 use rusqlite::{Row, params};
 
 use crate::error::Result;
@@ -15,8 +17,8 @@ pub(crate) type LinkTarget = (i64, FileId, String, Option<FileId>);
 #[derive(Debug)]
 pub(crate) struct LinkRow {
     pub link: Link,
-    /// What its resolution depends on.
-    pub name_key: String,
+    /// [`name_hash`] of what its resolution depends on.
+    pub name: i64,
     /// Where it leads.
     pub target: Option<FileId>,
 }
@@ -41,11 +43,12 @@ impl Store {
     pub(crate) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             let mut insert = self.conn.prepare_cached(
-                "INSERT INTO link(source, line, start, end, kind, raw, path, subpath, display, name_key, target)
-                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+                "INSERT INTO link(id, source, line, start, end, kind, raw, path, subpath, display, name, target)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?;
-            for LinkRow { link, name_key, target } in links {
+            for (id, LinkRow { link, name, target }) in (ids_of(source).start..).zip(links) {
                 insert.execute(params![
+                    id,
                     source.0,
                     link.line,
                     link.span.start,
@@ -55,7 +58,7 @@ impl Store {
                     link.path,
                     link.subpath,
                     link.display,
-                    name_key,
+                    name,
                     target.map(|t| t.0),
                 ])?;
             }
@@ -66,17 +69,19 @@ impl Store {
 
     /// Removes the links of a note.
     pub(crate) fn remove_links(&self, source: FileId) -> Result<()> {
-        self.run("DELETE FROM link WHERE source = ?1", [source.0])
+        let ids = ids_of(source);
+        self.run("DELETE FROM link WHERE id >= ?1 AND id < ?2", [ids.start, ids.end])
     }
 
     /// (id, source, path, target) of the links of a source.
     pub(crate) fn targets_of(&self, source: FileId) -> Result<Vec<LinkTarget>> {
-        self.targets("SELECT id, source, path, target FROM link WHERE source = ?1", [source.0])
+        let ids = ids_of(source);
+        self.targets("SELECT id, source, path, target FROM link WHERE id >= ?1 AND id < ?2", [ids.start, ids.end])
     }
 
     /// The same for the links whose resolution depends on a name.
     pub(crate) fn targets_by_name(&self, name_key: &str) -> Result<Vec<LinkTarget>> {
-        self.targets("SELECT id, source, path, target FROM link WHERE name_key = ?1", [name_key])
+        self.targets("SELECT id, source, path, target FROM link WHERE name = ?1", [name_hash(name_key)])
     }
 
     /// A window of all links by id, for a first sync: those after `after`, `limit` at most.
@@ -106,7 +111,7 @@ impl Store {
 
     /// All links in the order of their sources' ids and places, one by one.
     pub(crate) fn each_link(&self, each: &mut dyn FnMut(StoredLink) -> Result<()>) -> Result<()> {
-        let sql = format!("{COLUMNS} ORDER BY source, id");
+        let sql = format!("{COLUMNS} ORDER BY id");
         let mut statement = self.conn.prepare_cached(&sql).map_err(|e| self.error(e))?;
         let mut rows = statement.query([]).map_err(|e| self.error(e))?;
         while let Some(row) = rows.next().map_err(|e| self.error(e))? {
@@ -117,18 +122,19 @@ impl Store {
 
     /// The links of a note, in order.
     pub(crate) fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>> {
-        self.links_where("source = ?1 ORDER BY id", source)
+        let ids = ids_of(source);
+        self.links_where("id >= ?1 AND id < ?2 ORDER BY id", [ids.start, ids.end])
     }
 
     /// The links that lead to a file, in order of their sources and places.
     pub(crate) fn links_to(&self, target: FileId) -> Result<Vec<StoredLink>> {
-        self.links_where("target = ?1 ORDER BY source, id", target)
+        self.links_where("target = ?1 ORDER BY id", [target.0])
     }
 
-    fn links_where(&self, condition: &str, file: FileId) -> Result<Vec<StoredLink>> {
+    fn links_where(&self, condition: &str, params: impl rusqlite::Params) -> Result<Vec<StoredLink>> {
         let read = || -> rusqlite::Result<Vec<StoredLink>> {
             let mut statement = self.conn.prepare_cached(&format!("{COLUMNS} WHERE {condition}"))?;
-            statement.query_map([file.0], stored_link)?.collect()
+            statement.query_map(params, stored_link)?.collect()
         };
         read().map_err(|e| self.error(e))
     }
@@ -136,8 +142,7 @@ impl Store {
     /// (source, target or the path as written) of every link.
     pub(crate) fn edges(&self) -> Result<Vec<(FileId, Option<FileId>, String)>> {
         let read = || -> rusqlite::Result<Vec<(FileId, Option<FileId>, String)>> {
-            let mut statement =
-                self.conn.prepare_cached("SELECT source, target, path FROM link ORDER BY source, id")?;
+            let mut statement = self.conn.prepare_cached("SELECT source, target, path FROM link ORDER BY id")?;
             statement
                 .query_map([], |row| Ok((file_id(row, 0)?, row.get::<_, Option<u32>>(1)?.map(FileId), row.get(2)?)))?
                 .collect()
@@ -151,6 +156,19 @@ impl Store {
             .query_row("SELECT count(*), count(*) - count(target) FROM link", [], |row| Ok((row.get(0)?, row.get(1)?)))
             .map_err(|e| self.error(e))
     }
+}
+
+/// The ids that the links of a note can have: far more than a note of the largest size has room for.
+fn ids_of(source: FileId) -> Range<i64> {
+    const BITS: u32 = 24;
+    let source = i64::from(source.0);
+    source << BITS..(source + 1) << BITS
+}
+
+/// What links are found by when a name comes or goes. Two names with one hash cost a look at the other's links.
+pub(crate) fn name_hash(name_key: &str) -> i64 {
+    let hash = blake3::hash(name_key.as_bytes());
+    i64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
 
 fn stored_link(row: &Row<'_>) -> rusqlite::Result<StoredLink> {

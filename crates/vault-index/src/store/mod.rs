@@ -6,14 +6,14 @@
 //!
 //! | table | a row is | notes |
 //! | --- | --- | --- |
-//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to` |
+//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read |
 //! | `file` | a file of the vault that is not hidden | its stamp (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
-//! | `property` | one value of a frontmatter property | lists have a row an item |
+//! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
 //! | `passage` | a chunk: which note, which vector | small rows, read whole by every search |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
-//! | `link` | a link or embed | `name_key` is what its resolution depends on; `target` a file, or NULL |
+//! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, named after the model |
@@ -44,7 +44,7 @@ use crate::place;
 
 pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use fulltext::{FieldWeights, Fields};
-pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
+pub(crate) use links::{LinkRow, LinkTarget, StoredLink, name_hash};
 pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 

@@ -18,8 +18,12 @@ pub(crate) struct StoredFile {
     /// The path on disk where it is not the text of the path.
     pub disk: Option<std::path::PathBuf>,
     /// What read it: parser, chunker, window. `None`: to be read again.
-    pub version: Option<String>,
+    pub version: Option<i64>,
 }
+
+/// A note without a content hash waits to be read. Its row has this in the hash's place, so that the row that
+/// follows has the same length and is written over it.
+const UNREAD: [u8; 32] = [0; 32];
 
 /// What a note row takes; lists and maps as JSON.
 #[derive(Debug)]
@@ -91,6 +95,7 @@ impl Store {
     pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
         let known = &file.known;
         let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes().to_vec());
+        let is_note = known.indexed && known.kind.is_note();
         self.run(
             "INSERT INTO file(id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version)
              VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
@@ -107,7 +112,7 @@ impl Store {
                 known.stamp.changed_ns,
                 known.stamp.inode as i64,
                 known.seen_ns,
-                known.hash.as_ref().map(<[u8; 32]>::as_slice),
+                known.hash.as_ref().or_else(|| is_note.then_some(&UNREAD)).map(<[u8; 32]>::as_slice),
                 file.version,
             ],
         )
@@ -125,7 +130,7 @@ impl Store {
         stamp: Stamp,
         hash: Option<ContentHash>,
         seen_ns: i64,
-        version: &str,
+        version: i64,
     ) -> Result<()> {
         self.run(
             "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7, version = ?8
@@ -144,13 +149,7 @@ impl Store {
     }
 
     /// Adds or replaces a note with its tags and properties.
-    pub(crate) fn put_note(
-        &self,
-        id: FileId,
-        note: &NoteRow,
-        title_vector: Option<i64>,
-        is_new: IsNew,
-    ) -> Result<()> {
+    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>, is_new: IsNew) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             if is_new == IsNew::No {
                 delete_note_parts(&self.conn, id)?;
@@ -177,10 +176,11 @@ impl Store {
             for (key, shown) in &note.tags {
                 insert.execute(params![key, id.0, shown])?;
             }
-            let mut insert =
-                self.conn.prepare_cached("INSERT INTO property(key, note, number, text) VALUES(?1, ?2, ?3, ?4)")?;
-            for (key, value) in &note.properties {
-                insert.execute(params![key, id.0, value.number, value.text])?;
+            let mut insert = self
+                .conn
+                .prepare_cached("INSERT INTO property(key, note, n, number, text) VALUES(?1, ?2, ?3, ?4, ?5)")?;
+            for (n, (key, value)) in note.properties.iter().enumerate() {
+                insert.execute(params![key, id.0, n, value.number, value.text])?;
             }
             Ok(())
         };
@@ -264,9 +264,8 @@ impl Store {
     /// All values of a property, by note. `key` is folded.
     pub(crate) fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
         let read = || -> rusqlite::Result<Vec<(FileId, PropertyValue)>> {
-            let mut statement = self
-                .conn
-                .prepare_cached("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, rowid")?;
+            let mut statement =
+                self.conn.prepare_cached("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, n")?;
             statement
                 .query_map([key], |row| {
                     Ok((file_id(row, 0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
@@ -294,10 +293,12 @@ impl Store {
 
     /// How many notes wait to be read; those that cannot be read do not.
     pub(crate) fn unread(&self) -> Result<usize> {
-        self.count(
-            "SELECT count(*) FROM file WHERE hash IS NULL AND indexed AND kind <> 0
-               AND NOT EXISTS (SELECT 1 FROM warning WHERE warning.file = file.path AND skipped)",
-        )
+        Ok(self.meta("unread")?.and_then(|n| n.parse().ok()).unwrap_or(0))
+    }
+
+    /// Notes how many wait to be read.
+    pub(crate) fn set_unread(&self, notes: usize) -> Result<()> {
+        self.set_meta("unread", &notes.to_string())
     }
 
     /// How many notes there are.
@@ -403,7 +404,7 @@ fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
                 inode: row.get::<_, i64>(8)? as u64,
             },
             seen_ns: row.get(9)?,
-            hash: hash.and_then(|h| h.try_into().ok()),
+            hash: hash.and_then(|h| h.try_into().ok()).filter(|hash| *hash != UNREAD),
         },
         disk: disk.map(os_path),
         version: row.get(11)?,

@@ -4,7 +4,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 1;
+pub(crate) const FORMAT: i64 = 2;
+
+/// The oldest format it reads; what is older was never released.
+const OLDEST: i64 = 2;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -17,7 +20,7 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { to: 1, sql: FIRST, reindex: false }];
+const MIGRATIONS: &[Migration] = &[Migration { to: 2, sql: FIRST, reindex: false }];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -34,9 +37,8 @@ CREATE TABLE file(
   inode INTEGER NOT NULL,
   seen_ns INTEGER NOT NULL,
   hash BLOB,
-  version TEXT
+  version INTEGER
 );
-CREATE INDEX file_unread ON file(id) WHERE hash IS NULL AND indexed AND kind <> 0;
 
 CREATE TABLE note(
   id INTEGER PRIMARY KEY REFERENCES file(id),
@@ -62,10 +64,11 @@ CREATE INDEX tag_note ON tag(note);
 CREATE TABLE property(
   key TEXT NOT NULL,
   note INTEGER NOT NULL,
+  n INTEGER NOT NULL,
   number REAL,
-  text TEXT NOT NULL
-);
-CREATE INDEX property_key ON property(key);
+  text TEXT NOT NULL,
+  PRIMARY KEY(key, note, n)
+) WITHOUT ROWID;
 CREATE INDEX property_note ON property(note);
 
 CREATE TABLE passage(
@@ -97,12 +100,11 @@ CREATE TABLE link(
   path TEXT NOT NULL,
   subpath TEXT,
   display TEXT,
-  name_key TEXT NOT NULL,
+  name INTEGER NOT NULL,
   target INTEGER
 );
-CREATE INDEX link_source ON link(source);
 CREATE INDEX link_target ON link(target);
-CREATE INDEX link_name ON link(name_key);
+CREATE INDEX link_name ON link(name);
 
 CREATE VIRTUAL TABLE words USING fts5(
   title, aliases, headings, tags, body,
@@ -187,6 +189,11 @@ pub(super) fn check_format(store: &Store) -> Result<i64> {
         return Err(Error::new(ErrorKind::Damaged, "this is the database of another program")
             .at(store.path())
             .remedy("choose another file with --index FILE"));
+    }
+    if (1..OLDEST).contains(&format) {
+        return Err(Error::new(ErrorKind::Damaged, format!("the index has format {format}, which was never released"))
+            .at(store.path())
+            .remedy("run `vault-index forget`, then `vault-index sync` to make it anew"));
     }
     if format > FORMAT {
         return Err(Error::new(

@@ -149,6 +149,47 @@ fn damaged_truncated_and_foreign_index_files() {
 }
 
 #[test]
+fn a_damaged_index_keeps_its_model_as_long_as_it_can_be_read() {
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
+    let file = vault.index_file();
+    let db = rusqlite::Connection::open(&file).unwrap();
+    let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
+    let (size, page) = (number("PRAGMA page_size"), number("SELECT rootpage FROM sqlite_master WHERE name = 'note'"));
+    drop(db);
+    let damage = |bytes: std::ops::Range<usize>| {
+        let mut damaged = std::fs::read(&file).unwrap();
+        let end = bytes.end.min(damaged.len());
+        damaged[bytes.start..end].fill(0x5a);
+        std::fs::write(&file, &damaged).unwrap();
+        for log in ["-wal", "-shm"] {
+            drop(std::fs::remove_file(file.with_file_name(format!("index.db{log}"))));
+        }
+    };
+
+    damage((page - 1) * size..page * size);
+    let output = run(&vault, "vault-index", &["rebuild"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let status = stdout(&run(&vault, "vault-index", &["status", "--json"]));
+    assert!(status.contains(r#""model":"hashed""#), "{status}");
+    assert!(file.with_file_name("index.db.damaged").exists());
+
+    // Only the first page is left, which says no more than that this was an index.
+    damage(size..usize::MAX);
+    let options = vault_index::Options { index_file: Some(file.clone()), ..vault_index::Options::default() };
+    let index = vault_index::Index::open(vault.root(), options).unwrap();
+    let error = index.rebuild(&vault_index::SyncOptions::default()).unwrap_err().to_string();
+    assert!(error.contains("vault-index rebuild --model NAME"), "{error}");
+    drop(index);
+    // The command says which model it takes.
+    if cfg!(feature = "minilm") {
+        let output = run(&vault, "vault-index", &["rebuild"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        assert!(stderr(&output).contains("made anew with minilm"), "{}", stderr(&output));
+    }
+}
+
+#[test]
 fn the_database_of_another_program() {
     let vault = Vault::new("//- a.md\ntext\n");
     std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();

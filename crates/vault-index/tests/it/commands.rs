@@ -169,6 +169,50 @@ fn links_and_their_relatives() {
 }
 
 #[test]
+fn links_come_with_the_line_they_stand_in() {
+    let long = "A sentence of some words. ".repeat(120);
+    let vault = Vault::new(&format!(
+        "//- Soil.md
+        Clay.
+        //- a.md
+        ---
+        related:
+        - \"[[Soil]]\"
+        ---
+        First of [[Soil]].
+        Then of [[Soil]].
+        And over [two
+        lines](Soil.md).
+
+        {long}[[Soil]] is far down.
+        //- b.canvas
+        {{\"nodes\":[{{\"id\":\"1\",\"type\":\"text\",\"text\":\"a card\\nabout [[Soil]]\"}}]}}"
+    ));
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let rows = json(&run(&vault, "vault-index", &["backlinks", "Soil", "--json"]));
+    let mut found: Vec<(&str, u64, &str)> = Vec::new();
+    for row in rows.as_array().unwrap() {
+        let text = row["text"].as_str().unwrap_or_else(|| panic!("{row} has no text"));
+        found.push((row["source"].as_str().unwrap(), row["line"].as_u64().unwrap(), text));
+    }
+    found.sort_unstable();
+    let (.., far) = found[4];
+    // Of a line that several passages share, the part that holds the link.
+    assert!(far.ends_with("[[Soil]] is far down.") && far.len() < long.len(), "{far}");
+    assert_eq!(
+        found,
+        [
+            ("a.md", 3, "- \"[[Soil]]\""),
+            ("a.md", 5, "First of [[Soil]]."),
+            ("a.md", 6, "Then of [[Soil]]."),
+            ("a.md", 7, "And over [two"),
+            ("a.md", 10, far),
+            ("b.canvas", 1, "about [[Soil]]"),
+        ]
+    );
+}
+
+#[test]
 fn status_check_rebuild_forget() {
     let vault = vault();
     let index = |arguments: &[&str]| run(&vault, "vault-index", arguments);
@@ -205,6 +249,51 @@ fn status_check_rebuild_forget() {
     let output = run(&vault, "vault-search", &["--no-sync", "x"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("vault-index sync"));
+}
+
+/// Nothing is contacted: no machine has these addresses, and nothing is left to embed.
+#[cfg(all(feature = "http", target_os = "linux"))]
+#[test]
+fn notes_go_to_no_remote_embedder_before_somebody_agreed() {
+    const OLD: &str = "http://192.0.2.1:11434";
+    const NEW: &str = "http://192.0.2.2:11434";
+    let vault = vault();
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    for (key, value) in [("model", "ollama:m"), ("embedder", "ollama:m@192.0.2.1:11434"), ("base_url", OLD)] {
+        db.execute("INSERT OR REPLACE INTO meta(key, value) VALUES(?1, ?2)", [key, value]).unwrap();
+    }
+    drop(db);
+    let check = |program: &str, arguments: &[&str], code: i32, says: &str| {
+        let output = run(&vault, program, arguments);
+        assert_eq!(output.status.code(), Some(code), "{program} {arguments:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(says), "{program} {arguments:?}: {}", stderr(&output));
+    };
+    check(
+        "vault-index",
+        &["sync"],
+        3,
+        "agree once with `vault-index sync --model ollama:m --base-url http://192.0.2.1",
+    );
+    check("vault-search", &["pruning"], 3, "nobody agreed");
+    check("vault-search", &["--mode", "lexical", "pruning"], 0, "");
+    check("vault-index", &["backlinks", "Soil"], 0, "");
+    // At another address nothing is asked, since nothing goes there; a rebuild would send everything.
+    check(
+        "vault-index",
+        &["sync", "--base-url", NEW],
+        2,
+        "vault-index rebuild --model ollama:m --base-url http://192.0.2.2",
+    );
+    check("vault-search", &["pruning", "--base-url", NEW], 0, "192.0.2.2");
+    check("vault-index", &["rebuild", "--base-url", NEW], 3, "ollama:m@192.0.2.2:11434, and nobody agreed");
+    check("vault-index", &["check", "--repair", "--base-url", NEW], 3, "nobody agreed");
+    // What was agreed to counts, wherever it was written down.
+    let folder = vault.root().with_file_name(".config").join("vault-index");
+    std::fs::create_dir_all(&folder).unwrap();
+    let agreed =
+        serde_json::json!({"vault": vault.root().canonicalize().unwrap(), "model": "ollama:m@192.0.2.1:11434"});
+    std::fs::write(folder.join("sending-agreed.jsonl"), agreed.to_string()).unwrap();
+    check("vault-index", &["sync"], 0, "");
 }
 
 #[test]

@@ -68,6 +68,9 @@ fn links_of_the_demo_vault() {
     assert_eq!(resolve("v1.2 plan", "Home.md"), "House move/v1.2 plan.md");
     let block = index().resolve("[[Cello practice#^ten-minutes]]", None).unwrap();
     assert!(block.line.is_some() && !block.subpath_missing);
+    let backlinks = index().backlinks("Garden/Soil.md", 1).unwrap();
+    let pruning = backlinks.iter().find(|row| row.source.as_str() == "Garden/Pruning the apple tree.md").unwrap();
+    assert_eq!((pruning.line, pruning.text.as_deref()), (14, Some("- \"[[Soil]]\"")), "a link in the frontmatter");
     let unresolved: Vec<String> = index().unresolved().unwrap().into_iter().map(|u| u.name).collect();
     assert_eq!(unresolved[..2], ["Grafting", "Broadband"]);
     assert_eq!(unresolved.len(), 9);

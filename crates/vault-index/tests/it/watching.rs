@@ -93,6 +93,24 @@ fn edits_renames_and_bursts() {
 }
 
 #[test]
+fn the_vaults_own_file_is_read_anew_each_time() {
+    let vault = Vault::new("//- a.md\nthe walrus\n//- private/b.md\nthe ostrich\n");
+    watched(&vault, |events| {
+        until(&vault, events, finds("ostrich", 1));
+        vault.write(".vault.toml", "exclude = ['private/']\n");
+        until(&vault, events, finds("ostrich", 0));
+        // While it is broken, what it may have left out does not come back.
+        vault.write(".vault.toml", "exclude = 'private/'\n");
+        let says = |event: WatchEvent| matches!(event, WatchEvent::Notice(text) if text.contains(".vault.toml"));
+        while !says(events.recv_timeout(PATIENCE).unwrap()) {}
+        assert!(finds("ostrich", 0)(&vault));
+        std::fs::remove_file(vault.root().join(".vault.toml")).unwrap();
+        until(&vault, events, finds("ostrich", 1));
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
 fn the_folder_goes_and_comes_back() {
     let vault = Vault::new("//- a.md\nthe walrus\n");
     let away = vault.root().with_file_name("away");

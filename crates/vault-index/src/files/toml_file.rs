@@ -1,0 +1,67 @@
+//! One small settings file in TOML: read whole, or refused with the line that is wrong and what may stand there.
+
+use std::fs;
+use std::io::{ErrorKind as Io, Read};
+use std::path::Path;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// No settings file is larger; a file that is, is something else.
+const MAX_BYTES: u64 = 64 * 1024;
+
+/// Reads a settings file; `None` where there is none. `remedy` says what it may hold.
+///
+/// # Errors
+/// [`ErrorKind::Query`], with the line, when it says something it may not say; [`ErrorKind::Io`] when it cannot be
+/// read.
+pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Option<T>> {
+    let bad = |message: String| Error::new(ErrorKind::Query, message).at(file).remedy(remedy);
+    // Looked at before it is opened: opening a pipe would wait for someone to write into it.
+    match fs::metadata(file) {
+        Ok(metadata) if metadata.is_file() => {}
+        Ok(_) => return Err(bad("is not a file".to_owned())),
+        Err(error) if error.kind() == Io::NotFound => return Ok(None),
+        Err(error) => return Err(Error::io(file, error)),
+    }
+    let mut text = String::new();
+    fs::File::open(file)
+        .and_then(|open| open.take(MAX_BYTES + 1).read_to_string(&mut text))
+        .map_err(|error| Error::io(file, error))?;
+    if text.len() as u64 > MAX_BYTES {
+        return Err(bad("is larger than any configuration".to_owned()));
+    }
+    toml::from_str(&text).map(Some).map_err(|error| {
+        let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
+        bad(match line {
+            Some(line) => format!("line {line}: {}", error.message()),
+            None => error.message().to_owned(),
+        })
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_settings_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.toml");
+        let read = || read_toml::<std::collections::BTreeMap<String, u32>>(&file, "write numbers");
+        assert!(read().unwrap().is_none());
+        fs::write(&file, "a = 1\n").unwrap();
+        assert_eq!(read().unwrap().unwrap()["a"], 1);
+        fs::write(&file, "a = 1\nb = 'x'\n").unwrap();
+        let error = read().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Query);
+        let text = error.to_string();
+        assert!(text.contains("a.toml: line 2: ") && text.ends_with("(write numbers)"), "{text}");
+        fs::write(&file, "#".repeat(70_000)).unwrap();
+        assert!(read().unwrap_err().to_string().contains("larger"));
+        fs::remove_file(&file).unwrap();
+        fs::create_dir(&file).unwrap();
+        assert!(read().unwrap_err().to_string().contains("is not a file"));
+    }
+}

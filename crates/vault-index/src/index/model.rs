@@ -1,0 +1,530 @@
+//! Which model an index has, which one is asked for, and what follows where they are not the same.
+//!
+//! | the index has vectors of | now it would be | a sync | a search |
+//! | --- | --- | --- | --- |
+//! | `minilm` | `ollama:m` | is refused: only a rebuild changes the model | is refused |
+//! | `minilm`, version 1 | `minilm`, version 2 | makes the vectors anew by itself | ranks by words until then |
+//! | `ollama:m` at one address | `ollama:m` at another, on this machine | likewise | likewise |
+//! | `ollama:m` at one address | `ollama:m` at another, not on this machine | is refused | ranks by words |
+//!
+//! The last row is why this matters: an address can come from the environment (`OLLAMA_HOST`), and notes go to
+//! none that nobody chose for this index. Nor do queries.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::embed::{Embedder, LoadOptions, ModelName, load};
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, lock};
+use crate::search::EmbedderSource;
+use crate::store::Store;
+
+/// Models that are kept loaded: the index's own, and the one of a rebuild.
+const KEPT: usize = 2;
+
+/// A model that was loaded, and by what.
+pub(super) struct Loaded {
+    name: ModelName,
+    base_url: Option<String>,
+    embedder: Arc<dyn Embedder>,
+}
+
+/// A model that may not be loaded yet.
+enum Choice {
+    Given(Arc<dyn Embedder>),
+    Named(ModelName, LoadOptions),
+}
+
+/// A model, and how it is recorded in the index that gets its vectors.
+pub(super) struct Wanted {
+    pub embedder: Arc<dyn Embedder>,
+    /// As `--model` takes it; the id of a model that the caller gave.
+    pub name: String,
+    pub base_url: Option<String>,
+}
+
+impl Choice {
+    fn wanted(self, embedder: Arc<dyn Embedder>) -> Wanted {
+        match self {
+            Self::Given(_) => Wanted { name: embedder.id().to_string(), base_url: None, embedder },
+            Self::Named(name, options) => Wanted { name: name.to_string(), base_url: options.base_url, embedder },
+        }
+    }
+}
+
+/// The index has vectors of one model, and they would now be made by another one of the same name.
+pub(super) struct Differs {
+    /// Texts would leave this machine.
+    pub is_remote: bool,
+    has: String,
+    now: String,
+    rebuild: String,
+    file: PathBuf,
+}
+
+impl Differs {
+    pub(super) fn error(&self) -> Error {
+        let Self { has, now, rebuild, file, .. } = self;
+        let (message, remedy) = match self.is_remote {
+            true => (
+                format!("the index has vectors of `{has}`, and now they would be made by `{now}`"),
+                format!("name the old address again, or run `{rebuild}`, which sends all notes to the new one"),
+            ),
+            false => (
+                format!("the index has vectors of `{has}`, another version than `{now}`"),
+                "run `vault-index sync`, which makes them anew".to_string(),
+            ),
+        };
+        Error::new(ErrorKind::OtherModel, message).at(file).remedy(remedy)
+    }
+
+    /// The same for a status.
+    pub(super) fn advice(&self) -> String {
+        let Self { has, now, rebuild, .. } = self;
+        match self.is_remote {
+            true => format!(
+                "the vectors are of `{has}`, and now they would be made by `{now}`, where no notes go by themselves: \
+                 words alone rank until the old address is named again, or `{rebuild}` has sent all notes to the new one"
+            ),
+            false => "the vectors are of another version of the model; `vault-index sync` makes them anew".to_string(),
+        }
+    }
+}
+
+impl Index {
+    /// The model the caller named, if any.
+    pub(super) fn asked_model(&self) -> Option<String> {
+        match &self.options.embedder {
+            Some(embedder) => Some(embedder.id().to_string()),
+            None => self.options.model.as_ref().map(ToString::to_string),
+        }
+    }
+
+    /// Searching and syncing never change an index's model.
+    pub(super) fn check_model(&self, store: &Store) -> Result<()> {
+        let (Some(has), Some(asked)) = (store.meta("model")?, self.asked_model()) else { return Ok(()) };
+        if has == asked {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::OtherModel, format!("the index has vectors of `{has}`, not of `{asked}`"))
+            .at(&self.file)
+            .remedy(format!("to change it, run `vault-index rebuild --model {asked}`; it embeds everything again")))
+    }
+
+    /// The caller's model, or the one the index has, or the bundled one.
+    fn choice(&self, store: Option<&Store>) -> Result<Choice> {
+        if let Some(embedder) = &self.options.embedder {
+            return Ok(Choice::Given(embedder.clone()));
+        }
+        let recorded = |key: &str| store.map_or(Ok(None), |store| store.meta(key));
+        let has = recorded("model")?;
+        let name = match (&self.options.model, &has) {
+            (Some(name), _) => name.clone(),
+            (None, Some(has)) => has.parse::<ModelName>().map_err(|_| {
+                Error::new(
+                    ErrorKind::OtherModel,
+                    format!("the index has vectors of `{has}`, a model given by another program"),
+                )
+                .at(&self.file)
+                .remedy(
+                    "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
+                )
+            })?,
+            (None, None) => ModelName::default(),
+        };
+        let mut options = LoadOptions::default();
+        // What is recorded of one model says nothing of another.
+        if has.is_some_and(|has| has == name.to_string()) {
+            options.base_url = recorded("base_url")?;
+            // Known dimensions spare remote models a question to their server.
+            options.dimensions = recorded("dimensions")?.and_then(|d| d.parse().ok());
+        }
+        if let Some(url) = &self.options.base_url {
+            options.base_url = Some(url.clone());
+        }
+        Ok(Choice::Named(name, options))
+    }
+
+    /// The choice for an index file that may be damaged: what was asked for needs nothing of it.
+    fn choice_on_disk(&self) -> Result<Choice> {
+        if !self.file.exists() {
+            return self.choice(None);
+        }
+        match Store::open_read(&self.file).and_then(|store| self.choice(Some(&store))) {
+            Err(error) if error.kind() == ErrorKind::Damaged && self.asked_model().is_some() => self.choice(None),
+            choice => choice,
+        }
+    }
+
+    /// Whether the index is so damaged that it does not say which model it has, and none was asked for either.
+    pub(crate) fn has_lost_its_model(&self) -> bool {
+        self.can_be_set_aside() && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
+    }
+
+    /// The model, ready to be asked. Loaded once for as long as the index stays with it: another process may have
+    /// rebuilt it with another one.
+    pub(super) fn embedder(&self, store: &Store) -> Result<Arc<dyn Embedder>> {
+        match self.choice(Some(store))? {
+            Choice::Given(embedder) => Ok(embedder),
+            Choice::Named(name, options) => self.load(&name, &options),
+        }
+    }
+
+    fn load(&self, name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
+        let is_wanted = |known: &&Loaded| {
+            known.name == *name
+                && known.base_url == options.base_url
+                && options.dimensions.is_none_or(|length| length == known.embedder.dimensions())
+        };
+        if let Some(known) = lock(&self.loaded).iter().find(is_wanted) {
+            return Ok(known.embedder.clone());
+        }
+        self.load_anew(name, options)
+    }
+
+    fn load_anew(&self, name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
+        let embedder = load(name, options)?;
+        let base_url = options.base_url.clone();
+        let mut loaded = lock(&self.loaded);
+        loaded.retain(|known| known.name != *name || known.base_url != base_url);
+        if loaded.len() == KEPT {
+            loaded.remove(0);
+        }
+        loaded.push(Loaded { name: name.clone(), base_url, embedder: embedder.clone() });
+        Ok(embedder)
+    }
+
+    /// The index's model, to be recorded.
+    pub(super) fn wanted(&self, store: &Store) -> Result<Wanted> {
+        let embedder = self.embedder(store)?;
+        Ok(self.choice(Some(store))?.wanted(embedder))
+    }
+
+    /// The model of a rebuild. What the index knows of a remote one is not believed: its server is asked.
+    pub(super) fn wanted_anew(&self, store: &Store) -> Result<Wanted> {
+        self.asked_anew(self.choice(Some(store))?)
+    }
+
+    /// The model of a rebuild of a file that may be damaged.
+    pub(super) fn wanted_on_disk(&self) -> Result<Wanted> {
+        self.asked_anew(self.choice_on_disk()?)
+    }
+
+    fn asked_anew(&self, choice: Choice) -> Result<Wanted> {
+        let embedder = match &choice {
+            Choice::Given(embedder) => embedder.clone(),
+            Choice::Named(name, options) => {
+                self.load_anew(name, &LoadOptions { dimensions: None, ..options.clone() })?
+            }
+        };
+        Ok(choice.wanted(embedder))
+    }
+
+    /// Writes what an index is of.
+    pub(super) fn describe(&self, store: &Store, wanted: &Wanted) -> Result<()> {
+        let batch = store.begin()?;
+        store.make_vectors(wanted.embedder.id(), wanted.embedder.dimensions())?;
+        store.set_meta("model", &wanted.name)?;
+        match &wanted.base_url {
+            Some(url) => store.set_meta("base_url", url)?,
+            None => store.clear_meta("base_url")?,
+        }
+        store.set_meta("vault", &self.vault.to_string_lossy())?;
+        batch.commit().map_err(Error::from)
+    }
+
+    /// Whether vectors made now would be others than those of the index: the program was updated, or a server's
+    /// address is another one.
+    pub(super) fn differs(&self, store: &Store) -> Result<Option<Differs>> {
+        let Some((has, _)) = store.embedder()? else { return Ok(None) };
+        let embedder = self.embedder(store)?;
+        if embedder.id() == has {
+            return Ok(None);
+        }
+        let name = store.meta("model")?.unwrap_or_else(|| ModelName::default().to_string());
+        Ok(Some(Differs {
+            is_remote: embedder.is_remote(),
+            has,
+            now: embedder.id().to_string(),
+            rebuild: self.rebuild_command(&name),
+            file: self.file.clone(),
+        }))
+    }
+
+    /// What to type so that the index is made anew with a model, at the address that is named now.
+    fn rebuild_command(&self, name: &str) -> String {
+        let address = self.options.base_url.as_ref().map_or_else(String::new, |url| format!(" --base-url {url}"));
+        format!("vault-index rebuild --model {name}{address}")
+    }
+
+    /// Where a search gets its query's vector, and whether it can be compared with those of the index.
+    pub(super) fn query_source(&self, store: &Store) -> Result<(EmbedderSource, bool)> {
+        if let Some(differs) = self.differs(store)? {
+            let source: EmbedderSource = Arc::new(move || -> Result<Arc<dyn Embedder>> { Err(differs.error()) });
+            return Ok((source, false));
+        }
+        let embedder = self.embedder(store)?;
+        let source: EmbedderSource = Arc::new(move || Ok(embedder.clone()));
+        Ok((source, true))
+    }
+
+    /// The model of a rebuild that was interrupted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::OtherModel`] when the notes would go on to another address than those before them.
+    pub(super) fn unfinished_rebuild(&self, store: &Store) -> Result<Option<Wanted>> {
+        let Some(name) = store.meta(REBUILDING_TO)? else { return Ok(None) };
+        let base_url = store.meta(REBUILDING_URL)?;
+        let embedder = match &self.options.embedder {
+            Some(embedder) if embedder.id() == name => embedder.clone(),
+            _ => {
+                let options = LoadOptions { base_url: base_url.clone(), ..LoadOptions::default() };
+                self.load(&name.parse::<ModelName>()?, &options)?
+            }
+        };
+        let began = store.meta(REBUILDING_EMBEDDER)?.unwrap_or_default();
+        if embedder.is_remote() && embedder.id() != began {
+            let now = embedder.id();
+            let message = format!("a rebuild by `{began}` is under way, and now it would go on by `{now}`");
+            return Err(Error::new(ErrorKind::OtherModel, message).at(&self.file).remedy(format!(
+                "name the old address again, or run `{}`, which sends all notes to the new one",
+                self.rebuild_command(&name)
+            )));
+        }
+        Ok(Some(Wanted { embedder, name, base_url }))
+    }
+}
+
+/// What the commands obtain consent for, before anything is loaded or sent.
+#[cfg(feature = "cli")]
+impl Index {
+    /// The model that a sync embeds with, and its address. `None` where it is the caller's own, and where a sync is
+    /// refused anyway. A rebuild under way goes on only to where it was agreed to go.
+    pub(crate) fn model_of_sync(&self) -> Result<Option<(ModelName, Option<String>)>> {
+        if !self.file.exists() {
+            return Ok(named(self.choice(None)?));
+        }
+        self.finish_making();
+        self.read(|store| {
+            let refused = match self.check_model(store) {
+                Err(error) if error.kind() == ErrorKind::OtherModel => true,
+                checked => checked.and_then(|()| self.differs(store))?.is_some_and(|differs| differs.is_remote),
+            };
+            if refused { Ok(None) } else { Ok(named(self.choice(Some(store))?)) }
+        })
+    }
+
+    /// The model that a rebuild embeds with, and its address.
+    pub(crate) fn model_of_rebuild(&self) -> Result<Option<(ModelName, Option<String>)>> {
+        if self.file.exists() {
+            self.finish_making();
+        }
+        Ok(named(self.choice_on_disk()?))
+    }
+
+    /// A process that was killed while it made the file may have left it without tables: opened to be written, it
+    /// gets them. One that cannot be written is read as it is.
+    fn finish_making(&self) {
+        drop(self.writer());
+    }
+}
+
+#[cfg(feature = "cli")]
+fn named(choice: Choice) -> Option<(ModelName, Option<String>)> {
+    match choice {
+        Choice::Given(_) => None,
+        Choice::Named(name, options) => Some((name, options.base_url)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use super::*;
+    use crate::chunk::TokenCount;
+    use crate::embed::{Hashed, Role};
+    use crate::index::{Options, SyncOptions};
+    use crate::search::{Mode, Query};
+
+    /// A model somewhere, and how many texts it was sent.
+    struct Far {
+        is_remote: bool,
+        sent: AtomicUsize,
+    }
+
+    impl Far {
+        fn new(is_remote: bool) -> Arc<Self> {
+            Arc::new(Self { is_remote, sent: AtomicUsize::new(0) })
+        }
+
+        fn sent(&self) -> usize {
+            self.sent.load(Ordering::Relaxed)
+        }
+    }
+
+    impl TokenCount for Far {
+        fn count(&self, text: &str) -> usize {
+            Hashed::new().count(text)
+        }
+    }
+
+    impl Embedder for Far {
+        fn id(&self) -> &str {
+            "far@new"
+        }
+
+        fn dimensions(&self) -> usize {
+            Hashed::new().dimensions()
+        }
+
+        fn max_tokens(&self) -> usize {
+            Hashed::new().max_tokens()
+        }
+
+        fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+            self.sent.fetch_add(texts.len(), Ordering::Relaxed);
+            Hashed::new().embed(texts, role)
+        }
+
+        fn is_remote(&self) -> bool {
+            self.is_remote
+        }
+    }
+
+    /// A vault of one note, and a place for its index.
+    fn vault() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = folder.path().join("vault");
+        std::fs::create_dir(&vault).unwrap();
+        std::fs::write(vault.join("a.md"), "a cormorant dives\n").unwrap();
+        let file = folder.path().join("index/index.db");
+        (folder, vault, file)
+    }
+
+    fn open(vault: &Path, file: &Path, embedder: &Arc<Far>) -> Index {
+        let embedder: Arc<dyn Embedder> = embedder.clone();
+        let options = Options { index_file: Some(file.to_path_buf()), embedder: Some(embedder), ..Options::default() };
+        Index::open(vault, options).unwrap()
+    }
+
+    /// The index says that its vectors come from elsewhere, as it does when an address has changed.
+    fn say(file: &Path, key: &str, value: &str) {
+        Store::open(file).unwrap().set_meta(key, value).unwrap();
+    }
+
+    #[test]
+    fn a_remote_embedder_at_another_address_gets_nothing_by_itself() {
+        let (_folder, vault, file) = vault();
+        let far = Far::new(true);
+        open(&vault, &file, &far).sync().unwrap();
+        say(&file, "embedder", "far@old");
+        let before = far.sent();
+        let index = open(&vault, &file, &far);
+        std::fs::write(vault.join("b.md"), "another cormorant\n").unwrap();
+        let semantic = Query { mode: Mode::Semantic, ..Query::literal("cormorant") };
+        for error in [index.sync().unwrap_err(), index.search(&semantic).unwrap_err()] {
+            assert_eq!(error.kind(), ErrorKind::OtherModel);
+            let text = error.to_string();
+            for part in ["`far@old`", "`far@new`", "vault-index rebuild --model far@new"] {
+                assert!(text.contains(part), "{text}");
+            }
+        }
+        let hits = index.search(&Query::literal("cormorant")).unwrap();
+        assert_eq!((hits.results.len(), hits.results[0].why.semantic), (1, None));
+        let advice = index.status().unwrap().advice;
+        assert!(advice.iter().any(|text| text.contains("far@old") && text.contains("rebuild --model")), "{advice:?}");
+        assert_eq!(far.sent(), before, "neither notes nor queries went there");
+
+        // Asked for in so many words, they go.
+        index.rebuild(&SyncOptions::default()).unwrap();
+        assert!(far.sent() > before);
+        let hits = index.search(&Query::literal("cormorant")).unwrap();
+        assert!(hits.results.len() == 2 && hits.results[0].why.semantic.is_some(), "{hits:?}");
+        assert_eq!(index.status().unwrap().advice, [""; 0]);
+        assert_eq!(index.sync().unwrap().unchanged, 2);
+    }
+
+    #[test]
+    fn an_embedder_on_this_machine_makes_vectors_of_another_version_anew_by_itself() {
+        let (_folder, vault, file) = vault();
+        let near = Far::new(false);
+        open(&vault, &file, &near).sync().unwrap();
+        say(&file, "embedder", "far@old");
+        let index = open(&vault, &file, &near);
+        assert_eq!(index.search(&Query::literal("cormorant")).unwrap().results[0].why.semantic, None);
+        assert!(index.status().unwrap().advice[0].contains("another version"));
+        let before = near.sent();
+        index.sync().unwrap();
+        assert!(near.sent() > before);
+        assert_eq!(Store::open_read(&file).unwrap().meta("embedder").unwrap().as_deref(), Some("far@new"));
+    }
+
+    #[test]
+    fn a_rebuild_goes_on_with_no_remote_embedder_but_its_own() {
+        let (_folder, vault, file) = vault();
+        let far = Far::new(true);
+        let index = open(&vault, &file, &far);
+        index.sync().unwrap();
+        say(&file, REBUILDING_TO, "far@new");
+        say(&file, REBUILDING_EMBEDDER, "far@old");
+        let before = far.sent();
+        let error = index.sync().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OtherModel);
+        assert!(error.to_string().contains("rebuild by `far@old`"), "{error}");
+        assert_eq!(far.sent(), before);
+        say(&file, REBUILDING_EMBEDDER, "far@new");
+        index.sync().unwrap();
+        assert!(far.sent() > before);
+        assert_eq!(index.status().unwrap().rebuilding_to, None);
+    }
+
+    #[cfg(feature = "minilm")]
+    #[test]
+    fn an_open_index_follows_when_another_process_changes_its_embedder() {
+        let (_folder, vault, file) = vault();
+        // No note is embedded: only which model it is matters here.
+        std::fs::remove_file(vault.join("a.md")).unwrap();
+        let options = || Options { index_file: Some(file.clone()), ..Options::default() };
+        let index = Index::open(&vault, options()).unwrap();
+        index.sync().unwrap();
+        assert_eq!(index.status().unwrap().model, "minilm");
+        let other = Index::open(&vault, Options { model: Some(ModelName::Hashed), ..options() }).unwrap();
+        other.rebuild(&SyncOptions::default()).unwrap();
+        std::fs::write(vault.join("a.md"), "a cormorant dives\n").unwrap();
+        index.sync().unwrap();
+        let store = Store::open_read(&file).unwrap();
+        assert_eq!(store.meta("model").unwrap().as_deref(), Some("hashed"));
+        assert_eq!(store.meta("embedder").unwrap().as_deref(), Some(Hashed::new().id()));
+        assert!(index.search(&Query::literal("cormorant")).unwrap().results[0].why.semantic.is_some());
+    }
+
+    #[cfg(feature = "http")]
+    #[test]
+    fn a_remote_embedder_keeps_its_recorded_address() {
+        let (_folder, vault, file) = vault();
+        let named = |model: &str, url: Option<&str>| {
+            let options = Options {
+                index_file: Some(file.clone()),
+                model: (!model.is_empty()).then(|| model.parse().unwrap()),
+                base_url: url.map(str::to_string),
+                ..Options::default()
+            };
+            Index::open(&vault, options).unwrap()
+        };
+        named("hashed", None).sync().unwrap();
+        say(&file, "model", "ollama:m");
+        say(&file, "embedder", "ollama:m@192.0.2.1:11434");
+        say(&file, "base_url", "http://192.0.2.1:11434");
+        let address = |index: &Index| index.choice_on_disk().map(|choice| choice.wanted(Far::new(true)).base_url);
+        let old = Some("http://192.0.2.1:11434".to_string());
+        assert_eq!(address(&named("", None)).unwrap(), old);
+        assert_eq!(address(&named("ollama:m", None)).unwrap(), old);
+        assert_eq!(address(&named("ollama:n", None)).unwrap(), None, "the address of another model is no address");
+        let moved = named("", Some("http://192.0.2.2:11434"));
+        let error = moved.sync().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::OtherModel);
+        assert!(error.to_string().contains("rebuild --model ollama:m --base-url http://192.0.2.2:11434"), "{error}");
+    }
+}
