@@ -3,10 +3,12 @@
 //! Words follow a chain of pairs learned from the demo vault's notes, so that word frequencies, sentence lengths and
 //! tokens per word are those of real notes. Lengths are log-normal around the mean asked for.
 
-use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write as _;
 use std::io;
 use std::path::Path;
+
+use crate::random::Random;
+use crate::words::{Chain, learn};
 
 /// What a vault is to be like.
 #[derive(Debug, Clone)]
@@ -21,42 +23,12 @@ pub struct VaultPlan {
     pub seed: u64,
 }
 
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for choosing words.
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, n: usize) -> usize {
-        (self.next() % n.max(1) as u64) as usize
-    }
-
-    fn unit(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
-    }
-
-    /// Log-normal with the given mean and sigma 0.6.
-    fn length(&mut self, mean: usize) -> usize {
-        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
-        (mean as f64 * (0.6 * normal - 0.18).exp()) as usize
-    }
-}
-
 /// Writes the vault into `folder`, which is made. `source` is the vault whose words are learned.
 ///
 /// # Errors
 /// When a file cannot be read or written, or the source has no words.
 pub fn make_vault(folder: &Path, source: &Path, plan: &VaultPlan) -> io::Result<()> {
     let chain = learn(source)?;
-    if chain.starts.is_empty() {
-        return Err(io::Error::other(format!("{}: no words to learn from", source.display())));
-    }
     let mut random = Random(plan.seed);
     let titles: Vec<String> = (0..plan.notes).map(|n| title(&chain, &mut random, n)).collect();
     let folders = (plan.notes / 50).max(1);
@@ -74,55 +46,6 @@ pub fn make_vault(folder: &Path, source: &Path, plan: &VaultPlan) -> io::Result<
         std::fs::write(path, &last)?;
     }
     Ok(())
-}
-
-struct Chain {
-    starts: Vec<String>,
-    next: HashMap<String, Vec<String>>,
-}
-
-fn learn(source: &Path) -> io::Result<Chain> {
-    let mut texts = BTreeMap::new();
-    let mut folders = vec![source.to_path_buf()];
-    while let Some(folder) = folders.pop() {
-        for entry in std::fs::read_dir(folder)? {
-            let path = entry?.path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|e| e == "md") {
-                texts.insert(path.clone(), std::fs::read_to_string(path)?);
-            }
-        }
-    }
-    let mut chain = Chain { starts: Vec::new(), next: HashMap::new() };
-    for text in texts.values() {
-        let mut before: Option<&str> = None;
-        for word in text.split_whitespace().filter(|w| w.chars().all(|c| c.is_alphabetic() || "',.;".contains(c))) {
-            match before {
-                Some(before) if !before.ends_with('.') => {
-                    chain.next.entry(before.to_string()).or_default().push(word.to_string());
-                }
-                _ => chain.starts.push(word.to_string()),
-            }
-            before = Some(word);
-        }
-    }
-    Ok(chain)
-}
-
-impl Chain {
-    fn sentence(&self, random: &mut Random, out: &mut String) {
-        let mut word = &self.starts[random.below(self.starts.len())];
-        for _ in 0..24 {
-            out.push_str(word);
-            let Some(next) = self.next.get(word).filter(|_| !word.ends_with('.')) else { break };
-            out.push(' ');
-            word = &next[random.below(next.len())];
-        }
-        if !out.ends_with('.') {
-            out.push('.');
-        }
-    }
 }
 
 fn title(chain: &Chain, random: &mut Random, n: usize) -> String {
@@ -175,39 +98,32 @@ fn note(chain: &Chain, random: &mut Random, title: &str, titles: &[String], plan
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
+    use crate::notes::notes_in;
+    use crate::words::demo_vault;
 
     #[test]
     fn the_same_seed_gives_the_same_vault() {
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/vaults/demo");
         let folder = std::env::temp_dir().join(format!("make-vault-{}", std::process::id()));
         let plan = VaultPlan { notes: 60, bytes: 700, links: 4, seed: 1 };
-        let read = |name: &str| {
+        let make = |name: &str| {
             let folder = folder.join(name);
-            make_vault(&folder, &source, &plan).unwrap();
-            learned_files(&folder)
+            make_vault(&folder, &demo_vault(), &plan).unwrap();
+            files(&folder)
         };
-        let (a, b) = (read("a"), read("b"));
+        let (a, b) = (make("a"), make("b"));
         std::fs::remove_dir_all(&folder).unwrap();
         assert_eq!(a.len(), 60);
         assert_eq!(a, b);
         assert!(a.values().any(|text| text.contains("[[")));
     }
 
-    fn learned_files(folder: &Path) -> BTreeMap<String, String> {
-        let mut files = BTreeMap::new();
-        let mut folders = vec![folder.to_path_buf()];
-        while let Some(folder) = folders.pop() {
-            for entry in std::fs::read_dir(folder).unwrap() {
-                let path = entry.unwrap().path();
-                if path.is_dir() {
-                    folders.push(path);
-                } else {
-                    let name = path.file_name().unwrap().to_string_lossy().into_owned();
-                    files.insert(name, std::fs::read_to_string(path).unwrap());
-                }
-            }
-        }
-        files
+    /// Every note's text by the note's name.
+    fn files(folder: &Path) -> BTreeMap<String, String> {
+        let name = |path: &Path| path.file_name().unwrap().to_string_lossy().into_owned();
+        let notes = notes_in(folder).unwrap().into_iter();
+        notes.map(|path| (name(&path), std::fs::read_to_string(path).unwrap())).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
-use benches::{VaultPlan, make_vault};
+use benches::{VaultPlan, demo_vault, make_vault};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -13,9 +13,8 @@ fn main() -> ExitCode {
     else {
         return fail("usage: make_vault FOLDER [NOTES [BYTES [LINKS [SEED]]]]");
     };
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/vaults/demo");
     let plan = VaultPlan { notes, bytes, links, seed: seed as u64 };
-    match make_vault(Path::new(folder), &source, &plan) {
+    match make_vault(Path::new(folder), &demo_vault(), &plan) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(&error.to_string()),
     }

@@ -22,6 +22,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, diff, settle};
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stamp::Stamp;
+#[cfg(feature = "cli")]
 pub use toml_file::read_toml;
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]

@@ -1,0 +1,61 @@
+//! Files and links of a vault without its texts: what the resolver gets.
+
+use crate::random::Random;
+
+/// What the table is to be like.
+#[derive(Debug, Clone)]
+pub struct LinkPlan {
+    /// How many notes; one in fifty is the `index.md` of its folder.
+    pub notes: usize,
+    /// How many links; one in twenty leads nowhere, three in twenty are paths.
+    pub links: usize,
+    /// The same seed and plan give the same table.
+    pub seed: u64,
+}
+
+/// The files of a vault, and the links in them.
+#[derive(Debug, Clone)]
+pub struct LinkTable {
+    /// Paths of the notes.
+    pub paths: Vec<String>,
+    /// In which note, as an index into `paths`, and to which path, as written.
+    pub links: Vec<(usize, String)>,
+}
+
+/// Makes the table. Linear in notes and links.
+pub fn make_links(plan: &LinkPlan) -> LinkTable {
+    let mut random = Random(plan.seed);
+    let folders = (plan.notes / 50).max(1);
+    let folder = |note: usize| format!("area {}/topic {}", note % folders % 12, note % folders);
+    // The first note of each folder is its index: many files of one name.
+    let name = |note: usize| if note < folders { "index".to_string() } else { format!("Note {note}") };
+    let paths = (0..plan.notes).map(|note| format!("{}/{}.md", folder(note), name(note))).collect();
+    let links = (0..plan.links).map(|_| {
+        let (source, target) = (random.below(plan.notes), random.below(plan.notes));
+        let link = match random.below(20) {
+            0 => format!("Not yet {}", random.below(500)),
+            1 => format!("{}/{}", folder(target), name(target)),
+            2 => format!("topic {}/index", random.below(folders)),
+            3 => format!("../topic {}/{}", target % folders, name(target)),
+            _ => name(target),
+        };
+        (source, link)
+    });
+    let links = links.collect();
+    LinkTable { paths, links }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_are_all_different_and_names_are_not() {
+        let table = make_links(&LinkPlan { notes: 500, links: 3000, seed: 1 });
+        assert_eq!((table.paths.len(), table.links.len()), (500, 3000));
+        let different: std::collections::HashSet<&String> = table.paths.iter().collect();
+        assert_eq!(different.len(), 500);
+        assert_eq!(table.paths.iter().filter(|path| path.ends_with("/index.md")).count(), 10);
+        assert!(table.links.iter().any(|(_, link)| link.starts_with("../")));
+    }
+}
