@@ -38,7 +38,7 @@ use crate::search::semantic::Semantic;
 use crate::store::{PassageRow, Store};
 use crate::vectors::{Bitmap, Codes};
 
-/// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 8` bytes a
+/// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
 /// vector and 24 a passage.
 #[derive(Clone)]
 pub struct Searcher {

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::PassageRow;
-use crate::vectors::{Codes, Estimate, QueryCodes, rescore};
+use crate::vectors::{Codes, Estimate, Precision, QueryCodes, Threads, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
 pub(super) const TITLE_WEIGHT: f32 = 0.25;
@@ -39,7 +39,7 @@ impl<'a> Semantic<'a> {
     /// One pass over all codes.
     pub(super) fn run(codes: &Codes, query: Vec<f32>, titles: Option<&'a HashMap<FileId, i64>>) -> Result<Self> {
         let mut estimates = Vec::new();
-        codes.estimates(&QueryCodes::new(&query)?, &mut estimates);
+        codes.estimates(&QueryCodes::new(&query)?, Precision::Fine, Threads::Auto, &mut estimates);
         Ok(Self { query, estimates, titles })
     }
 

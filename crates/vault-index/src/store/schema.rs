@@ -4,10 +4,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 2;
+pub(crate) const FORMAT: i64 = 3;
 
 /// The oldest format it reads; what is older was never released.
-const OLDEST: i64 = 2;
+const OLDEST: i64 = 3;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -20,7 +20,7 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { to: 2, sql: FIRST, reindex: false }];
+const MIGRATIONS: &[Migration] = &[Migration { to: 3, sql: FIRST, reindex: false }];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;

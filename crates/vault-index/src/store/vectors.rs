@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, schema};
-use crate::vectors::{Block, Codes, Quantized, block_len, place, row_place};
+use crate::vectors::{Block, Codes, Quantized, block_len, place, row_bytes, row_place};
 
 /// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
@@ -144,11 +144,10 @@ impl Store {
             self.conn
                 .prepare_cached("INSERT OR IGNORE INTO codes(block, bytes) VALUES(?1, zeroblob(?2))")?
                 .execute(params![block, block_len(dimensions)])?;
-            let places = row_place(dimensions, row);
             let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
-            blob.write_at(&quantized.code_bytes(), places.codes.start)?;
-            blob.write_at(&quantized.error.to_le_bytes(), places.error.start)?;
-            blob.write_at(&quantized.scale.to_le_bytes(), places.scale.start)?;
+            for (at, bytes) in row_bytes(row, &quantized) {
+                blob.write_at(&bytes, at)?;
+            }
             blob.close()
         };
         write().map_err(|e| self.error(e))

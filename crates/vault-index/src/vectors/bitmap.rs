@@ -13,6 +13,15 @@ impl Bitmap {
         Self { words: vec![0; len.div_ceil(64)], len }
     }
 
+    /// All of `0..len`.
+    pub fn full(len: usize) -> Self {
+        let mut words = vec![u64::MAX; len.div_ceil(64)];
+        if let Some(last) = words.last_mut().filter(|_| !len.is_multiple_of(64)) {
+            *last = (1 << (len % 64)) - 1;
+        }
+        Self { words, len }
+    }
+
     /// The size of the range it is over, not the number of its members.
     pub fn len(&self) -> usize {
         self.len
@@ -58,13 +67,22 @@ impl Bitmap {
 
     /// Its members, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.len).filter(|&slot| self.contains(slot))
+        self.words.iter().enumerate().flat_map(|(i, &word)| bits(word).map(move |bit| 64 * i + bit))
     }
 
     /// The bits of slots `64·i ..`, lowest first; zero beyond the end.
     pub(super) fn word(&self, i: usize) -> u64 {
         self.words.get(i).copied().unwrap_or(0)
     }
+}
+
+/// The numbers of the bits that are set, ascending.
+pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = (word != 0).then(|| word.trailing_zeros() as usize)?;
+        word &= word - 1;
+        Some(lowest)
+    })
 }
 
 impl FromIterator<usize> for Bitmap {

@@ -2,21 +2,26 @@
 
 use super::block::{BLOCK_ROWS, Parts, floats};
 use super::kernel::Kernel;
-use super::quantize::{MAX_DIMENSIONS, Quantized};
+use super::plane::Plane;
+use super::quantize::{MAX_DIMENSIONS, Quantized, width};
+use super::scan::Rows;
 use crate::error::{Error, ErrorKind, Result};
 
 /// Slots are below this; a larger number can only come from a damaged index.
 pub const MAX_SLOTS: usize = 1 << 26;
 
-/// The codes of all rows, addressed by slot. `dimensions + 8` bytes a slot.
+/// The codes of all rows, addressed by slot. `dimensions + 12` bytes a slot.
 #[derive(Debug, Clone)]
 pub struct Codes {
-    pub(super) dimensions: usize,
-    pub(super) kernel: Kernel,
-    /// `codes.len() == scales.len() * dimensions`, `errors.len() == scales.len()`.
-    pub(super) codes: Vec<i8>,
-    /// 0 where a slot has no row.
+    dimensions: usize,
+    kernel: Kernel,
+    /// The upper bits of the codes, [`width`] bytes a slot, so that the scan can leave the lower ones alone.
+    pub(super) high: Plane,
+    /// The lower bits, as many.
+    pub(super) low: Plane,
+    /// 0 where a slot has no row. One a slot, as are the next two.
     pub(super) scales: Vec<f32>,
+    pub(super) coarse: Vec<f32>,
     pub(super) errors: Vec<f32>,
 }
 
@@ -24,8 +29,15 @@ impl Codes {
     /// No rows yet. `dimensions` is 1 to [`MAX_DIMENSIONS`].
     pub fn new(dimensions: usize) -> Self {
         assert!((1..=MAX_DIMENSIONS).contains(&dimensions), "{dimensions} dimensions");
-        let (codes, scales, errors) = (Vec::new(), Vec::new(), Vec::new());
-        Self { dimensions, kernel: Kernel::best(), codes, scales, errors }
+        Self {
+            dimensions,
+            kernel: Kernel::best(),
+            high: Plane::default(),
+            low: Plane::default(),
+            scales: Vec::new(),
+            coarse: Vec::new(),
+            errors: Vec::new(),
+        }
     }
 
     /// The rows of many blocks, given as number and bytes, each number once.
@@ -52,14 +64,16 @@ impl Codes {
 
     /// Makes room for `slots` slots in one go.
     pub fn reserve(&mut self, slots: usize) {
-        let more = slots.min(MAX_SLOTS).saturating_sub(self.len());
-        self.codes.reserve_exact(more * self.dimensions);
-        self.scales.reserve_exact(more);
-        self.errors.reserve_exact(more);
+        let slots = slots.min(MAX_SLOTS);
+        for numbers in [&mut self.scales, &mut self.coarse, &mut self.errors] {
+            numbers.reserve_exact(slots.saturating_sub(numbers.len()));
+        }
+        self.high.reserve(slots * width(self.dimensions));
+        self.low.reserve(slots * width(self.dimensions));
     }
 
     /// Puts in the rows of block `number`, in place of what was there. Quickest in ascending order:
-    /// then it is three copies.
+    /// then it is five copies.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] if the bytes are not those of a block (see [`Block`](super::Block)).
@@ -70,19 +84,22 @@ impl Codes {
         }
         let parts = Parts::of(self.dimensions, bytes)?;
         let first = number * BLOCK_ROWS;
-        let codes = parts.codes.iter().map(|&byte| byte.cast_signed());
         if self.len() <= first {
             self.resize(first);
             self.scales.extend(floats(parts.scales));
+            self.coarse.extend(floats(parts.coarse));
             self.errors.extend(floats(parts.errors));
-            self.codes.extend(codes);
+            self.high.extend(parts.high);
+            self.low.extend(parts.low);
         } else {
             self.resize(self.len().max(first + BLOCK_ROWS));
-            let slots = first..first + BLOCK_ROWS;
-            let bytes = first * self.dimensions..(first + BLOCK_ROWS) * self.dimensions;
-            self.scales[slots.clone()].iter_mut().zip(floats(parts.scales)).for_each(|(to, from)| *to = from);
-            self.errors[slots].iter_mut().zip(floats(parts.errors)).for_each(|(to, from)| *to = from);
-            self.codes[bytes].iter_mut().zip(codes).for_each(|(to, from)| *to = from);
+            let put = |to: &mut [f32], from| to[first..].iter_mut().zip(floats(from)).for_each(|(to, from)| *to = from);
+            put(&mut self.scales, parts.scales);
+            put(&mut self.coarse, parts.coarse);
+            put(&mut self.errors, parts.errors);
+            let bytes = first * width(self.dimensions);
+            self.high[bytes..][..parts.high.len()].copy_from_slice(parts.high);
+            self.low[bytes..][..parts.low.len()].copy_from_slice(parts.low);
         }
         self.trim();
         Ok(())
@@ -108,7 +125,11 @@ impl Codes {
     pub fn set_quantized(&mut self, slot: usize, row: &Quantized) -> Result<()> {
         self.check(slot, row.codes.len())?;
         self.resize(self.len().max(slot + 1));
-        self.codes[slot * self.dimensions..][..self.dimensions].copy_from_slice(&row.codes);
+        let width = width(self.dimensions);
+        let [high, low] = row.halves();
+        self.high[slot * width..][..width].copy_from_slice(&high);
+        self.low[slot * width..][..width].copy_from_slice(&low);
+        self.coarse[slot] = row.coarse;
         self.errors[slot] = row.error;
         self.scales[slot] = row.scale;
         Ok(())
@@ -117,9 +138,12 @@ impl Codes {
     /// Removes the row of a slot, if there is one. From then on it matches nothing.
     pub fn clear(&mut self, slot: usize) {
         if slot < self.len() {
+            let width = width(self.dimensions);
             self.scales[slot] = 0.0;
+            self.coarse[slot] = 0.0;
             self.errors[slot] = 0.0;
-            self.codes[slot * self.dimensions..][..self.dimensions].fill(0);
+            self.high[slot * width..][..width].fill(0);
+            self.low[slot * width..][..width].fill(0);
             self.trim();
         }
     }
@@ -154,6 +178,19 @@ impl Codes {
         self.kernel
     }
 
+    /// All of them, to be scanned.
+    pub(super) fn as_rows(&self) -> Rows<'_> {
+        Rows {
+            width: width(self.dimensions),
+            first: 0,
+            high: &self.high,
+            low: &self.low,
+            scales: &self.scales,
+            coarse: &self.coarse,
+            errors: &self.errors,
+        }
+    }
+
     fn check(&self, slot: usize, dimensions: usize) -> Result<()> {
         if dimensions != self.dimensions {
             let message = format!("a vector of {dimensions} dimensions among vectors of {}", self.dimensions);
@@ -168,16 +205,15 @@ impl Codes {
     }
 
     fn resize(&mut self, slots: usize) {
-        self.scales.resize(slots, 0.0);
-        self.errors.resize(slots, 0.0);
-        self.codes.resize(slots * self.dimensions, 0);
+        for numbers in [&mut self.scales, &mut self.coarse, &mut self.errors] {
+            numbers.resize(slots, 0.0);
+        }
+        self.high.resize(slots * width(self.dimensions));
+        self.low.resize(slots * width(self.dimensions));
     }
 
     /// Cuts slots without rows off the end.
     fn trim(&mut self) {
-        let slots = self.scales.iter().rposition(|&scale| scale != 0.0).map_or(0, |last| last + 1);
-        self.scales.truncate(slots);
-        self.errors.truncate(slots);
-        self.codes.truncate(slots * self.dimensions);
+        self.resize(self.scales.iter().rposition(|&scale| scale != 0.0).map_or(0, |last| last + 1));
     }
 }

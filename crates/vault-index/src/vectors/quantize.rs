@@ -1,12 +1,14 @@
-//! A vector as int8 codes with a proven bound on its error, the same for a query, and the exact score.
+//! A vector as int8 codes with proven bounds on their error, the same for a query, and the exact score.
 //!
-//! `codes[i] = round(v[i] / scale)` with `scale = max|v[i]| / 127`, so codes are in -127..=127.
-//! The bound is `‖v − scale·codes‖₂` in f64, where `scale·codes[i]` is exact (24 + 7 bits), grown
-//! by more than f64 can be wrong and rounded up to f32.
+//! `codes[i] = round(v[i] / scale)` with `scale = max|v[i]| / 127`, so codes are in -127..=127. The
+//! upper four bits of a code are a coarser code: `v[i] ≈ scale · (16 · (codes[i] >> 4) + 7.5)`.
+//! A bound is `‖v − v̂‖₂` in f64, where each `v̂[i]` is exact (24 + 8 bits), grown by more than f64
+//! can be wrong and rounded up to f32.
 
+use super::kernel::LINE;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The most dimensions a vector may have: `127² · 2¹⁶` fits an i32.
+/// The most dimensions a vector may have: `127 · 128 · 2¹⁶` fits an i32.
 pub const MAX_DIMENSIONS: usize = 1 << 16;
 
 /// The largest length a row may have. Rows are of unit length up to rounding; the error bound
@@ -16,10 +18,18 @@ pub const MAX_NORM: f32 = 1.001;
 /// Queries are of unit length, too; this only keeps scores far from the ends of f32.
 const MAX_QUERY_NORM: f64 = 1e6;
 
-/// Below this, a largest component counts as zero: its scale would be subnormal.
+/// A largest component below this gets a scale as if it were this, since its own would be subnormal.
 const TINY: f32 = 1e-30;
 
-/// One row as it is kept: codes, scale and error bound.
+/// The middle of the lower four bits.
+const MIDDLE: f64 = 7.5;
+
+/// The bytes of half a row, the upper or the lower bits of its codes: two codes a byte, in whole [`LINE`]s.
+pub const fn width(dimensions: usize) -> usize {
+    dimensions.div_ceil(2).next_multiple_of(LINE)
+}
+
+/// One row as it is kept: codes, scale and error bounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Quantized {
     /// One code a dimension, in -127..=127.
@@ -28,6 +38,8 @@ pub struct Quantized {
     pub scale: f32,
     /// At least `‖row − scale·codes‖₂`.
     pub error: f32,
+    /// At least `‖row − scale·(16·(codes >> 4) + 7.5)‖₂`.
+    pub coarse: f32,
 }
 
 impl Quantized {
@@ -42,23 +54,48 @@ impl Quantized {
             return Err(bad(format!("a vector of length {norm:.3}; vectors must be of length 1")));
         }
         let (codes, scale, error) = quantize(row);
-        Ok(Self { codes, scale, error })
+        let coarse = distance(row, scale, codes.iter().map(|&code| 16.0 * f64::from(code >> 4) + MIDDLE));
+        Ok(Self { codes, scale, error, coarse })
     }
 
-    /// The codes as the bytes of a [`Block`](super::Block).
-    pub fn code_bytes(&self) -> Vec<u8> {
-        self.codes.iter().map(|&code| code.cast_unsigned()).collect()
+    /// The upper and the lower four bits of the codes, [`width`] bytes each: byte `j` holds those of
+    /// code `j` in its lower half and those of code `width + j` in its upper half. Upper bits are
+    /// stored plus 8, so that all are in 0..=15; where a code is missing there is a 0.
+    pub(super) fn halves(&self) -> [Vec<u8>; 2] {
+        let width = width(self.codes.len());
+        let (first, second) = self.codes.split_at(width.min(self.codes.len()));
+        let half = |of: fn(i8) -> u8| {
+            let mut bytes = vec![0; width];
+            bytes.iter_mut().zip(first).for_each(|(byte, &code)| *byte = of(code));
+            bytes.iter_mut().zip(second).for_each(|(byte, &code)| *byte |= of(code) << 4);
+            bytes
+        };
+        [half(|code| ((code >> 4) + 8).cast_unsigned()), half(|code| code.cast_unsigned() & 15)]
+    }
+
+    /// The codes whose [`halves`](Self::halves) these are.
+    pub(super) fn codes_of(dimensions: usize, high: &[u8], low: &[u8]) -> Vec<i8> {
+        let code = |high: u8, low: u8| (high << 4 | low).wrapping_sub(128).cast_signed();
+        let first = high.iter().zip(low).map(|(high, low)| code(high & 15, low & 15));
+        let second = high.iter().zip(low).map(|(high, low)| code(high >> 4, low >> 4));
+        first.chain(second).take(dimensions).collect()
     }
 }
 
-/// A query, ready for scanning: its codes, and what the error bounds need of it.
+/// A query, ready for scanning: its codes, and what the estimates and their bounds need of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueryCodes {
+    dimensions: usize,
+    /// In the order of a row's halves, with zeros where there are no dimensions: `2 · width` of them.
     pub(super) codes: Vec<i8>,
-    pub(super) scale: f32,
+    scale: f32,
+    /// 128 times the sum of the codes: what the upper bits' plus 8 adds to a sum of products.
+    offset: i32,
+    /// [`MIDDLE`] times the sum of the codes: what lower bits that are not looked at add, about.
+    middle: f32,
     /// An estimate is off by at most `base + factor · e`, `e` being the row's stored error.
-    pub(super) base: f32,
-    pub(super) factor: f32,
+    base: f32,
+    factor: f32,
 }
 
 impl QueryCodes {
@@ -72,20 +109,49 @@ impl QueryCodes {
         if norm > MAX_QUERY_NORM {
             return Err(bad(format!("a query vector of length {norm:e}")));
         }
-        let (codes, scale, error) = quantize(query);
+        let dimensions = query.len();
+        let (mut codes, scale, error) = quantize(query);
+        codes.resize(2 * width(dimensions), 0);
+        let sum: i32 = codes.iter().map(|&code| i32::from(code)).sum();
         let error = f64::from(error);
-        // Rounding, u = 2⁻²⁴. rescore: n·u·‖q‖‖v‖. Estimate: 4u·‖q̂‖‖v̂‖. Interval: 4u of its
-        // ends. All of ‖q̂‖, ‖v̂‖, errors are below 2·sqrt(n)/254 + 1 times ‖q‖, ‖v‖, so 8 covers
-        // their products for n ≤ MAX_DIMENSIONS; 1e-30 covers results that underflow.
-        let rounding = (query.len() + 16) as f64 * f64::from(f32::EPSILON) * 8.0 * (norm + error) + 1e-30;
+        // Rounding, u = 2⁻²⁴. rescore: n·u·‖q‖‖v‖. Estimate: 6u of its parts, which are at most
+        // ‖q̂‖·(1.001 + 0.14·sqrt(n)), the latter for the coarse codes: `scale · 16` is at most
+        // 0.126 · max|v|. Interval: 4u of its ends, which are as large. So 8 times (n + 16)·2u is
+        // ample for every n; 1e-30 covers results that underflow.
+        let rounding = (dimensions + 16) as f64 * f64::from(f32::EPSILON) * 8.0 * (norm + error) + 1e-30;
         let base = error * f64::from(MAX_NORM) + rounding;
-        let factor = error + norm;
-        Ok(Self { codes, scale, base: round_up(base), factor: round_up(factor) })
+        Ok(Self {
+            dimensions,
+            codes,
+            scale,
+            offset: 128 * sum,
+            middle: (f64::from(sum) * MIDDLE) as f32,
+            base: round_up(base),
+            factor: round_up(error + norm),
+        })
     }
 
     /// The number of dimensions.
     pub fn dimensions(&self) -> usize {
-        self.codes.len()
+        self.dimensions
+    }
+
+    /// The score of a row whose upper bits give `high`, whatever the lower ones are, about.
+    #[inline]
+    pub(super) fn coarse_score(&self, high: i32, scale: f32) -> f32 {
+        ((16 * high - self.offset) as f32 + self.middle) * (self.scale * scale)
+    }
+
+    /// The score of a row whose upper and lower bits give `high` and `low`, about.
+    #[inline]
+    pub(super) fn score(&self, high: i32, low: i32, scale: f32) -> f32 {
+        (16 * high - self.offset + low) as f32 * (self.scale * scale)
+    }
+
+    /// How far a score can be off, for a row whose codes are off by at most `error`.
+    #[inline]
+    pub(super) fn error(&self, error: f32) -> f32 {
+        self.base + self.factor * error
     }
 }
 
@@ -134,12 +200,17 @@ fn bad(message: String) -> Error {
 
 fn quantize(v: &[f32]) -> (Vec<i8>, f32, f32) {
     let largest = v.iter().fold(0.0_f32, |largest, x| largest.max(x.abs()));
-    let scale = if largest < TINY { 1.0 } else { largest / 127.0 };
+    let scale = largest.max(TINY) / 127.0;
     // Saturating float casts: a quotient that rounds above 127 cannot wrap; clamp keeps -128 out.
     let codes: Vec<i8> = v.iter().map(|x| (x / scale).round_ties_even().clamp(-127.0, 127.0) as i8).collect();
-    let squares: f64 =
-        v.iter().zip(&codes).map(|(&x, &c)| (f64::from(x) - f64::from(scale) * f64::from(c)).powi(2)).sum();
-    (codes, scale, round_up(squares.sqrt()))
+    let error = distance(v, scale, codes.iter().map(|&code| f64::from(code)));
+    (codes, scale, error)
+}
+
+/// At least `‖v − scale·codes‖₂`, and hardly more.
+fn distance(v: &[f32], scale: f32, codes: impl Iterator<Item = f64>) -> f32 {
+    let squares: f64 = v.iter().zip(codes).map(|(&x, code)| (f64::from(x) - f64::from(scale) * code).powi(2)).sum();
+    round_up(squares.sqrt())
 }
 
 /// `x`, not below zero, as an f32 that is not below it, whatever the last bits of the f64 sums.

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::kernel::{Kernel, scalar};
+use super::kernel::{Kernel, LINE};
 use super::*;
 
 /// The specification of [`top_k`].
@@ -30,23 +30,48 @@ fn codes_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Codes {
 
 fn check(rows: &[Option<Vec<f32>>], q: &[f32], k: usize, filter: Option<&Bitmap>) {
     let codes = codes_of(q.len(), rows);
-    let query = QueryCodes::new(q).unwrap();
+    let query = &QueryCodes::new(q).unwrap();
     let exact = |slot: usize| Ok(rescore(q, rows[slot].as_ref().unwrap()));
-    let found = top_k(&codes, &query, k, filter, exact).unwrap();
-    assert_eq!(found, slow_top_k(rows, q, k, filter));
+    let (wanted, expected) = (Wanted { query, k, filter }, slow_top_k(rows, q, k, filter));
+    for kernel in Kernel::all() {
+        let codes = codes.clone().with_kernel(kernel);
+        assert_eq!(top_k(&codes, wanted, Threads::One, exact).unwrap(), expected, "{}", kernel.name());
+    }
+    let mut scan = Scan::new(wanted);
+    for (number, block) in blocks_of(q.len(), rows).iter().enumerate().rev() {
+        scan.block(number, block.as_bytes()).unwrap();
+    }
+    assert_eq!(scan.best(exact).unwrap(), expected, "from blocks");
 
-    let mut estimates = Vec::new();
-    codes.estimates(&query, &mut estimates);
-    for (slot, row) in rows.iter().enumerate() {
-        let estimate = estimates.get(slot).copied().unwrap_or(Estimate::NONE);
-        match row {
-            Some(row) => {
-                let exact = rescore(q, row);
-                assert!(estimate.lower() <= exact && exact <= estimate.upper(), "{exact} of {slot} in {estimate:?}");
+    for precision in [Precision::Coarse, Precision::Fine] {
+        let mut estimates = Vec::new();
+        codes.estimates(query, precision, Threads::Exactly(2.try_into().unwrap()), &mut estimates);
+        assert_eq!(estimates.len(), codes.len());
+        for (slot, row) in rows.iter().enumerate() {
+            let estimate = estimates.get(slot).copied().unwrap_or(Estimate::NONE);
+            if precision == Precision::Fine {
+                assert_eq!(estimate, codes.estimate(query, slot));
             }
-            None => assert_eq!(estimate, Estimate::NONE),
+            match row {
+                Some(row) => {
+                    let exact = rescore(q, row);
+                    let holds = estimate.lower() <= exact && exact <= estimate.upper();
+                    assert!(holds, "{exact} of {slot} in {precision:?} {estimate:?}");
+                }
+                None => assert_eq!(estimate, Estimate::NONE),
+            }
         }
     }
+}
+
+fn blocks_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Vec<Block> {
+    let mut blocks = vec![Block::new(dimensions); rows.len().div_ceil(BLOCK_ROWS)];
+    for (slot, row) in rows.iter().enumerate() {
+        if let Some(row) = row {
+            blocks[place(slot).0].set(place(slot).1, &Quantized::new(row).unwrap());
+        }
+    }
+    blocks
 }
 
 fn unit(mut v: Vec<f32>) -> Vec<f32> {
@@ -117,26 +142,43 @@ proptest! {
 
     #[test]
     fn every_kernel_is_the_naive_sum(
-        dimensions in 1_usize..200, rows in 0_usize..9, bytes in prop::collection::vec(-127_i8..=127, 2000),
+        lines in 1_usize..5, rows in 0_usize..10, start in 0_usize..LINE, extreme in 0..4_u8, seed in any::<u32>(),
+        which in prop::collection::vec(any::<prop::sample::Index>(), 0..70),
     ) {
-        let (query, matrix) = (&bytes[..dimensions], &bytes[bytes.len() - rows * dimensions..]);
-        let naive: Vec<i32> = (0..rows)
-            .map(|row| (0..dimensions).map(|i| query[i] as i32 * matrix[row * dimensions + i] as i32).sum())
+        let width = lines * LINE;
+        let mut random = random(seed);
+        let query: Vec<i8> = (0..2 * width)
+            .map(|_| match extreme { 0 => 127, 1 => -127, 2 => 0, _ => (random() % 255) as i8 })
             .collect();
-        for kernel in [Kernel::SCALAR, Kernel::best(), Kernel { name: "function", dots: scalar::dots }] {
+        // They begin anywhere, and every byte is possible.
+        let len = start + rows * width;
+        let bytes: Vec<u8> = (0..len).map(|_| if extreme == 3 { random() as u8 } else { 255 }).collect();
+        let matrix = &bytes[start..];
+        let naive = |row: usize| -> i32 {
+            let row = &matrix[row * width..][..width];
+            let low: i32 = (0..width).map(|j| query[j] as i32 * (row[j] & 15) as i32).sum();
+            low + (0..width).map(|j| query[width + j] as i32 * (row[j] >> 4) as i32).sum::<i32>()
+        };
+        let which: Vec<u32> = which.iter().filter(|_| rows > 0).map(|at| at.index(rows) as u32).collect();
+        for kernel in Kernel::all() {
             let mut out = vec![7; rows];
-            (kernel.dots)(query, matrix, &mut out);
-            prop_assert_eq!(&out, &naive, "{}", kernel.name);
+            kernel.dots(&query, matrix, &mut out);
+            prop_assert_eq!(&out, &(0..rows).map(naive).collect::<Vec<_>>(), "{}", kernel.name());
+            let mut out = vec![7; which.len()];
+            kernel.dots_of(&query, matrix, &which, &mut out);
+            let expected: Vec<i32> = which.iter().map(|&row| naive(row as usize)).collect();
+            prop_assert_eq!(&out, &expected, "{}", kernel.name());
         }
     }
 
     #[test]
     fn the_bound_holds(v in prop_oneof![Just(3_usize), Just(384)].prop_flat_map(vector)) {
         let quantized = Quantized::new(&v).unwrap();
-        let off = v.iter().zip(&quantized.codes)
-            .map(|(&x, &c)| (f64::from(x) - f64::from(quantized.scale) * f64::from(c)).powi(2))
+        let off = |code: fn(i8) -> f64| v.iter().zip(&quantized.codes)
+            .map(|(&x, &c)| (f64::from(x) - f64::from(quantized.scale) * code(c)).powi(2))
             .sum::<f64>().sqrt();
-        prop_assert!(off <= f64::from(quantized.error));
+        prop_assert!(off(f64::from) <= f64::from(quantized.error));
+        prop_assert!(off(|code| 16.0 * f64::from(code >> 4) + 7.5) <= f64::from(quantized.coarse));
         prop_assert!(quantized.scale > 0.0 && !quantized.codes.contains(&-128));
     }
 
@@ -159,7 +201,10 @@ proptest! {
             }
         }
         let loaded = Codes::with_blocks(5, order.map(|i| (i, blocks[i].as_bytes()))).unwrap();
-        prop_assert_eq!((&loaded.codes, &loaded.scales, &loaded.errors), (&codes.codes, &codes.scales, &codes.errors));
+        prop_assert_eq!((&*loaded.high, &*loaded.low), (&*codes.high, &*codes.low));
+        prop_assert_eq!(
+            (&loaded.scales, &loaded.coarse, &loaded.errors), (&codes.scales, &codes.coarse, &codes.errors)
+        );
         let rows = blocks.iter().map(|block| (0..BLOCK_ROWS).filter(|&row| block.row(row).is_some()).count());
         prop_assert_eq!(codes.rows(), rows.sum::<usize>());
     }
@@ -197,14 +242,23 @@ proptest! {
     }
 }
 
+/// Numbers that look random.
+fn random(mut seed: u32) -> impl FnMut() -> u32 {
+    move || {
+        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        seed >> 8
+    }
+}
+
+fn random_rows(count: usize, dimensions: usize) -> Vec<Option<Vec<f32>>> {
+    let mut random = random(1);
+    let mut component = || random() as f32 / (1 << 24) as f32 - 0.5;
+    (0..count).map(|_| Some(unit((0..dimensions).map(|_| component()).collect()))).collect()
+}
+
 #[test]
 fn only_rows_that_can_win_are_rescored() {
-    let mut seed = 1_u32;
-    let mut next = || {
-        seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (seed >> 8) as f32 / (1 << 24) as f32 - 0.5
-    };
-    let rows: Vec<_> = (0..5000).map(|_| Some(unit((0..384).map(|_| next()).collect()))).collect();
+    let rows = random_rows(5000, 384);
     let q = rows[77].clone().unwrap();
     let codes = codes_of(384, &rows);
     let mut rescored = 0;
@@ -212,8 +266,71 @@ fn only_rows_that_can_win_are_rescored() {
         rescored += 1;
         Ok(rescore(&q, rows[slot].as_ref().unwrap()))
     };
-    let best = top_k(&codes, &QueryCodes::new(&q).unwrap(), 1, None, exact).unwrap();
+    let wanted = Wanted { query: &QueryCodes::new(&q).unwrap(), k: 1, filter: None };
+    let best = top_k(&codes, wanted, Threads::One, exact).unwrap();
     assert_eq!((best[0].0, rescored), (77, 1));
+}
+
+#[test]
+fn many_queries_threads_and_filters_change_nothing() {
+    let mut rows = random_rows(20_000, 24);
+    // Empty slots, equal rows and rows that only the last bit tells apart.
+    (0..rows.len()).step_by(7).for_each(|slot| rows[slot] = None);
+    (0..rows.len() - 4000).step_by(5).for_each(|slot| rows[slot + 4000] = rows[slot].clone());
+    rows.iter_mut().step_by(11).flatten().for_each(|row| row[3] = row[3].next_down());
+    let codes = codes_of(24, &rows);
+    let queries: Vec<Vec<f32>> = random_rows(6, 24).into_iter().flatten().chain(rows[8].clone()).collect();
+    let queries: Vec<_> = queries.iter().map(|q| (q, QueryCodes::new(q).unwrap())).collect();
+    let mut random = random(5);
+    let mut some = |share: u32| -> Bitmap { (0..rows.len()).filter(|_| random() % 100 < share).collect() };
+    let filters = [None, Some(some(1)), Some(some(10)), Some(some(45)), Some(some(90)), Some(Bitmap::default())];
+    let wanted: Vec<Wanted> = queries
+        .iter()
+        .zip(filters.iter().cycle())
+        .zip([10, 100, 3000, 1, usize::MAX, 0, 50])
+        .map(|(((_, query), filter), k)| Wanted { query, k, filter: filter.as_ref() })
+        .collect();
+    let exact = |query: usize, slot: usize| Ok(rescore(queries[query].0, rows[slot].as_ref().unwrap()));
+    let each: Vec<_> =
+        queries.iter().zip(&wanted).map(|((q, _), wanted)| slow_top_k(&rows, q, wanted.k, wanted.filter)).collect();
+    for threads in [Threads::One, Threads::Auto, Threads::Exactly(3.try_into().unwrap())] {
+        assert_eq!(top_k_many(&codes, &wanted, threads, exact).unwrap(), each, "{threads:?}");
+        for (query, wanted) in wanted.iter().enumerate() {
+            assert_eq!(top_k(&codes, *wanted, threads, |slot| exact(query, slot)).unwrap(), each[query], "{threads:?}");
+        }
+    }
+    assert!(top_k_many(&codes, &[], Threads::Auto, exact).unwrap().is_empty());
+}
+
+#[test]
+fn scores_closer_than_codes_can_tell() {
+    // A spike that all rows share takes the whole range of the codes; what tells rows apart is below a step of it.
+    let rows: Vec<_> = (0..3000)
+        .map(|i| {
+            let mut row = vec![0.0; 384];
+            (row[0], row[1 + i % 383]) = (1.0, (i * 7919 % 3001) as f32 * 1e-6);
+            Some(unit(row))
+        })
+        .collect();
+    let q = unit((0..384).map(|i| 1.0 + (i % 5) as f32).collect());
+    for k in [1, 10, 3000] {
+        check(&rows, &q, k, None);
+    }
+}
+
+#[test]
+fn an_error_of_the_caller_is_passed_on() {
+    let codes = codes_of(3, &random_rows(100, 3));
+    let wanted = Wanted { query: &QueryCodes::new(&[1.0, 0.0, 0.0]).unwrap(), k: 5, filter: None };
+    let fail = |_| Err(crate::error::Error::new(crate::error::ErrorKind::Store, "no"));
+    assert!(top_k(&codes, wanted, Threads::One, fail).is_err());
+    assert!(top_k(&Codes::new(3), wanted, Threads::One, fail).unwrap().is_empty());
+}
+
+#[test]
+#[should_panic(expected = "row 3 lies outside")]
+fn a_kernel_reads_no_row_outside() {
+    Kernel::best().dots_of(&[1; 2 * LINE], &[0; 3 * LINE], &[0, 3, 1], &mut [0; 3]);
 }
 
 #[test]
@@ -254,9 +371,18 @@ fn damaged_blocks_are_refused() {
 
 #[test]
 fn the_layout_of_a_block_is_as_documented() {
-    assert_eq!(block_len(384), 1024 * (4 + 4 + 384));
-    let place = row_place(384, 2);
-    assert_eq!((place.scale, place.error, place.codes), (8..12, 4104..4108, 8960..9344));
-    assert_eq!(row_place(384, 1023).codes.end, block_len(384));
+    assert_eq!(block_len(384), 1024 * (4 + 4 + 4 + 192 + 192));
+    assert_eq!(block_len(5), 1024 * (4 + 4 + 4 + 64 + 64));
+    let at = row_place(384, 2);
+    assert_eq!((at.scale, at.coarse, at.error), (8..12, 4104..4108, 8200..8204));
+    assert_eq!((at.high, at.low), (12_672..12_864, 209_280..209_472));
+    assert_eq!(row_place(384, 1023).low.end, block_len(384));
+    let row = Quantized { codes: (-63..=64).chain([127, -127]).collect(), scale: 1.0, error: 2.0, coarse: 3.0 };
+    let [high, low] = row.halves();
+    // Two lines: code 128 shares a byte with code 0. -63 = 16 · -4 + 1, 127 = 16 · 7 + 15.
+    assert_eq!((high.len(), high[0], low[0]), (128, 0xf4, 0xf1));
+    // -62 = 16 · -4 + 2, -127 = 16 · -8 + 1.
+    assert_eq!((high[1], low[1]), (0x04, 0x12));
+    assert_eq!((high[127], low[127]), (0x0c, 0x00));
     assert_eq!(super::place(2050), (2, 2));
 }

@@ -1,0 +1,108 @@
+//! The inner loop for x86-64 with AVX2: 64 products in six instructions.
+#![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
+
+use std::arch::x86_64::*;
+
+use super::{Kernel, LINE, ROWS_AHEAD, rows_ahead};
+
+/// Bytes of a register.
+const HALF: usize = LINE / 2;
+
+/// This kernel, if the machine can run it.
+pub(super) fn kernel() -> Option<Kernel> {
+    is_x86_feature_detected!("avx2").then_some(Kernel {
+        name: "avx2",
+        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // other code makes this kernel.
+        dots: |query, rows, out| unsafe {
+            let ahead = rows_ahead(query);
+            dots(query, rows, |i| i, |i| i + ahead, out)
+        },
+        // SAFETY: as above, and `Kernel::dots_of` has checked that each row lies within `rows`.
+        dots_of: |query, rows, which, out| unsafe {
+            let last = which.len() - 1;
+            dots(query, rows, |i| which[i] as usize, |i| which[(i + ROWS_AHEAD).min(last)] as usize, out)
+        },
+    })
+}
+
+/// The query times the rows with the numbers `which(0)`, `which(1)`, … up to `out.len()`; meanwhile
+/// the rows `next(0)`, `next(1)`, … are fetched, wherever they are.
+///
+/// # Safety
+/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], and each
+/// number that `which` gives is below `rows.len() / w`.
+#[target_feature(enable = "avx2")]
+unsafe fn dots(
+    query: &[i8],
+    rows: &[u8],
+    which: impl Fn(usize) -> usize,
+    next: impl Fn(usize) -> usize,
+    out: &mut [i32],
+) {
+    let width = query.len() / 2;
+    let four = |number: [usize; 4]| {
+        let row = |i: usize| rows.as_ptr().wrapping_add(which(number[i]) * width);
+        let ahead = |i: usize| rows.as_ptr().wrapping_add(next(number[i]) * width);
+        // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
+        unsafe { dot_four(query, std::array::from_fn(row), std::array::from_fn(ahead)) }
+    };
+    let (full, rest) = out.as_chunks_mut::<4>();
+    let done = 4 * full.len();
+    for (i, out) in full.iter_mut().enumerate() {
+        *out = four(std::array::from_fn(|j| 4 * i + j));
+    }
+    if !rest.is_empty() {
+        // The last one again in place of those that are missing.
+        let sums = four(std::array::from_fn(|j| done + j.min(rest.len() - 1)));
+        rest.copy_from_slice(&sums[..rest.len()]);
+    }
+}
+
+/// The query times four rows, so that the query is loaded once and no sum waits for another.
+///
+/// # Safety
+/// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each of `rows` points to `w` bytes;
+/// `ahead` may point anywhere.
+#[inline]
+#[target_feature(enable = "avx2")]
+unsafe fn dot_four(query: &[i8], rows: [*const u8; 4], ahead: [*const u8; 4]) -> [i32; 4] {
+    let width = query.len() / 2;
+    let (low_bits, ones) = (_mm256_set1_epi8(15), _mm256_set1_epi16(1));
+    let mut sums = [_mm256_setzero_si256(); 4];
+    for at in (0..width).step_by(LINE) {
+        // SAFETY: 64 bytes from `at` lie within both halves of the query, as `at + LINE <= width`.
+        let load = |at: usize| unsafe { _mm256_loadu_si256(query.as_ptr().add(at).cast()) };
+        let for_low = [load(at), load(at + HALF)];
+        let for_high = [load(width + at), load(width + at + HALF)];
+        for i in 0..4 {
+            _mm_prefetch::<_MM_HINT_T0>(ahead[i].wrapping_add(at).cast());
+            // Two products of u8 and i8 to each i16, eight until they are widened: at most
+            // 8 · 15 · 128 = 15,360, so nothing saturates or wraps.
+            let mut pairs = _mm256_setzero_si256();
+            for half in 0..2 {
+                // SAFETY: 64 bytes from `at` lie within the row.
+                let bytes = unsafe { _mm256_loadu_si256(rows[i].add(at + half * HALF).cast()) };
+                let low = _mm256_and_si256(bytes, low_bits);
+                let high = _mm256_and_si256(_mm256_srli_epi16::<4>(bytes), low_bits);
+                pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(low, for_low[half]));
+                pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(high, for_high[half]));
+            }
+            sums[i] = _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, ones));
+        }
+    }
+    sum_each(sums.map(|sum| _mm_add_epi32(_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum))))
+}
+
+/// The sum of the four numbers in each of four registers, by two transposed additions.
+#[inline]
+#[target_feature(enable = "sse2")]
+fn sum_each([a, b, c, d]: [__m128i; 4]) -> [i32; 4] {
+    let ab = _mm_add_epi32(_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b));
+    let cd = _mm_add_epi32(_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d));
+    let sums = _mm_add_epi32(_mm_unpacklo_epi64(ab, cd), _mm_unpackhi_epi64(ab, cd));
+    let mut out = [0; 4];
+    // SAFETY: `out` is 16 bytes long; the store needs no alignment.
+    unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), sums) };
+    out
+}

@@ -1,0 +1,114 @@
+//! The inner loop for AArch64: with the dot-product extension where there is one, with widening products elsewhere.
+#![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
+
+use std::arch::aarch64::*;
+use std::arch::asm;
+
+use super::{Kernel, LINE};
+
+/// The kernel on `sdot`, if the machine has it: all but the first generation do.
+pub(super) fn dotprod() -> Option<Kernel> {
+    std::arch::is_aarch64_feature_detected!("dotprod").then_some(Kernel {
+        name: "neon-dotprod",
+        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // other code makes this kernel.
+        dots: |query, rows, out| unsafe { dots_dotprod(query, rows, |i| i, out) },
+        // SAFETY: as above, `Kernel::dots_of` has checked that each row lies within `rows`.
+        dots_of: |query, rows, which, out| unsafe { dots_dotprod(query, rows, |i| which[i] as usize, out) },
+    })
+}
+
+/// The kernel on plain NEON.
+pub(super) fn widening() -> Option<Kernel> {
+    std::arch::is_aarch64_feature_detected!("neon").then_some(Kernel {
+        name: "neon",
+        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // other code makes this kernel.
+        dots: |query, rows, out| unsafe { dots_widening(query, rows, |i| i, out) },
+        // SAFETY: as above, `Kernel::dots_of` has checked that each row lies within `rows`.
+        dots_of: |query, rows, which, out| unsafe { dots_widening(query, rows, |i| which[i] as usize, out) },
+    })
+}
+
+/// The query times the rows with the numbers `which(0)`, `which(1)`, … up to `out.len()`.
+///
+/// # Safety
+/// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each row number is below `rows.len() / w`.
+#[target_feature(enable = "neon,dotprod")]
+unsafe fn dots_dotprod(query: &[i8], rows: &[u8], which: impl Fn(usize) -> usize, out: &mut [i32]) {
+    let width = query.len() / 2;
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut sums = [vdupq_n_s32(0); 4];
+        for at in (0..width).step_by(LINE) {
+            for (part, sum) in sums.iter_mut().enumerate() {
+                // SAFETY: the caller's row number lies within `rows`, and `at + LINE <= width`.
+                let loaded = unsafe { load(query, rows, which(i), at + 16 * part) };
+                *sum = sdot(sdot(*sum, loaded.low, loaded.for_low), loaded.high, loaded.for_high);
+            }
+        }
+        *out = vaddvq_s32(vaddq_s32(vaddq_s32(sums[0], sums[1]), vaddq_s32(sums[2], sums[3])));
+    }
+}
+
+/// As [`dots_dotprod`].
+///
+/// # Safety
+/// As [`dots_dotprod`].
+#[target_feature(enable = "neon")]
+unsafe fn dots_widening(query: &[i8], rows: &[u8], which: impl Fn(usize) -> usize, out: &mut [i32]) {
+    let width = query.len() / 2;
+    for (i, out) in out.iter_mut().enumerate() {
+        let mut sum = vdupq_n_s32(0);
+        for at in (0..width).step_by(LINE) {
+            // Eight products to each i16 until they are widened: at most 8 · 15 · 128 = 15,360.
+            let mut pairs = [vdupq_n_s16(0); 2];
+            for part in 0..4 {
+                // SAFETY: the caller's row number lies within `rows`, and `at + LINE <= width`.
+                let loaded = unsafe { load(query, rows, which(i), at + 16 * part) };
+                pairs[0] = vmlal_s8(pairs[0], vget_low_s8(loaded.low), vget_low_s8(loaded.for_low));
+                pairs[1] = vmlal_high_s8(pairs[1], loaded.low, loaded.for_low);
+                pairs[0] = vmlal_s8(pairs[0], vget_low_s8(loaded.high), vget_low_s8(loaded.for_high));
+                pairs[1] = vmlal_high_s8(pairs[1], loaded.high, loaded.for_high);
+            }
+            sum = vpadalq_s16(vpadalq_s16(sum, pairs[0]), pairs[1]);
+        }
+        *out = vaddvq_s32(sum);
+    }
+}
+
+/// 16 bytes of a row as two registers of codes, and what they are multiplied by.
+struct Loaded {
+    low: int8x16_t,
+    high: int8x16_t,
+    for_low: int8x16_t,
+    for_high: int8x16_t,
+}
+
+/// # Safety
+/// `at + 16 <= w` with `w = query.len() / 2`, and row number `row` lies within `rows`.
+#[inline]
+#[target_feature(enable = "neon")]
+unsafe fn load(query: &[i8], rows: &[u8], row: usize, at: usize) -> Loaded {
+    let width = query.len() / 2;
+    // SAFETY: the caller's promise.
+    let (bytes, for_low, for_high) = unsafe {
+        let query = query.as_ptr().add(at);
+        (vld1q_u8(rows.as_ptr().add(row * width + at)), vld1q_s8(query), vld1q_s8(query.add(width)))
+    };
+    // 0 to 15 are the same with a sign.
+    let low = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
+    let high = vreinterpretq_s8_u8(vshrq_n_u8::<4>(bytes));
+    Loaded { low, high, for_low, for_high }
+}
+
+/// Four products of i8 to each i32. The intrinsic for it is not stable yet.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn sdot(mut sum: int32x4_t, a: int8x16_t, b: int8x16_t) -> int32x4_t {
+    // SAFETY: one instruction that reads and writes registers only; its feature is enabled here.
+    unsafe {
+        asm!("sdot {0:v}.4s, {1:v}.16b, {2:v}.16b", inout(vreg) sum, in(vreg) a, in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags));
+    }
+    sum
+}
