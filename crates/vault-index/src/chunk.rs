@@ -81,23 +81,29 @@ pub struct Chunk {
 /// Their spans tile `note.body`; only a body of nothing but white space has no chunks.
 /// [`embedded_text`] of each is within the window.
 pub fn chunk(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
+    chunks_with_texts(note, tokens, options).into_iter().map(|(chunk, _)| chunk).collect()
+}
+
+/// [`chunk`], each chunk with its [`embedded_text`], which had to be made anyway.
+pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<(Chunk, String)> {
     if note.slice(note.body.clone()).trim().is_empty() {
         return Vec::new();
     }
     let mut chunker = Chunker::new(note, tokens, options);
     // Counting a long note only to learn that it is long would cost as much as all its chunks.
     let likely = note.body.len() <= 12 * options.window();
-    if likely && !chunker.parts[1..].iter().any(|part| part.alone) && chunker.fits(&note.body) {
-        return vec![chunker.finish(note.body.clone())];
+    if likely
+        && !chunker.parts[1..].iter().any(|part| part.alone)
+        && let (chunk, Fits::Yes) = chunker.chunk(&note.body)
+    {
+        return vec![chunk];
     }
     chunker.count_parts();
     let mut chunks = Vec::new();
     for range in sections::plan(&chunker) {
-        let span = chunker.span(&range);
-        if chunker.fits(&span) {
-            chunks.push(chunker.finish(span));
-        } else {
-            pieces::cut(&chunker, range, &mut |span| chunks.push(chunker.finish(span)));
+        match chunker.chunk(&chunker.span(&range)) {
+            (chunk, Fits::Yes) => chunks.push(chunk),
+            (_, Fits::No) => pieces::cut(&chunker, range, &mut |chunk| chunks.push(chunk)),
         }
     }
     chunks
@@ -183,20 +189,26 @@ impl<'a> Chunker<'a> {
         path.into_iter().map(|text| text[..text.floor_char_boundary(256)].to_owned()).collect()
     }
 
-    /// Is what a model would get of this stretch within its window? The last word on that.
-    fn fits(&self, span: &Range<usize>) -> bool {
-        let headings = self.headings(self.common_section(&self.parts_of(span)));
-        let text = embedded_text(self.title, &headings, self.note.slice(span.clone()), self.tokens, self.options);
-        text.len() <= self.options.window() || self.tokens.count(&text) <= self.options.window()
-    }
-
-    fn finish(&self, span: Range<usize>) -> Chunk {
+    /// A stretch as a chunk, what a model would get of it, and whether that is within its window: the last word on
+    /// that.
+    fn chunk(&self, span: &Range<usize>) -> ((Chunk, String), Fits) {
         let text = self.note.slice(span.clone());
         let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));
         let last = (span.start + text.trim_end().len()).saturating_sub(1).max(first);
         let lines = (self.note.lines.line_at(first), self.note.lines.line_at(last));
-        Chunk { headings: self.headings(self.common_section(&self.parts_of(&span))), span, lines }
+        let headings = self.headings(self.common_section(&self.parts_of(span)));
+        let embedded = embedded_text(self.title, &headings, text, self.tokens, self.options);
+        let window = self.options.window();
+        let fits = embedded.len() <= window || self.tokens.count(&embedded) <= window;
+        ((Chunk { span: span.clone(), lines, headings }, embedded), if fits { Fits::Yes } else { Fits::No })
     }
+}
+
+/// Whether a chunk is within the window.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Fits {
+    Yes,
+    No,
 }
 
 /// The blocks of a note as parts that tile its body; never none.

@@ -2,14 +2,14 @@
 
 use std::ops::Range;
 
-use super::{Chunker, Part, embedded, line_start};
+use super::{Chunk, Chunker, Fits, Part, embedded, line_start};
 use crate::note::BlockKind;
 
 /// Lists nested deeper are cut at every item.
 const DEEPEST: usize = 8;
 
 /// Cuts a run of parts that is over the window into pieces that are not, in order.
-pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut(Range<usize>)) {
+pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut((Chunk, String))) {
     let window = chunker.options.window();
     // Sections joined to this one are small and end up with fewer headings: this one's are the most.
     let section = chunker.parts[run.end - 1].section;
@@ -43,7 +43,7 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    fn cut(&self, span: Range<usize>, emit: &mut impl FnMut(Range<usize>)) {
+    fn cut(&self, span: Range<usize>, emit: &mut impl FnMut((Chunk, String))) {
         let leaves = self.leaves(&span);
         let mut left: usize = leaves.iter().map(|leaf| leaf.tokens).sum();
         // Where the tokens of the whole are more than those of its parts, they are so again further on:
@@ -55,11 +55,12 @@ impl Cutter<'_> {
             let tokens: usize = leaves[start..start + run].iter().map(|leaf| leaf.tokens).sum();
             let end = leaves.get(start + run).map_or(span.end, |leaf| leaf.start);
             let piece = leaves[start].start..end;
-            if self.chunker.fits(&piece) {
-                emit(piece);
+            let (chunk, fits) = self.chunker.chunk(&piece);
+            if fits == Fits::Yes {
+                emit(chunk);
             } else if run == 1 {
                 if self.budget == 1 {
-                    emit(piece);
+                    emit(chunk);
                 } else {
                     Cutter { chunker: self.chunker, budget: (self.budget * 3 / 4).max(1) }.cut(piece, emit);
                 }

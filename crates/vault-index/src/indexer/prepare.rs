@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunk, embedded_text};
+use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
@@ -90,23 +90,24 @@ impl<'a> Preparer<'a> {
     }
 
     fn prepare_note(&self, path: &VaultPath, note: Note, terms: &mut Terms) -> PreparedNote {
-        let mut chunks = chunk(&note, self.embedder, &self.options);
+        let named_by_file = note.title.source == TitleSource::FileName;
+        let title = (!named_by_file).then_some(note.title.text.as_str());
+        let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
         if chunks.is_empty() {
             // A note without text is found by its title, tags and aliases.
             let line = note.lines.line_at(note.body.start);
             let span = note.body.start..note.body.start;
-            chunks.push(Chunk { span, lines: (line, line), headings: Vec::new() });
+            let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
+            chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
         }
         let title_terms = joined(terms, [note.title.text.as_str()]);
         // People look for a note by its file's name too, where the title says something else.
-        let named_by_file = note.title.source == TitleSource::FileName;
         let stem = (!named_by_file).then(|| path.stem());
         let alias_terms = joined(terms, note.aliases.iter().map(String::as_str).chain(stem));
         let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
-        let title = (!named_by_file).then_some(note.title.text.as_str());
         let passages = chunks
             .into_iter()
-            .map(|chunk| {
+            .map(|(chunk, embedded)| {
                 let text = note.slice(chunk.span.clone()).to_string();
                 let fields = Fields {
                     title: title_terms.clone(),
@@ -115,7 +116,7 @@ impl<'a> Preparer<'a> {
                     tags: tag_terms.clone(),
                     body: joined(terms, [text.as_str()]),
                 };
-                let key = key_of(&text_to_embed(self.embedder, title, &chunk.headings, &text, &note.title.text));
+                let key = key_of(or_title(&embedded, &note.title.text));
                 let row = TextRow { headings: json(&chunk.headings), lines: chunk.lines, span: chunk.span, text };
                 PreparedPassage { row, key, fields }
             })
@@ -157,8 +158,11 @@ pub(super) fn text_to_embed(
     text: &str,
     note_title: &str,
 ) -> String {
-    let embedded = embedded_text(title, headings, text, embedder, &chunk_options(embedder));
-    if embedded.trim().is_empty() { note_title.to_string() } else { embedded }
+    or_title(&embedded_text(title, headings, text, embedder, &chunk_options(embedder)), note_title).to_string()
+}
+
+fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {
+    if embedded.trim().is_empty() { note_title } else { embedded }
 }
 
 fn joined<'t>(terms: &mut Terms, texts: impl IntoIterator<Item = &'t str>) -> String {
