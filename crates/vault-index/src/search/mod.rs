@@ -17,6 +17,7 @@ mod semantic;
 mod snippet;
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use jiff::Timestamp;
@@ -36,7 +37,7 @@ use crate::search::fuse::{Candidates, FLOOR, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::semantic::Semantic;
 use crate::store::{PassageRow, Store};
-use crate::vectors::{Bitmap, Codes};
+use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
 
 /// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
 /// vector and 24 a passage.
@@ -57,7 +58,9 @@ pub(crate) struct Snapshot {
     notes: usize,
     pending: usize,
     unread: usize,
-    codes: OnceLock<Option<Codes>>,
+    /// Loaded for the second query: one alone is answered sooner from the file.
+    codes: OnceLock<Codes>,
+    asked: AtomicBool,
     titles: OnceLock<HashMap<FileId, i64>>,
 }
 
@@ -79,6 +82,7 @@ impl Searcher {
             pending,
             unread,
             codes: OnceLock::new(),
+            asked: AtomicBool::new(false),
             titles: OnceLock::new(),
         };
         Ok(Self { snapshot: Arc::new(snapshot) })
@@ -174,12 +178,23 @@ impl Snapshot {
         })
     }
 
-    fn codes(&self) -> Result<Option<&Codes>> {
+    /// The estimated score of every slot.
+    fn estimates(&self, query: &QueryCodes) -> Result<Vec<Estimate>> {
+        let mut estimates = Vec::new();
+        if self.codes.get().is_none() && !self.asked.swap(true, Ordering::Relaxed) {
+            self.store().each_block(|number, bytes| {
+                estimates.resize(number * BLOCK_ROWS, Estimate::NONE);
+                block_estimates(query, bytes, &mut estimates)
+            })?;
+            return Ok(estimates);
+        }
         if self.codes.get().is_none() {
-            let codes = self.store().codes()?;
+            let Some(codes) = self.store().codes()? else { return Ok(estimates) };
             let _ = self.codes.set(codes);
         }
-        Ok(self.codes.get().and_then(Option::as_ref))
+        let codes = self.codes.get().expect("just set");
+        codes.estimates(query, Precision::Fine, Threads::Auto, &mut estimates);
+        Ok(estimates)
     }
 
     fn titles(&self) -> Result<&HashMap<FileId, i64>> {
@@ -191,7 +206,6 @@ impl Snapshot {
     }
 
     fn semantic(&self, like: Option<FileId>, text: &str) -> Result<Semantic<'_>> {
-        let Some(codes) = self.codes()? else { return Ok(Semantic::none()) };
         let (vector, titles) = match like {
             Some(note) => (self.mean_vector(note)?, None),
             None => {
@@ -200,7 +214,8 @@ impl Snapshot {
                 (vector, Some(self.titles()?))
             }
         };
-        Semantic::run(codes, vector, titles)
+        let estimates = self.estimates(&QueryCodes::new(&vector)?)?;
+        Ok(Semantic::new(vector, estimates, titles))
     }
 
     /// The direction of a note: the sum of its passages' vectors, of unit length.

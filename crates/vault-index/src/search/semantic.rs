@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::PassageRow;
-use crate::vectors::{Codes, Estimate, Precision, QueryCodes, Threads, rescore};
+use crate::vectors::{Estimate, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
 pub(super) const TITLE_WEIGHT: f32 = 0.25;
@@ -36,11 +36,9 @@ impl<'a> Semantic<'a> {
         Self { query: Vec::new(), estimates: Vec::new(), titles: None }
     }
 
-    /// One pass over all codes.
-    pub(super) fn run(codes: &Codes, query: Vec<f32>, titles: Option<&'a HashMap<FileId, i64>>) -> Result<Self> {
-        let mut estimates = Vec::new();
-        codes.estimates(&QueryCodes::new(&query)?, Precision::Fine, Threads::Auto, &mut estimates);
-        Ok(Self { query, estimates, titles })
+    /// The estimates of all slots, from one pass over the codes.
+    pub(super) fn new(query: Vec<f32>, estimates: Vec<Estimate>, titles: Option<&'a HashMap<FileId, i64>>) -> Self {
+        Self { query, estimates, titles }
     }
 
     /// An interval that holds the passage's exact score. `None`: it has no vector.

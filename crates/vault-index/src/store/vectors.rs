@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{Store, schema};
-use crate::vectors::{Block, Codes, Quantized, block_len, place, row_bytes, row_place};
+use crate::vectors::{BLOCK_ROWS, Block, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
 
 /// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
@@ -185,7 +185,7 @@ impl Store {
         Ok(unused.len())
     }
 
-    /// The codes of all vectors, read in whole blocks.
+    /// The codes of all vectors.
     pub(crate) fn codes(&self) -> Result<Option<Codes>> {
         let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
         let mut codes = Codes::new(dimensions);
@@ -193,17 +193,28 @@ impl Store {
             .conn
             .query_row("SELECT coalesce(max(id), 0) + 1 FROM embedding", [], |row| row.get(0))
             .map_err(|e| self.error(e))?;
-        codes.reserve((slots as usize).next_multiple_of(crate::vectors::BLOCK_ROWS));
+        codes.reserve((slots as usize).next_multiple_of(BLOCK_ROWS));
+        self.each_block(|number, bytes| codes.load_block(number, bytes))?;
+        Ok(Some(codes))
+    }
+
+    /// Every block of codes by its number, as the file has it, without a copy where SQLite needs none.
+    pub(crate) fn each_block(&self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let mut statement =
             self.conn.prepare_cached("SELECT block, bytes FROM codes ORDER BY block").map_err(|e| self.error(e))?;
         let mut rows = statement.query([]).map_err(|e| self.error(e))?;
         while let Some(row) = rows.next().map_err(|e| self.error(e))? {
             let block: i64 = row.get(0).map_err(|e| self.error(e))?;
+            if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&block) {
+                return Err(Error::new(ErrorKind::Damaged, format!("there is no block {block} of vectors"))
+                    .at(&self.path)
+                    .remedy("run `vault-index check --repair`"));
+            }
             if let ValueRef::Blob(bytes) = row.get_ref(1).map_err(|e| self.error(e))? {
-                codes.load_block(block as usize, bytes).map_err(|e| e.at(&self.path))?;
+                each(block as usize, bytes).map_err(|e| e.at(&self.path))?;
             }
         }
-        Ok(Some(codes))
+        Ok(())
     }
 
     /// One vector, as the model gave it.
