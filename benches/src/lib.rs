@@ -1,4 +1,4 @@
-//! What the benches run on: large synthetic vaults, their texts and their links, the same ones for the same seed.
+//! What is measured with: vaults and texts that are made, rows that are scanned, the peers, the judging of results.
 
 mod notes;
 mod random;
@@ -6,9 +6,21 @@ mod words;
 mod vault;
 mod texts;
 mod links;
+mod median;
+mod kept;
+mod rows;
+mod bandwidth;
+mod race;
+pub mod peers;
+pub mod eval;
 
+pub use bandwidth::read_bandwidth;
+pub use kept::kept_folder;
 pub use links::{LinkPlan, LinkTable, make_links};
+pub use median::median;
 pub use notes::notes_in;
+pub use race::Race;
+pub use rows::{ROWS_SEED, RealVectors, random_rows, read_floats, resample, write_floats};
 pub use texts::make_texts;
 pub use vault::{VaultPlan, make_vault};
 pub use words::demo_vault;

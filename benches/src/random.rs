@@ -21,6 +21,11 @@ impl Random {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// Uniform between -1 and 1.
+    pub(crate) fn signed(&mut self) -> f32 {
+        (2.0 * self.unit() - 1.0) as f32
+    }
+
     /// Log-normal with the given mean and sigma 0.6.
     pub(crate) fn length(&mut self, mean: usize) -> usize {
         let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;

@@ -1,0 +1,81 @@
+//! A vault through the real pipeline: parsed, chunked, embedded, stored, and ready to be asked.
+
+use std::path::Path;
+use std::time::Instant;
+
+use vault_index::{Grouping, Hit, Index, Mode, Options, Query, Searcher};
+
+use super::{Plan, Result};
+
+/// A vault that is indexed as a whole, vectors included.
+pub struct Indexed {
+    /// Its index.
+    pub index: Index,
+    /// The newest state of it.
+    pub searcher: Searcher,
+    /// Notes in it.
+    pub notes: usize,
+    /// Passages in it.
+    pub passages: usize,
+    /// The model by name.
+    pub model: String,
+    /// How long the sync took, in seconds. `None` when notes were there from an earlier run.
+    pub seconds: Option<f64>,
+}
+
+impl Indexed {
+    /// Brings the index up to date.
+    ///
+    /// # Errors
+    /// Those of the index; and when a passage has no vector in the end.
+    pub fn sync(vault: &Path, index_file: &Path, plan: &Plan) -> Result<Self> {
+        let options =
+            Options { index_file: Some(index_file.to_path_buf()), model: plan.model.clone(), ..Options::default() };
+        let index = Index::open(vault, options)?;
+        let report = index.sync()?;
+        if report.pending + report.unread > 0 {
+            return Err(format!("{}: the sync did not end", vault.display()).into());
+        }
+        let (status, searcher) = (index.status()?, index.searcher()?);
+        let seconds = (report.added == status.notes).then(|| report.took_ms as f64 / 1000.0);
+        Ok(Self { searcher, notes: status.notes, passages: status.chunks, model: status.model, seconds, index })
+    }
+
+    /// Notes a second, when all of them were indexed in this run.
+    pub fn notes_a_second(&self) -> Option<f64> {
+        self.seconds.map(|seconds| self.notes as f64 / seconds.max(0.001))
+    }
+
+    /// The answer to a text taken literally; a text without a word has none.
+    ///
+    /// # Errors
+    /// Those of the search.
+    pub fn ask(&self, text: &str, mode: Mode, grouping: Grouping, limit: usize) -> Result<Vec<Hit>> {
+        let query = Query { mode, grouping, limit, ..Query::literal(text) };
+        if query.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.searcher.search(&query)?.results)
+    }
+
+    /// Asks twice and forgets it: the first search of all loads the model, the second one the vectors.
+    ///
+    /// # Errors
+    /// Those of the search.
+    pub fn warm_up(&self, text: &str, mode: Mode) -> Result<()> {
+        for _ in 0..2 {
+            self.ask(text, mode, Grouping::BestPassage, 10)?;
+        }
+        Ok(())
+    }
+
+    /// The same as [`ask`](Self::ask) with the milliseconds it took.
+    ///
+    /// # Errors
+    /// Those of the search.
+    pub fn ask_timed(&self, text: &str, mode: Mode, grouping: Grouping, limit: usize) -> Result<(Vec<Hit>, f64)> {
+        let start = Instant::now();
+        let hits = self.ask(text, mode, grouping, limit)?;
+        Ok((hits, start.elapsed().as_secs_f64() * 1000.0))
+    }
+}

@@ -1,0 +1,92 @@
+//! A race: all take turns, A B C A B C …, so that whatever else the machine does falls on all alike.
+
+use std::time::Instant;
+
+use crate::median::median;
+
+/// Runners that answer the same queries in turn.
+#[derive(Default)]
+pub struct Race<'a> {
+    runners: Vec<Runner<'a>>,
+}
+
+struct Runner<'a> {
+    name: String,
+    run: Box<dyn FnMut(usize) + 'a>,
+    /// Milliseconds a query, one a round.
+    times: Vec<f64>,
+}
+
+impl<'a> Race<'a> {
+    /// Nobody runs yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more runner; it answers the query of the number that it is given.
+    pub fn enter(&mut self, name: &str, run: impl FnMut(usize) + 'a) {
+        self.runners.push(Runner { name: name.to_owned(), run: Box::new(run), times: Vec::new() });
+    }
+
+    /// Lets all of them answer queries 0 to `queries`, `rounds` times, after one round that does not count.
+    pub fn run(&mut self, queries: usize, rounds: usize) {
+        for round in 0..=rounds {
+            for runner in &mut self.runners {
+                let start = Instant::now();
+                (0..queries).for_each(&mut runner.run);
+                let ms = start.elapsed().as_secs_f64() * 1000.0 / queries.max(1) as f64;
+                if round > 0 {
+                    runner.times.push(ms);
+                }
+            }
+        }
+    }
+
+    /// Their names, in the order they were entered.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.runners.iter().map(|runner| runner.name.as_str())
+    }
+
+    /// Milliseconds a query: the median of the rounds. NaN for one who does not run.
+    pub fn ms(&self, name: &str) -> f64 {
+        median(self.times(name))
+    }
+
+    /// How many times the time of `one` the `other` takes: the median of the ratios within a round.
+    pub fn ratio(&self, one: &str, other: &str) -> f64 {
+        let pairs = self.times(one).iter().zip(self.times(other));
+        median(&pairs.map(|(one, other)| other / one).collect::<Vec<f64>>())
+    }
+
+    fn times(&self, name: &str) -> &[f64] {
+        self.runners.iter().find(|runner| runner.name == name).map_or(&[], |runner| &runner.times)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[test]
+    fn all_take_turns() {
+        let seen = RefCell::new(String::new());
+        let (mut race, seen_by) = (Race::new(), &seen);
+        for name in ["a", "b"] {
+            race.enter(name, move |query| seen_by.borrow_mut().push_str(&format!("{name}{query} ")));
+        }
+        race.run(2, 1);
+        assert_eq!(*seen.borrow(), "a0 a1 b0 b1 a0 a1 b0 b1 ");
+        assert_eq!(race.names().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(race.ms("a") >= 0.0 && race.ms("c").is_nan());
+    }
+
+    #[test]
+    fn ratios_are_those_within_a_round() {
+        let runner =
+            |name: &str, times: &[f64]| Runner { name: name.into(), run: Box::new(|_| ()), times: times.into() };
+        let race = Race { runners: vec![runner("a", &[1.0, 2.0, 4.0]), runner("b", &[3.0, 8.0, 8.0])] };
+        assert_eq!((race.ms("a"), race.ratio("a", "b")), (2.0, 3.0));
+    }
+}
