@@ -311,7 +311,8 @@ impl Index {
                 return Err(error);
             }
         }
-        let locks = [LockName::Watch, LockName::Write].map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
+        let locks = [LockName::Watch, LockName::Embed, LockName::Write]
+            .map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
         let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
         for path in place::files_of(&file) {
             match std::fs::remove_file(&path) {
@@ -352,7 +353,7 @@ impl Index {
                     .at(to.join(INDEX_FILE))
                     .remedy("run `vault-index forget` first"));
             }
-            for name in [LockName::Watch, LockName::Write] {
+            for name in [LockName::Watch, LockName::Embed, LockName::Write] {
                 drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
             }
             // Locks or leftovers of an index that is not there.

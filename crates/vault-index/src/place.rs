@@ -122,11 +122,13 @@ pub(crate) struct Lock {
     file: File,
 }
 
-/// The two locks of an index file.
+/// The locks of an index file; who wants more than one takes them in this order, from the last to the first.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LockName {
     /// Held while a batch is written.
     Write,
+    /// Held for as long as texts are embedded, so that two processes do not embed the same ones.
+    Embed,
     /// Held for as long as a watcher keeps the index fresh.
     Watch,
 }
@@ -137,6 +139,7 @@ impl LockName {
             index,
             match self {
                 Self::Write => ".lock",
+                Self::Embed => ".embed",
                 Self::Watch => ".watch",
             },
         )
@@ -152,10 +155,10 @@ pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
 pub(crate) fn files_of(index: &Path) -> Vec<PathBuf> {
     let mut files = vec![index.to_path_buf()];
     files.extend(logs_of(index));
-    files.extend([".damaged", ".lock", ".watch"].map(|ending| with_ending(index, ending)));
+    files.extend([".damaged", ".lock", ".embed", ".watch"].map(|ending| with_ending(index, ending)));
     let beside = with_ending(index, ".rebuild");
     files.extend(logs_of(&beside));
-    files.push(with_ending(&beside, ".lock"));
+    files.extend([".lock", ".embed"].map(|ending| with_ending(&beside, ending)));
     files.push(beside);
     files
 }

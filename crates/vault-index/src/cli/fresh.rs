@@ -76,10 +76,12 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
         // So can one whose model has another address now, by words.
         Err(error) if error.kind() == ErrorKind::OtherModel && index.searcher().is_ok() => Ok(Some(error.to_string())),
         Err(error) => Err(error.into()),
-        Ok(_) if deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-            let seconds = limit.unwrap_or_default().as_secs_f32();
+        Ok(report)
+            if report.unread + if vectors == Vectors::Embed { report.pending } else { 0 } > 0 && deadline.is_some() =>
+        {
+            let seconds = report.took_ms as f32 / 1000.0;
             Ok(Some(format!(
-                "indexing was stopped after {seconds} s; `vault-index sync` finishes it, --wait SECONDS allows more"
+                "indexing was stopped after {seconds:.1} s; `vault-index sync` finishes it, --wait SECONDS allows more"
             )))
         }
         Ok(_) => Ok(None),

@@ -21,7 +21,7 @@ pub(super) struct SearchAnswer {
     /// The vault's folder; null for a search over several.
     pub vault: Option<String>,
     /// The folders of a search over several vaults.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub vaults: Vec<String>,
     /// Notes in the index.
     pub indexed: usize,

@@ -178,7 +178,7 @@ fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out:
         let score = if ranked {
             format!("{:.2}", found.hit.score)
         } else {
-            found.hit.modified.strftime("%Y-%m-%d").to_string()
+            found.hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string()
         };
         for line in block(&found.hit, &file, &path, &score, explain, out) {
             out.line(&line)?;

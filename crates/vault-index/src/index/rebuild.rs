@@ -57,6 +57,7 @@ impl Index {
         }
         let wanted = self.wanted_anew(store)?;
         {
+            let _rebuilding = lock(&self.file, LockName::Embed, options.wait, options.cancel)?;
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
             store.set_meta(REBUILDING_TO, &wanted.name)?;
             store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
@@ -72,6 +73,8 @@ impl Index {
 
     /// Builds beside, or goes on with it, and puts the result in place once nothing is pending.
     pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
+        // One at a time: a second one would throw away what the first has made.
+        let _rebuilding = lock(&self.file, LockName::Embed, options.wait, options.cancel)?;
         let path = self.rebuild_file();
         let side = match Store::open(&path) {
             Ok(side) => side,

@@ -1,7 +1,7 @@
-//! Pending texts -> vectors: newest notes first, each text looked up before it is embedded, one transaction a batch.
+//! Pending texts -> vectors: newest notes first, each text looked up before it is embedded, one transaction a round.
 
 use std::collections::HashMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::embed::Role;
 use crate::error::{Error, Result};
@@ -11,32 +11,36 @@ use crate::place::{LockName, lock};
 use crate::report::{Report, Stage};
 use crate::store::{EmbeddingKey, PendingText, key_of};
 
-/// Between two batches the lock is free for this long: others ask for it every 20 ms.
-const BREATH: Duration = Duration::from_millis(25);
+/// A round is what is embedded between two looks at the clock and at what was asked to stop: so many texts that it
+/// takes about this long, and not fewer than the model wants at once.
+const ROUND: Duration = Duration::from_millis(250);
+const MOST_TEXTS: usize = 1024;
 
 impl Indexer<'_> {
     /// Embeds until nothing is pending, the time is over or the caller cancels.
+    ///
+    /// The lock for writing is free while the model works; another one keeps two processes from embedding the same
+    /// texts.
     pub(super) fn sync_vectors(&self, report: &mut Report) -> Result<()> {
         let mut left = self.store.pending()?;
         if left == 0 {
             return Ok(());
         }
+        let _embedding = lock(self.store.path(), LockName::Embed, self.options.wait, self.options.cancel)?;
         let total = left;
-        let mut first = true;
+        let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
+        let mut texts = least;
         while left > 0 && !self.options.is_over() {
-            if !first {
-                std::thread::sleep(BREATH);
-            }
-            first = false;
-            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
-            // Reading and embedding happen under the lock too: two processes would embed the same texts.
-            let pending = self.store.pending_texts(4 * self.embedder.batch_size())?;
+            let started = Instant::now();
+            let pending = self.store.pending_texts(texts)?;
             if pending.is_empty() {
                 break;
             }
-            self.embed_batch(&pending, report)?;
+            self.embed_round(&pending, report)?;
             left = left.saturating_sub(pending.len());
             self.progress(Stage::Vectors, total - left, total);
+            let share = ROUND.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-6);
+            texts = ((pending.len() as f64 * share) as usize).clamp(least, MOST_TEXTS.min(2 * texts));
         }
         if report.removed + report.changed > 0 {
             let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
@@ -47,21 +51,16 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    fn embed_batch(&self, pending: &[PendingText], report: &mut Report) -> Result<()> {
+    fn embed_round(&self, pending: &[PendingText], report: &mut Report) -> Result<()> {
         let texts: Vec<String> = pending.iter().map(|text| self.text_of(text)).collect();
         let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
-        let mut slots: HashMap<EmbeddingKey, i64> = HashMap::new();
-        let mut new: Vec<usize> = Vec::new();
-        let mut seen: HashMap<EmbeddingKey, ()> = HashMap::new();
-        for (at, key) in keys.iter().enumerate() {
-            if seen.insert(*key, ()).is_none() {
-                match self.store.find_vector(key)? {
-                    Some(slot) => drop(slots.insert(*key, slot)),
-                    None => new.push(at),
-                }
+        let mut new: HashMap<EmbeddingKey, &str> = HashMap::new();
+        for (key, text) in keys.iter().zip(&texts) {
+            if self.store.find_vector(key)?.is_none() {
+                new.insert(*key, text);
             }
         }
-        let fresh: Vec<&str> = new.iter().map(|&at| texts[at].as_str()).collect();
+        let (new, fresh): (Vec<EmbeddingKey>, Vec<&str>) = new.into_iter().unzip();
         let vectors = if fresh.is_empty() { Vec::new() } else { self.embedder.embed(&fresh, Role::Passage)? };
         if vectors.len() != fresh.len() {
             return Err(Error::new(
@@ -69,20 +68,29 @@ impl Indexer<'_> {
                 format!("the model gave {} vectors for {} texts", vectors.len(), fresh.len()),
             ));
         }
+        let vectors: HashMap<EmbeddingKey, Vec<f32>> = new.into_iter().zip(vectors).collect();
 
+        let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
         let batch = self.store.begin()?;
         let mut free = self.store.free_slots()?;
-        for (&at, vector) in new.iter().zip(&vectors) {
-            let slot = free.take();
-            self.store.put_vector(slot, &keys[at], vector)?;
-            slots.insert(keys[at], slot);
-        }
+        let mut embedded = 0;
         for (text, key) in pending.iter().zip(&keys) {
-            self.store.set_vector(text, slots[key])?;
+            let slot = match (self.store.find_vector(key)?, vectors.get(key)) {
+                (Some(slot), _) => slot,
+                (None, Some(vector)) => {
+                    let slot = free.take();
+                    self.store.put_vector(slot, key, vector)?;
+                    embedded += 1;
+                    slot
+                }
+                // Dropped by another process since we looked: it stays pending.
+                (None, None) => continue,
+            };
+            self.store.set_vector(text, slot)?;
         }
         batch.commit().map_err(Error::from)?;
-        report.embedded += new.len();
-        report.reused += pending.len() - new.len();
+        report.embedded += embedded;
+        report.reused += pending.len() - embedded;
         Ok(())
     }
 

@@ -163,6 +163,7 @@ impl<'a> Writer<'a> {
             self.indexer.store.put_words(passage, &fields)?;
         }
         self.indexer.store.set_unread(self.unread)?;
+        self.indexer.store.set_next_passage_id(self.next_passage)?;
         (self.notes, self.bytes) = (0, 0);
         transaction.commit().map_err(Error::from)
     }

@@ -148,7 +148,7 @@ impl Candidates<'_> {
             note: passage.note,
             score: (self.weights.semantic * meaning + self.weights.lexical * lexical).min(1.0),
             lexical,
-            semantic: cosine.map(|c| c.score),
+            semantic: cosine.map(|_| meaning),
             title: cosine.and_then(|c| c.title),
         })
     }

@@ -266,7 +266,9 @@ impl Snapshot {
             for pattern in &filter.paths {
                 matchers.extend(path_matchers(pattern)?);
             }
-            let nanoseconds = |t: Timestamp| i64::try_from(t.as_nanosecond()).unwrap_or(i64::MAX);
+            // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
+            let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
+            let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
             let after = filter.after.map_or(i64::MIN, nanoseconds);
             let before = filter.before.map_or(i64::MAX, nanoseconds);
             let mut ids = Vec::new();

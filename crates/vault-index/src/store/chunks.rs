@@ -49,11 +49,19 @@ pub(crate) enum PendingText {
 }
 
 impl Store {
-    /// The id that the next new passage gets.
+    /// The id that the next new passage gets. No id is given twice: who embeds a passage without holding the lock
+    /// knows that the id still means that text, or nothing.
     pub(crate) fn next_passage_id(&self) -> Result<i64> {
-        self.conn
-            .query_row("SELECT coalesce(max(id), 0) + 1 FROM passage", [], |row| row.get(0))
-            .map_err(|e| self.error(e))
+        let next = |row: &rusqlite::Row<'_>| row.get(0);
+        let there: i64 =
+            self.conn.query_row("SELECT coalesce(max(id), 0) + 1 FROM passage", [], next).map_err(|e| self.error(e))?;
+        let given = self.meta("next_passage")?.and_then(|id| id.parse().ok()).unwrap_or(0);
+        Ok(there.max(given))
+    }
+
+    /// Notes which id the next new passage gets.
+    pub(crate) fn set_next_passage_id(&self, id: i64) -> Result<()> {
+        self.set_meta("next_passage", &id.to_string())
     }
 
     /// Adds a passage.
@@ -205,15 +213,16 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// Gives a text its vector.
+    /// Gives a text its vector, if it is still there.
     pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
         match text {
             PendingText::Passage { id, .. } => {
                 self.run("UPDATE passage SET vector = ?2 WHERE id = ?1", params![id, vector])
             }
-            PendingText::Title { note, .. } => {
-                self.run("UPDATE note SET title_vector = ?2 WHERE id = ?1", params![note.0, vector])
-            }
+            PendingText::Title { note, title } => self.run(
+                "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND title = ?3 AND title_source = 2",
+                params![note.0, vector, title],
+            ),
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! | table | a row is | notes |
 //! | --- | --- | --- |
-//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read |
+//! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
 //! | `file` | a file of the vault that is not hidden | its stamp (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
