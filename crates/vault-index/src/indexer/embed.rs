@@ -22,23 +22,23 @@ impl Indexer<'_> {
     /// The lock for writing is free while the model works; another one keeps two processes from embedding the same
     /// texts.
     pub(super) fn sync_vectors(&self, report: &mut Report) -> Result<()> {
-        let mut left = self.store.pending()?;
-        if left == 0 {
+        if self.store.pending()? == 0 {
             return Ok(());
         }
         let _embedding = lock(self.store.path(), LockName::Embed, self.options.wait, self.options.cancel)?;
-        let total = left;
+        let mut done = 0;
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
         let mut texts = least;
-        while left > 0 && !self.options.is_over() {
+        while !self.options.is_over() {
             let started = Instant::now();
             let pending = self.store.pending_texts(texts)?;
             if pending.is_empty() {
                 break;
             }
             self.embed_round(&pending, report)?;
-            left = left.saturating_sub(pending.len());
-            self.progress(Stage::Vectors, total - left, total);
+            done += pending.len();
+            // Others may have brought more meanwhile.
+            self.progress(Stage::Vectors, done, done + self.store.pending()?);
             let share = ROUND.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-6);
             texts = ((pending.len() as f64 * share) as usize).clamp(least, MOST_TEXTS.min(2 * texts));
         }

@@ -115,6 +115,68 @@ fn a_cancelled_sync_keeps_what_it_did() {
     assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }
 
+/// A model that says when it begins, and goes on when it is told to.
+struct Slow {
+    model: vault_index::Hashed,
+    begun: std::sync::mpsc::SyncSender<()>,
+    go_on: std::sync::Mutex<std::sync::mpsc::Receiver<()>>,
+}
+
+impl vault_index::chunk::TokenCount for Slow {
+    fn count(&self, text: &str) -> usize {
+        self.model.count(text)
+    }
+}
+
+impl vault_index::Embedder for Slow {
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+    fn dimensions(&self) -> usize {
+        self.model.dimensions()
+    }
+    fn max_tokens(&self) -> usize {
+        self.model.max_tokens()
+    }
+    fn embed(&self, texts: &[&str], role: vault_index::Role) -> vault_index::Result<Vec<Vec<f32>>> {
+        self.begun.send(()).unwrap();
+        self.go_on.lock().unwrap().recv().unwrap();
+        self.model.embed(texts, role)
+    }
+}
+
+#[test]
+fn while_one_embeds_others_write_and_read() {
+    let vault = Vault::new("//- a.md\nthe first note\n");
+    let (begun, begins) = std::sync::mpsc::sync_channel(1);
+    let (goes_on, go_on) = std::sync::mpsc::channel();
+    let slow = Slow { model: vault_index::Hashed::new(), begun, go_on: std::sync::Mutex::new(go_on) };
+    let index = |embedder| {
+        let options = vault_index::Options { embedder: Some(embedder), ..vault.options() };
+        Index::open(vault.root(), options).unwrap()
+    };
+    let (slow, quick) = (index(std::sync::Arc::new(slow)), index(std::sync::Arc::new(vault_index::Hashed::new())));
+    std::thread::scope(|scope| {
+        let embedding = scope.spawn(|| slow.sync().unwrap());
+        begins.recv().unwrap();
+        vault.write("a.md", "the first note, changed\n");
+        vault.write("b.md", "the second note\n");
+        let now = SyncOptions { wait: Some(std::time::Duration::ZERO), ..SyncOptions::default() };
+        let text = SyncOptions { vectors: vault_index::Vectors::Later, ..now.clone() };
+        let report = quick.sync_with(&text).unwrap();
+        assert_eq!((report.added, report.changed), (1, 1));
+        assert_eq!(quick.search(&Query::literal("second")).unwrap().results[0].path.as_str(), "b.md");
+        // Two do not embed at the same time.
+        assert_eq!(quick.sync_with(&now).unwrap_err().kind(), ErrorKind::Locked);
+        // What was changed meanwhile does not get the vector of what stood there before.
+        (0..2).for_each(|_| goes_on.send(()).unwrap());
+        begins.recv().unwrap();
+        embedding.join().unwrap();
+    });
+    assert_eq!(vault.sync().pending, 0);
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
 #[test]
 fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
     struct Other(vault_index::Hashed);

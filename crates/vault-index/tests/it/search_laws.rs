@@ -92,6 +92,24 @@ fn properties_and_dates() {
     assert_eq!(hits.results[0].path.as_str(), "Garden/Roses.md");
 }
 
+/// Times of files are kept as 64 bits of nanoseconds, which end in 1677 and 2262.
+#[test]
+fn dates_beyond_all_times_of_files() {
+    let vault = garden();
+    let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
+    let found = |after: Option<&str>, before: Option<&str>| {
+        let date = |text: &str, edge| parse_date(text, edge, &now).unwrap();
+        let filter = Filter {
+            after: after.map(|text| date(text, DateEdge::Start)),
+            before: before.map(|text| date(text, DateEdge::End)),
+            ..Filter::default()
+        };
+        vault.index().search(&Query { filter, ..Query::default() }).unwrap().results.len()
+    };
+    assert_eq!((found(Some("1500"), None), found(None, Some("1600"))), (5, 0));
+    assert_eq!((found(Some("2900"), None), found(None, Some("2900"))), (0, 5));
+}
+
 #[test]
 fn scores_are_absolute_and_filters_come_first() {
     let vault = Vault::new("");
