@@ -81,7 +81,8 @@ impl Index {
             let mut steps = vec![(start, 0)];
             if depth > 1 {
                 let reach = u32::try_from(depth - 1).unwrap_or(u32::MAX);
-                let further = graph(store)?.walk(start, reach, direction);
+                let mut further: Vec<_> = graph(store)?.walk(start, reach, direction).into_iter().collect();
+                further.sort_by_key(|step| (step.distance, paths.get(&step.file)));
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
             let mut rows = Vec::new();
@@ -156,7 +157,7 @@ impl Index {
         self.read(|store| {
             let paths = paths(store)?;
             let mut names: BTreeMap<String, UnresolvedName> = BTreeMap::new();
-            for (source, target, path) in store.edges()? {
+            for (source, target, path) in edges_by_path(store, &paths)? {
                 let (None, Some(source)) = (target, paths.get(&source)) else { continue };
                 let entry = names.entry(unresolved_key(&path)).or_insert_with(|| UnresolvedName {
                     name: path.clone(),
@@ -252,7 +253,7 @@ impl Index {
             }
             let mut unresolved: HashMap<String, usize> = HashMap::new();
             let mut edges: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-            for (source, target, path) in store.edges()? {
+            for (source, target, path) in edges_by_path(store, &paths)? {
                 let Some(&from) = at.get(&source) else { continue };
                 let to = match target {
                     Some(target) => *at.entry(target).or_insert_with(|| {
@@ -282,6 +283,13 @@ fn line_with(raw: &str, line: u32, text: &str, first: u32) -> Option<String> {
 
 fn paths(store: &Store) -> Result<Paths> {
     Ok(store.paths()?.into_iter().collect())
+}
+
+/// All edges in the order of their sources' paths and places: ids say when a note came, which is nobody's business.
+fn edges_by_path(store: &Store, paths: &HashMap<FileId, VaultPath>) -> Result<Vec<(FileId, Option<FileId>, String)>> {
+    let mut edges = store.edges()?;
+    edges.sort_by_key(|(source, _, _)| paths.get(source));
+    Ok(edges)
 }
 
 /// Excluded notes are link targets, not nodes whose orphanhood counts.

@@ -279,7 +279,8 @@ impl Store {
     pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
         let read = || -> rusqlite::Result<Vec<TagCount>> {
             let mut statement = self.conn.prepare_cached(
-                "SELECT (SELECT shown FROM tag AS first WHERE first.key = tag.key ORDER BY note LIMIT 1), count(*),
+                "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
+                         WHERE first.key = tag.key ORDER BY path LIMIT 1), count(*),
                    (SELECT count(DISTINCT note) FROM tag AS below
                     WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
                  FROM tag GROUP BY key ORDER BY key",
