@@ -3,7 +3,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, LINE, ROWS_AHEAD, rows_ahead};
+use super::{Kernel, LINE, ROWS_AHEAD, in_groups, rows_ahead};
 
 /// Bytes of a register.
 const HALF: usize = LINE / 2;
@@ -40,23 +40,9 @@ unsafe fn dots(
     next: impl Fn(usize) -> usize,
     out: &mut [i32],
 ) {
-    let width = query.len() / 2;
-    let four = |number: [usize; 4]| {
-        let row = |i: usize| rows.as_ptr().wrapping_add(which(number[i]) * width);
-        let ahead = |i: usize| rows.as_ptr().wrapping_add(next(number[i]) * width);
-        // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
-        unsafe { dot_four(query, std::array::from_fn(row), std::array::from_fn(ahead)) }
-    };
-    let (full, rest) = out.as_chunks_mut::<4>();
-    let done = 4 * full.len();
-    for (i, out) in full.iter_mut().enumerate() {
-        *out = four(std::array::from_fn(|j| 4 * i + j));
-    }
-    if !rest.is_empty() {
-        // The last one again in place of those that are missing.
-        let sums = four(std::array::from_fn(|j| done + j.min(rest.len() - 1)));
-        rest.copy_from_slice(&sums[..rest.len()]);
-    }
+    // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
+    let dot = |rows, ahead| unsafe { dot_four(query, rows, ahead) };
+    in_groups(rows, query.len() / 2, which, next, out, dot);
 }
 
 /// The query times four rows, so that the query is loaded once and no sum waits for another.
