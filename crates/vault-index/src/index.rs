@@ -156,7 +156,13 @@ impl Index {
         let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
-        if let Some(differs) = self.differs(store)? {
+        if self.differs(store)?.is_some() {
+            let _alone = self.rebuild_alone(options)?;
+            // Whoever was waited for may have done it.
+            let Some(differs) = self.differs(store)? else {
+                drop((writer, _alone));
+                return self.sync_with(options);
+            };
             let wanted = match self.unfinished_rebuild(store)? {
                 Some(wanted) => wanted,
                 // Nobody agreed that notes go there.
@@ -168,9 +174,9 @@ impl Index {
         let embedder = self.embedder(store)?;
         let indexer = Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
         let report = indexer.sync()?;
-        if options.vectors == Vectors::Embed
-            && let Some(wanted) = self.unfinished_rebuild(store)?
-        {
+        if options.vectors == Vectors::Embed && self.unfinished_rebuild(store)?.is_some() {
+            let _alone = self.rebuild_alone(options)?;
+            let Some(wanted) = self.unfinished_rebuild(store)? else { return Ok(report) };
             return self.rebuild_into(store, options, &wanted);
         }
         Ok(report)
@@ -311,8 +317,7 @@ impl Index {
                 return Err(error);
             }
         }
-        let locks = [LockName::Watch, LockName::Embed, LockName::Write]
-            .map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
+        let locks = LockName::ALL.map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
         let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
         for path in place::files_of(&file) {
             match std::fs::remove_file(&path) {
@@ -353,7 +358,7 @@ impl Index {
                     .at(to.join(INDEX_FILE))
                     .remedy("run `vault-index forget` first"));
             }
-            for name in [LockName::Watch, LockName::Embed, LockName::Write] {
+            for name in LockName::ALL {
                 drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
             }
             // Locks or leftovers of an index that is not there.

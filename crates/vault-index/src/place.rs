@@ -54,37 +54,29 @@ pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
 
 /// The user's cache folder, as the system's conventions name it.
 pub fn cache_folder() -> Option<PathBuf> {
-    if cfg!(target_os = "macos") {
-        home().map(|h| h.join("Library/Caches"))
-    } else if cfg!(windows) {
-        variable("LOCALAPPDATA")
-    } else {
-        variable("XDG_CACHE_HOME").or_else(|| home().map(|h| h.join(".cache")))
-    }
+    user_folder("Library/Caches", "LOCALAPPDATA", "XDG_CACHE_HOME", ".cache")
 }
 
 /// The user's configuration folder.
 pub fn config_folder() -> Option<PathBuf> {
-    if cfg!(target_os = "macos") {
-        home().map(|h| h.join("Library/Application Support"))
-    } else if cfg!(windows) {
-        variable("APPDATA")
-    } else {
-        variable("XDG_CONFIG_HOME").or_else(|| home().map(|h| h.join(".config")))
-    }
-    .map(|folder| folder.join(APP))
+    user_folder("Library/Application Support", "APPDATA", "XDG_CONFIG_HOME", ".config").map(|folder| folder.join(APP))
 }
 
 /// The user's state folder: for what is neither a setting nor made anew at will.
 pub fn state_folder() -> Option<PathBuf> {
+    let folder = user_folder("Library/Application Support", "LOCALAPPDATA", "XDG_STATE_HOME", ".local/state");
+    folder.map(|folder| folder.join(APP))
+}
+
+/// A folder of the user's: on macOS within home; on Windows by a variable; elsewhere by one, else within home.
+fn user_folder(macos: &str, windows: &str, xdg: &str, in_home: &str) -> Option<PathBuf> {
     if cfg!(target_os = "macos") {
-        home().map(|h| h.join("Library/Application Support"))
+        home().map(|h| h.join(macos))
     } else if cfg!(windows) {
-        variable("LOCALAPPDATA")
+        variable(windows)
     } else {
-        variable("XDG_STATE_HOME").or_else(|| home().map(|h| h.join(".local/state")))
+        variable(xdg).or_else(|| home().map(|h| h.join(in_home)))
     }
-    .map(|folder| folder.join(APP))
 }
 
 /// The user's home folder.
@@ -122,24 +114,30 @@ pub(crate) struct Lock {
     file: File,
 }
 
-/// The locks of an index file; who wants more than one takes them in this order, from the last to the first.
+/// The locks of an index file; who wants more than one takes them in the order of [`LockName::ALL`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LockName {
     /// Held while a batch is written.
     Write,
     /// Held for as long as texts are embedded, so that two processes do not embed the same ones.
     Embed,
+    /// Held for as long as a new index is built beside this one.
+    Rebuild,
     /// Held for as long as a watcher keeps the index fresh.
     Watch,
 }
 
 impl LockName {
+    /// In the order in which they are taken.
+    pub const ALL: [Self; 4] = [Self::Watch, Self::Rebuild, Self::Embed, Self::Write];
+
     fn file(self, index: &Path) -> PathBuf {
         with_ending(
             index,
             match self {
                 Self::Write => ".lock",
                 Self::Embed => ".embed",
+                Self::Rebuild => ".rebuilding",
                 Self::Watch => ".watch",
             },
         )
@@ -155,7 +153,7 @@ pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
 pub(crate) fn files_of(index: &Path) -> Vec<PathBuf> {
     let mut files = vec![index.to_path_buf()];
     files.extend(logs_of(index));
-    files.extend([".damaged", ".lock", ".embed", ".watch"].map(|ending| with_ending(index, ending)));
+    files.extend([".damaged", ".lock", ".embed", ".rebuilding", ".watch"].map(|ending| with_ending(index, ending)));
     let beside = with_ending(index, ".rebuild");
     files.extend(logs_of(&beside));
     files.extend([".lock", ".embed"].map(|ending| with_ending(&beside, ending)));

@@ -462,6 +462,24 @@ mod tests {
     }
 
     #[test]
+    fn two_who_find_an_embedder_of_another_version_make_the_vectors_once() {
+        let (_folder, vault, file) = vault();
+        let near = Far::new(false);
+        open(&vault, &file, &near).sync().unwrap();
+        let once = near.sent();
+        for _ in 0..5 {
+            say(&file, "embedder", "far@old");
+            let before = near.sent();
+            std::thread::scope(|scope| {
+                for _ in 0..2 {
+                    scope.spawn(|| open(&vault, &file, &near).sync().unwrap());
+                }
+            });
+            assert_eq!(near.sent() - before, once);
+        }
+    }
+
+    #[test]
     fn a_rebuild_goes_on_with_no_remote_embedder_but_its_own() {
         let (_folder, vault, file) = vault();
         let far = Far::new(true);

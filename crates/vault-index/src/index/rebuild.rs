@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::index::model::Wanted;
 use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, SyncOptions, Vectors};
 use crate::indexer::Indexer;
-use crate::place::{self, LockName, lock};
+use crate::place::{self, Lock, LockName, lock};
 use crate::report::Report;
 use crate::store::Store;
 
@@ -56,8 +56,8 @@ impl Index {
             return self.sync_with(options);
         }
         let wanted = self.wanted_anew(store)?;
+        let _alone = self.rebuild_alone(options)?;
         {
-            let _rebuilding = lock(&self.file, LockName::Embed, options.wait, options.cancel)?;
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
             store.set_meta(REBUILDING_TO, &wanted.name)?;
             store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
@@ -71,10 +71,14 @@ impl Index {
         self.rebuild_into(store, options, &wanted)
     }
 
-    /// Builds beside, or goes on with it, and puts the result in place once nothing is pending.
+    /// One rebuild at a time: a second one would throw away what the first has made.
+    pub(super) fn rebuild_alone(&self, options: &SyncOptions<'_>) -> Result<Lock> {
+        lock(&self.file, LockName::Rebuild, options.wait, options.cancel)
+    }
+
+    /// Builds beside, or goes on with it, and puts the result in place once nothing is pending. The caller holds
+    /// [`Self::rebuild_alone`].
     pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
-        // One at a time: a second one would throw away what the first has made.
-        let _rebuilding = lock(&self.file, LockName::Embed, options.wait, options.cancel)?;
         let path = self.rebuild_file();
         let side = match Store::open(&path) {
             Ok(side) => side,
