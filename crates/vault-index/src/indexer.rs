@@ -6,8 +6,8 @@
 //!           links of other notes that these make lead elsewhere       is right
 //! text      per batch: read, parse, chunk in parallel; one            keyword search finds a note as soon as
 //!           transaction for some batches: notes, words, links         its transaction is committed
-//! vectors   per batch, newest notes first: look each text up, embed   semantic search likewise; `pending`
-//!           what is new, one transaction                              counts down
+//! vectors   per round, newest notes first: look each text up, embed   semantic search likewise; `pending`
+//!           what is new without a lock, one transaction               counts down
 //! ```
 //!
 //! Killed anywhere, the next sync goes on: a file row whose note was not read yet has no hash, so it is read

@@ -115,7 +115,7 @@ pub(super) struct SyncRecord {
     pub embedded: usize,
     /// Passages of touched notes whose vectors were there already.
     pub reused: usize,
-    /// Passages and titles still without a vector.
+    /// Passages and titles still without a vector, and notes that are not read yet.
     pub pending: usize,
     /// Notes that are not indexed.
     pub skipped: Vec<SkippedRecord>,
@@ -228,7 +228,7 @@ pub(super) struct StatusRecord {
     pub attachments: usize,
     /// Passages.
     pub chunks: usize,
-    /// Passages and titles without a vector.
+    /// Passages and titles without a vector, and notes that are not read yet.
     pub pending: usize,
     /// Links and embeds.
     pub links: usize,

@@ -63,6 +63,11 @@ impl Embedder for Bundled {
         self.model()?.embed_batch(texts, threads).map_err(failed)
     }
 
+    /// Two a thread on common machines: one text is some milliseconds, and a caller may want to stop.
+    fn batch_size(&self) -> usize {
+        16
+    }
+
     fn known_share(&self, text: &str) -> f32 {
         WordPiece::bundled().known_share(text)
     }

@@ -22,9 +22,19 @@ impl Indexer<'_> {
     /// The lock for writing is free while the model works; another one keeps two processes from embedding the same
     /// texts.
     pub(super) fn sync_vectors(&self, report: &mut Report) -> Result<()> {
-        if self.store.pending()? == 0 {
-            return Ok(());
+        if self.store.pending()? > 0 {
+            self.embed_pending(report)?;
         }
+        if report.removed + report.changed > 0 {
+            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
+            let batch = self.store.begin()?;
+            self.store.drop_unused_vectors()?;
+            batch.commit().map_err(Error::from)?;
+        }
+        Ok(())
+    }
+
+    fn embed_pending(&self, report: &mut Report) -> Result<()> {
         let _embedding = lock(self.store.path(), LockName::Embed, self.options.wait, self.options.cancel)?;
         let mut done = 0;
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
@@ -41,12 +51,6 @@ impl Indexer<'_> {
             self.progress(Stage::Vectors, done, done + self.store.pending()?);
             let share = ROUND.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-6);
             texts = ((pending.len() as f64 * share) as usize).clamp(least, MOST_TEXTS.min(2 * texts));
-        }
-        if report.removed + report.changed > 0 {
-            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
-            let batch = self.store.begin()?;
-            self.store.drop_unused_vectors()?;
-            batch.commit().map_err(Error::from)?;
         }
         Ok(())
     }

@@ -12,7 +12,7 @@ use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::search::filter::PropertyValue;
-use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of, name_hash};
+use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of, number_of};
 use crate::terms::{TERMS_VERSION, Terms};
 
 /// What the store takes of one file.
@@ -44,11 +44,10 @@ pub(super) struct PreparedPassage {
     pub fields: Fields,
 }
 
-/// What makes a note's rows, as a hash.
+/// What makes a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder) -> i64 {
     let (id, window) = (embedder.id(), embedder.max_tokens());
-    let text = format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}");
-    i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
+    number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}"))
 }
 
 /// How this model's notes are cut.
@@ -143,7 +142,7 @@ impl<'a> Preparer<'a> {
     }
 
     fn link(&self, link: Link, source: &VaultPath) -> LinkRow {
-        let name = name_hash(&link_key(&link.path));
+        let name = number_of(&link_key(&link.path));
         let target = self.resolver.resolve(&link.path, source).target;
         LinkRow { link, name, target }
     }

@@ -7,8 +7,8 @@ use rusqlite::{Row, params};
 use crate::error::Result;
 use crate::note::{Link, LinkKind};
 use crate::path::FileId;
-use crate::store::Store;
 use crate::store::notes::file_id;
+use crate::store::{Store, number_of};
 
 /// (link, source, path as written, where it leads).
 pub(crate) type LinkTarget = (i64, FileId, String, Option<FileId>);
@@ -17,7 +17,7 @@ pub(crate) type LinkTarget = (i64, FileId, String, Option<FileId>);
 #[derive(Debug)]
 pub(crate) struct LinkRow {
     pub link: Link,
-    /// [`name_hash`] of what its resolution depends on.
+    /// [`number_of`] what its resolution depends on: two names with one number cost a look at the other's links.
     pub name: i64,
     /// Where it leads.
     pub target: Option<FileId>,
@@ -81,7 +81,7 @@ impl Store {
 
     /// The same for the links whose resolution depends on a name.
     pub(crate) fn targets_by_name(&self, name_key: &str) -> Result<Vec<LinkTarget>> {
-        self.targets("SELECT id, source, path, target FROM link WHERE name = ?1", [name_hash(name_key)])
+        self.targets("SELECT id, source, path, target FROM link WHERE name = ?1", [number_of(name_key)])
     }
 
     /// A window of all links by id, for a first sync: those after `after`, `limit` at most.
@@ -163,12 +163,6 @@ fn ids_of(source: FileId) -> Range<i64> {
     const BITS: u32 = 24;
     let source = i64::from(source.0);
     source << BITS..(source + 1) << BITS
-}
-
-/// What links are found by when a name comes or goes. Two names with one hash cost a look at the other's links.
-pub(crate) fn name_hash(name_key: &str) -> i64 {
-    let hash = blake3::hash(name_key.as_bytes());
-    i64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
 
 fn stored_link(row: &Row<'_>) -> rusqlite::Result<StoredLink> {

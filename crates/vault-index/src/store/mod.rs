@@ -44,7 +44,7 @@ use crate::place;
 
 pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use fulltext::{FieldWeights, Fields};
-pub(crate) use links::{LinkRow, LinkTarget, StoredLink, name_hash};
+pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
@@ -93,9 +93,12 @@ impl Store {
         refuse_strangers(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
-        // cannot change under us either, and is opened as immutable. The first look at the file tells.
+        // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
+        // holds that was not folded in would be missed so.
+        let [log, _] = place::logs_of(path);
+        let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
         let store = match Self::connect(path, flags, Mutability::Wal) {
-            Err(error) if is_cannot_open(&error) => Self::connect(path, flags, Mutability::Immutable),
+            Err(error) if is_cannot_open(&error) && is_folded => Self::connect(path, flags, Mutability::Immutable),
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
@@ -177,9 +180,8 @@ impl Store {
     /// Bytes of the file and its log.
     pub(crate) fn bytes(&self) -> u64 {
         let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
-        let mut log = self.path.as_os_str().to_os_string();
-        log.push("-wal");
-        size(&self.path) + size(Path::new(&log))
+        let [log, _] = place::logs_of(&self.path);
+        size(&self.path) + size(&log)
     }
 
     /// Faults that SQLite itself finds.
@@ -219,6 +221,11 @@ impl Store {
     fn error(&self, error: rusqlite::Error) -> Error {
         Error::from(error).at(&self.path)
     }
+}
+
+/// A text as a number of fixed length, for columns that are only compared: 64 bits of its BLAKE3 hash.
+pub(crate) fn number_of(text: &str) -> i64 {
+    i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
 }
 
 /// Whether the file behind a connection can change.

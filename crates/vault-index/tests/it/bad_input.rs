@@ -210,15 +210,12 @@ fn an_index_where_nothing_can_be_written() {
     fails(&vault, "vault-index", &["sync"], &["index"]);
 }
 
-/// Root may write everywhere, so as root the command runs as nobody, from a place where nobody can reach it.
+/// What `vault-search` answers who may write nowhere: as root it runs as nobody, from a place where nobody can reach it.
 #[cfg(unix)]
-#[test]
-fn a_read_only_index_can_be_searched() {
+fn search_read_only(vault: &Vault, arguments: &[&str]) -> std::process::Output {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
     use std::os::unix::process::CommandExt;
 
-    let vault = Vault::new("//- a.md\na cormorant\n");
-    sync(&vault);
     let home = vault.root().parent().unwrap().to_path_buf();
     let mode = |path: &std::path::Path, mode| {
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
@@ -232,21 +229,45 @@ fn a_read_only_index_can_be_searched() {
     let program = home.join("vault-search");
     std::fs::copy(env!("CARGO_BIN_EXE_vault-search"), &program).unwrap();
     mode(&program, 0o755);
+    let mut command = std::process::Command::new(&program);
+    command.env_clear().env("HOME", &home).env("VAULT_DIR", vault.root()).env("VAULT_INDEX_FILE", vault.index_file());
+    command.args(arguments).stdin(std::process::Stdio::null());
+    if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
+        command.uid(65_534).gid(65_534);
+    }
+    let output = command.output().unwrap();
+    mode(&folder, 0o755);
+    output
+}
+
+#[cfg(unix)]
+#[test]
+fn a_read_only_index_can_be_searched() {
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
     for arguments in [&["--no-sync", "--files", "cormorant"][..], &["--files", "cormorant"]] {
-        let mut command = std::process::Command::new(&program);
-        command
-            .env_clear()
-            .env("HOME", &home)
-            .env("VAULT_DIR", vault.root())
-            .env("VAULT_INDEX_FILE", vault.index_file());
-        command.args(arguments).stdin(std::process::Stdio::null());
-        if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
-            command.uid(65_534).gid(65_534);
-        }
-        let output = command.output().unwrap();
+        let output = search_read_only(&vault, arguments);
         assert_eq!(stdout(&output), "a.md\n", "{arguments:?}: {}", stderr(&output));
     }
-    mode(&folder, 0o755);
+}
+
+/// A copy of an index in use: part of it stands in its log, which cannot be read where nothing can be written.
+#[cfg(unix)]
+#[test]
+fn a_read_only_index_with_a_log_is_not_read_without_it() {
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
+    let log = vault.index_file().with_file_name("index.db-wal");
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    db.execute_batch("DELETE FROM warning; INSERT INTO meta VALUES('in the', 'log')").unwrap();
+    let kept = std::fs::read(&log).unwrap();
+    assert!(!kept.is_empty());
+    drop(db);
+    drop(std::fs::remove_file(vault.index_file().with_file_name("index.db-shm")));
+    std::fs::write(log, kept).unwrap();
+    let output = search_read_only(&vault, &["--no-sync", "--files", "cormorant"]);
+    assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{}", stderr(&output));
+    assert!(stderr(&output).contains("index.db"), "{}", stderr(&output));
 }
 
 #[test]

@@ -123,6 +123,24 @@ fn what_costs_an_embedding_and_what_does_not() {
 }
 
 #[test]
+fn vectors_that_nothing_uses_are_dropped_when_they_are_many() {
+    let vault = Vault::new("");
+    for note in 0..1500 {
+        vault.write(&format!("n{note}.md"), format!("# Note {note}\n\nabout {note}\n"));
+    }
+    vault.sync();
+    assert_eq!(vault.index().status().unwrap().vectors, 1500);
+    for note in 1..1500 {
+        std::fs::remove_file(vault.root().join(format!("n{note}.md"))).unwrap();
+    }
+    // Nothing is left to embed.
+    assert_eq!(vault.sync().removed, 1499);
+    let kept = vault.index().status().unwrap().vectors;
+    assert!((1..=1001).contains(&kept), "{kept}");
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[test]
 fn a_warning_goes_with_its_note() {
     let vault = Vault::new("//- x/a.md\n---\na: [\n---\nbody\n");
     vault.sync();
