@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::Instant;
 
-use benches::{demo_vault, make_texts};
+use benches::{demo_vault, make_texts, median};
 use clap::Parser;
 use fastembed::{InitOptionsUserDefined, Pooling, TextEmbedding, TokenizerFiles, UserDefinedEmbeddingModel};
 use ort::environment::Environment;
@@ -309,11 +309,4 @@ fn report(settings: &[&mut Setting<'_>], texts: usize) {
         let (speed, ratio) = (median(&speeds), median(&ratios));
         println!("{speed:6.1}  {least:6.1}  {most:6.1}  {ratio:5.2}x  {}", setting.name);
     }
-}
-
-/// The middle one; of an even number, the larger of the two in the middle.
-fn median(values: &[f64]) -> f64 {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    sorted.get(sorted.len() / 2).copied().unwrap_or(f64::NAN)
 }

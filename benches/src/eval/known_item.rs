@@ -12,7 +12,7 @@ use serde::Serialize;
 use vault_index::note::{Link, Note, ParseOptions, parse};
 use vault_index::{FileKind, Grouping, Index, LinkKind, VaultPath};
 
-use super::{Indexed, Judgments, Means, Plan, QueryRow, Result, Scores, mode_name};
+use super::{Indexed, Judgments, Means, Plan, QueryRow, Result, Scores};
 use crate::median::median;
 use crate::notes::notes_in;
 
@@ -91,7 +91,7 @@ pub fn find_known_items(
             let found = Scores::of(hits.iter().map(|hit| hit.path.as_str()), &judgments, SHOWN);
             rows.push(QueryRow {
                 collection: name.to_owned(),
-                mode: mode_name(mode).to_owned(),
+                mode: mode.name().to_owned(),
                 query: item.text.clone(),
                 scores: found,
                 top: hits.iter().map(|hit| hit.path.to_string()).collect(),
@@ -100,7 +100,7 @@ pub fn find_known_items(
             times.push(ms);
         }
         let Means { mrr10, hit1, hit10, .. } = Means::of(&scores);
-        modes.push(KnownItemMode { mode: mode_name(mode).to_owned(), mrr10, hit1, hit10, ms: median(&times) });
+        modes.push(KnownItemMode { mode: mode.name().to_owned(), mrr10, hit1, hit10, ms: median(&times) });
     }
     let (notes, queries) = (indexed.notes, items.len());
     Ok((KnownItemReport { vault: name.to_owned(), model: indexed.model, notes, queries, modes }, rows))

@@ -51,12 +51,3 @@ impl Default for Plan {
         Self { model: None, modes: vec![Mode::Lexical, Mode::Semantic, Mode::Hybrid], queries: usize::MAX }
     }
 }
-
-/// What a mode is called in tables and rows.
-pub fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Lexical => "lexical",
-        Mode::Semantic => "semantic",
-        Mode::Hybrid => "hybrid",
-    }
-}

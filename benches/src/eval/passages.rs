@@ -13,7 +13,7 @@ use serde::Serialize;
 use vault_index::{Grouping, VaultPath};
 
 use super::as_notes::{NewNote, one_line, path_of, whole_lines, write_notes};
-use super::{Collection, Document, Indexed, JudgedQuery, Judgments, Means, Plan, QueryRow, Result, Scores, mode_name};
+use super::{Collection, Document, Indexed, JudgedQuery, Judgments, Means, Plan, QueryRow, Result, Scores};
 use crate::median::median;
 use crate::random::Random;
 
@@ -104,7 +104,7 @@ pub fn find_passages(
             let scores = Scores::of_found(&sections.found(collection, query, &shown), &query.judgments, SHOWN);
             rows.push(QueryRow {
                 collection: collection.name.clone(),
-                mode: mode_name(mode).to_owned(),
+                mode: mode.name().to_owned(),
                 query: query.id.clone(),
                 scores,
                 top: hits.iter().map(|hit| format!("{}:{}-{}", hit.path, hit.line, hit.end_line)).collect(),
@@ -117,7 +117,7 @@ pub fn find_passages(
         }
         let (of_passages, of_notes) = (Means::of(&of_passages), Means::of(&of_notes));
         modes.push(PassageMode {
-            mode: mode_name(mode).to_owned(),
+            mode: mode.name().to_owned(),
             ndcg10: of_passages.ndcg10,
             recall10: of_passages.recall,
             note_ndcg10: of_notes.ndcg10,

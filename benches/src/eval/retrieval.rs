@@ -7,7 +7,7 @@ use serde::Serialize;
 use vault_index::{Grouping, Mode, VaultPath};
 
 use super::as_notes::{NewNote, note_text, path_of, write_notes};
-use super::{Collection, Indexed, Means, Plan, QueryRow, Result, Scores, mode_name, reciprocal_rank_fusion};
+use super::{Collection, Indexed, Means, Plan, QueryRow, Result, Scores, reciprocal_rank_fusion};
 use crate::median::median;
 
 /// How long a ranking is that is judged.
@@ -109,7 +109,7 @@ pub fn retrieve(collection: &Collection, folder: &Path, plan: &Plan) -> Result<(
         rows.extend(new);
     };
     for (mode, all) in &lists {
-        judge(mode_name(*mode), &all.rankings, Some(median(&all.ms)));
+        judge(mode.name(), &all.rankings, Some(median(&all.ms)));
     }
     let of = |wanted: Mode| lists.iter().find(|(mode, _)| *mode == wanted).map(|(_, all)| &all.rankings);
     if let (Some(lexical), Some(semantic)) = (of(Mode::Lexical), of(Mode::Semantic)) {
@@ -152,7 +152,7 @@ fn judged(collection: &Collection, mode: &str, rankings: &[Vec<usize>]) -> Vec<Q
 }
 
 fn above_hybrid(modes: &[RetrievalMode]) -> Vec<Above> {
-    let Some(hybrid) = modes.iter().find(|mode| mode.mode == mode_name(Mode::Hybrid)) else { return Vec::new() };
+    let Some(hybrid) = modes.iter().find(|mode| mode.mode == Mode::Hybrid.name()) else { return Vec::new() };
     let above = modes.iter().filter(|mode| mode.ndcg10 > hybrid.ndcg10);
     above.map(|mode| Above { mode: mode.mode.clone(), by: mode.ndcg10 - hybrid.ndcg10 }).collect()
 }

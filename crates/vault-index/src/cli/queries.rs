@@ -9,7 +9,7 @@ use jiff::Zoned;
 
 use super::output::Out;
 use super::records::SearchAnswer;
-use super::search::{self, Opened, merged, mode_name};
+use super::search::{self, Opened, merged};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
 use super::{Ended, Failure, Outcome, notice};
@@ -103,7 +103,7 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
         let unanswered = error.is_some() || empty.contains(&n);
         let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);
         if unanswered {
-            answer.mode = mode_name(options.mode);
+            answer.mode = options.mode.name();
             (answer.indexed, answer.pending) = (indexed, pending);
         }
         answer.error = error;

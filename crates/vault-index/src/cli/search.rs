@@ -122,7 +122,7 @@ pub(super) fn record(typed: String, query: &Query, answer: Answer, opened: &[Ope
     SearchAnswer {
         query: typed,
         like: query.like.clone(),
-        mode: mode_name(answer.mode),
+        mode: answer.mode.name(),
         vault: opened.first().filter(|_| !several).map(text),
         vaults: if several { opened.iter().map(text).collect() } else { Vec::new() },
         indexed: answer.indexed,
@@ -134,15 +134,6 @@ pub(super) fn record(typed: String, query: &Query, answer: Answer, opened: &[Ope
             .into_iter()
             .map(|found| SearchResult::new(found.hit, several.then(|| text(&opened[found.vault]))))
             .collect(),
-    }
-}
-
-/// As `--mode` takes it.
-pub(super) fn mode_name(mode: Mode) -> &'static str {
-    match mode {
-        Mode::Hybrid => "hybrid",
-        Mode::Semantic => "semantic",
-        Mode::Lexical => "lexical",
     }
 }
 

@@ -39,6 +39,17 @@ pub enum Mode {
     Lexical,
 }
 
+impl Mode {
+    /// As `--mode` takes it and the records show it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Hybrid => "hybrid",
+            Self::Semantic => "semantic",
+            Self::Lexical => "lexical",
+        }
+    }
+}
+
 /// What a result is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Grouping {
