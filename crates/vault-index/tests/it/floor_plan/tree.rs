@@ -21,11 +21,11 @@ const HTTP_STACKS: [&str; 12] = [
     "aws-lc-rs",
 ];
 
-/// The names of all crates in a tree, the package itself first.
+/// The names of all crates in a tree, the package itself first. On a fresh machine cargo fetches what was not built yet.
 fn tree(root: &Path, arguments: &[&str]) -> Vec<String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
-        .args(["tree", "--offline", "--locked", "-e", "normal", "--prefix", "none", "--format", "{p}"])
+        .args(["tree", "--locked", "-e", "normal", "--prefix", "none", "--format", "{p}"])
         .args(arguments)
         .current_dir(root)
         .output()
