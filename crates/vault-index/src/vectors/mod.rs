@@ -25,25 +25,26 @@
 //! ```
 //!
 //! Measured on 100,000 rows of 384 dimensions (sentence embeddings), k = 10, one thread of a Xeon
-//! with AVX-512, where reading one byte a dimension takes 1.55 ms and the loop above 30 ms:
+//! with AVX-512; `benches/record` has the figures beside those of others, taken in turns.
 //!
 //! 1. **Codes.** A row is kept as one byte a dimension (`v̂ = scale · codes`), a quarter of its f32
 //!    size, with `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval that holds
 //!    the true score, about ±0.015. Rows whose interval lies below the k-th best lower end are out;
-//!    of what is left, 18 rows are rescored in f32. 30 → 5.6 ms.
-//! 2. **Kernels** for the machine's instruction set ([`kernel`]). 5.6 → 1.6 ms: as fast as memory.
+//!    of what is left, 18 rows are rescored in f32. 30 ms → 5.6 ms.
+//! 2. **Kernels** for the machine's instruction set ([`kernel`]): as fast as memory gives the codes,
+//!    which is why the next step counts.
 //! 3. **Halves.** The upper four bits of all codes lie apart from the lower four. They are codes
 //!    themselves, with an interval of about ±0.12, and 98.5 % of the rows are out by those alone,
-//!    so that half of the bytes are never read. 1.6 → 0.82 ms. (Of random vectors, the worst case,
-//!    90 % are out: 1.2 ms.)
-//! 4. **Fetching ahead**, since the machine's own fetching stops at each page: 1.0 times at 100,000
-//!    rows, which the level-3 cache holds, 1.3 times at 1,000,000.
+//!    so that half of the bytes are never read. Half the time. (Of random vectors, the worst case,
+//!    90 % are out.) With both steps 5.6 ms → .8 ms when the machine is quiet, 1.4 ms when not.
+//! 4. **Fetching ahead**, since the machine's own fetching stops at each page: nothing at 100,000
+//!    rows, which the level-3 cache holds, more than it costs at 1,000,000.
 //! 5. **Groups** of 64 rows, one word of the filter. The upper ends of a group are computed without
 //!    branches; a word without a bit costs nothing. Where less than half of a group passes, its
-//!    rows are gathered until there are 64: a filter that keeps 1 % takes 3 % of the time.
-//! 6. **Many queries** look at a group while it is in the level-1 cache ([`top_k_many`]): 16 at once
-//!    take 0.58 ms each; 1,000,000 rows 8.3 ms each instead of 16.
-//! 7. **Threads** take 4,096 rows at a time ([`Threads`]): two take 0.48 ms.
+//!    rows are gathered until there are 64: a filter that keeps 1 % takes 5 % of the time.
+//! 6. **Many queries** look at a group while it is in the level-1 cache ([`top_k_many`]): of 16 at
+//!    once, each takes .62 of the time.
+//! 7. **Threads** take 4,096 rows at a time ([`Threads`]): with two, .56 of the time.
 //!
 //! # Why it is exact
 //!

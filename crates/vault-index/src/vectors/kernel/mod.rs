@@ -90,8 +90,8 @@ impl Kernel {
 }
 
 /// How far ahead rows that lie one after the other are fetched, in bytes. The machine's own fetching
-/// stops at each page of 4 KiB. Measured: from 4 to 8 KiB all are equally good, about 1.3 times as
-/// fast as none when the rows come from memory.
+/// stops at each page of 4 KiB. From 4 to 8 KiB all were equally good, and better than none when
+/// the rows came from memory.
 #[cfg(target_arch = "x86_64")]
 const BYTES_AHEAD: usize = 6144;
 
