@@ -1,12 +1,11 @@
-"""Makes the bundled model: the f32 weights of all-MiniLM-L6-v2 in, a dynamic int8 ONNX graph with its data files out.
+"""Makes the bundled model: the f32 weights of all-MiniLM-L6-v2 in, an ONNX graph of int8 weights with its data files out.
 
 Usage: python make_model.py [--out DIR]
 
 Everything that decides a byte is exact or correctly rounded IEEE arithmetic
 (maximum, division, rounding to even), so every machine makes the same files.
 Two things rest on long sums, whose last bits may differ elsewhere: the
-reference vectors for the tests, and the order of the loudest channels, where
-the candidates lie far apart.
+reference vectors for the tests, and the smoothing, which is rounded coarsely.
 """
 
 import argparse
@@ -28,16 +27,18 @@ POSITIONS = 256
 EPSILON = 1e-12
 OPSET, IR_VERSION = 20, 10
 
-# x86 without VNNI adds two u8 x i8 products in 16 bits: 255 * 64 * 2 = 32640
-# still fits, so seven bits are the most that never saturate.
-WEIGHT_LIMIT = 64
-# Embedding rows are never multiplied as integers.
-ROW_LIMIT = 127
+# -128 is left out, so that the product of two signs is a change of sign: see the crate's src/kernel/avx2.rs.
+WEIGHT_LIMIT, ROW_LIMIT = 127, 127
 
-# A few channels are far louder than all others, and with one scale for a whole
-# tensor they would drown the rest. These many go past the integers, in f32.
-# (The attention's output has none.)
-LOUD = 4
+# How weights are laid out, for the kernels: PANEL columns together, four rows at a time.
+PANEL, LINE = 64, 64
+
+# Activations become integers with one scale a row, and a few channels are far louder than all others: with the
+# same scale they drown the rest. So every channel is moved to its middle (the mean of two percentiles, TRIM from
+# the ends) and multiplied by weight ** (1 - STRENGTH) / loudness ** STRENGTH, both as root mean squares. The
+# matrix is divided by that before it becomes integers. (SmoothQuant, arXiv 2211.10438, and Outlier Suppression+,
+# arXiv 2304.09145, in their simplest form.)
+STRENGTH, TRIM = 0.4, 0.5
 
 INPUT_SHA256 = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -75,7 +76,7 @@ def quantize(matrix, axis, limit):
 
 
 class Graph:
-    """Collects nodes and constants; each int8 matrix goes to one of the data files."""
+    """Collects nodes and constants; the constants that are weights go to the data files, in the order of the calls."""
 
     def __init__(self):
         self.nodes, self.constants, self.files = [], [], {}
@@ -85,110 +86,124 @@ class Graph:
         self.nodes.append(helper.make_node(kind, inputs, outputs, name=outputs[0], **attributes))
         return output
 
-    def constant(self, name, array):
-        kinds = {"float32": TensorProto.FLOAT, "int64": TensorProto.INT64, "int8": TensorProto.INT8}
-        little = array.astype(array.dtype.newbyteorder("<"))
-        self.constants.append(
-            helper.make_tensor(name, kinds[array.dtype.name], array.shape, little.tobytes(), raw=True)
-        )
+    def constant(self, name, numbers):
+        self.constants.append(helper.make_tensor(name, TensorProto.INT64, [len(numbers)], numbers))
         return name
 
-    def external(self, name, array, file):
-        assert array.dtype == np.int8
+    def place(self, array, file):
+        """Appends the array to a data file, on a line of 64 bytes; gives its offset."""
         data = self.files.setdefault(file, bytearray())
-        tensor = TensorProto(name=name, data_type=TensorProto.INT8, dims=array.shape)
+        offset = len(data)
+        data += array.astype(array.dtype.newbyteorder("<")).tobytes()
+        data += bytes(-len(data) % LINE)
+        return offset
+
+    def external(self, name, array, file):
+        kind = {"float32": TensorProto.FLOAT, "int8": TensorProto.INT8}[array.dtype.name]
+        tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
         tensor.data_location = TensorProto.EXTERNAL
-        for key, value in (("location", file), ("offset", len(data)), ("length", array.size)):
+        for key, value in (("location", file), ("offset", self.place(array, file)), ("length", array.nbytes)):
             tensor.external_data.add(key=key, value=str(value))
-        data += array.tobytes()
         self.constants.append(tensor)
         return name
 
-    def norm(self, weights, source, x, output):
-        return self.op(
-            "LayerNormalization",
-            [
-                x,
-                self.constant(f"{output}.gain", weights[f"{source}.weight"]),
-                self.constant(f"{output}.bias", weights[f"{source}.bias"]),
-            ],
-            output,
-            axis=-1,
-            epsilon=EPSILON,
-        )
+    def norm(self, weights, source, x, output, file):
+        names = [
+            self.external(f"{output}.{ours}", weights[f"{source}.{theirs}"], file)
+            for ours, theirs in (("gain", "weight"), ("bias", "bias"))
+        ]
+        return self.op("LayerNormalization", [x, *names], output, axis=-1, epsilon=EPSILON)
 
-    def linear(self, x, weight, bias, file, output, loud=None):
-        """x @ weight.T + bias: u8 activations (one scale) times i8 weights (one scale an output).
+    def smooth(self, x, multiplier, offset, file, output):
+        """What the engine makes integers of: (x - offset) * multiplier."""
+        shift = -(offset * multiplier)
+        x = self.op("Mul", [x, self.external(f"{output}.multiplier", multiplier, file)], f"{output}.louder")
+        return self.op("Add", [x, self.external(f"{output}.shift", shift, file)], f"{output}.smooth")
 
-        The channels `loud` of x take no part in that; their products are added in f32.
-        """
-        if loud is None:
-            rest = self.constant(f"{output}.bias", bias)
-        else:
-            quiet = np.ones(weight.shape[1], np.float32)
-            quiet[loud] = 0
-            rows = np.ascontiguousarray(weight.T[loud])
-            picked = self.op("Gather", [x, self.constant(f"{output}.loud", loud)], f"{output}.picked", axis=1)
-            rest = self.op("MatMul", [picked, self.constant(f"{output}.loud_weight", rows)], f"{output}.loud_sums")
-            rest = self.op("Add", [rest, self.constant(f"{output}.bias", bias)], f"{output}.rest")
-            x = self.op("Mul", [x, self.constant(f"{output}.quiet", quiet)], f"{output}.quiet_x")
-            weight = weight * quiet
+    def linear(self, x, weight, bias, file, output):
+        """x @ weight.T + bias. The columns of weight.T are integers with a scale each."""
         whole, scale = quantize(weight, 1, WEIGHT_LIMIT)
-        matrix = self.external(f"{output}.weight", np.ascontiguousarray(whole.T), file)
-        parts = [f"{output}.{part}" for part in ("u8", "step", "zero")]
-        steps, step, zero = self.op("DynamicQuantizeLinear", [x], parts)
-        sums = self.op("MatMulInteger", [steps, matrix, zero, "weight_zero"], f"{output}.sums")
-        scales = self.op("Mul", [step, self.constant(f"{output}.scale", scale)], f"{output}.scales")
-        real = self.op("Cast", [sums], f"{output}.sums_f32", to=TensorProto.FLOAT)
-        real = self.op("Mul", [real, scales], f"{output}.scaled")
-        return self.op("Add", [real, rest], output)
+        columns, width = whole.shape
+        panels = whole.reshape(columns // PANEL, PANEL, width // 4, 4).transpose(0, 2, 1, 3)
+        packed = self.external(f"{output}.weight", np.ascontiguousarray(panels), file)
+        # Not the graph's: what an engine starts with whose activations are stored around 128.
+        self.place(-128 * whole.sum(axis=1, dtype=np.int32), file)
+        matrix = self.op("Cast", [packed], f"{output}.panels", to=TensorProto.FLOAT)
+        matrix = self.op("Transpose", [matrix], f"{output}.rows", perm=[1, 3, 0, 2])
+        shape = self.constant(f"{output}.shape", [width, columns])
+        matrix = self.op("Reshape", [matrix, shape], f"{output}.matrix")
+        sums = self.op("MatMul", [x, matrix], f"{output}.sums")
+        sums = self.op("Mul", [sums, self.external(f"{output}.scale", scale, file)], f"{output}.scaled")
+        return self.op("Add", [sums, self.external(f"{output}.bias", bias, file)], output)
 
 
-def build(weights, loud):
+def constant_part(weight, offset):
+    """weight @ offset, to be added to the bias; correctly rounded sums, so that no order matters."""
+    products = weight.astype(np.float64) * offset.astype(np.float64)
+    return np.array([math.fsum(row) for row in products.tolist()])
+
+
+def build(weights, smoothing):
     """The graph: token ids [n] in (with [CLS] and [SEP]), one unit vector [384] out."""
     g = Graph()
-    g.constant("weight_zero", np.array(0, np.int8))
-    g.constant("zero", np.array([0], np.int64))
-    g.constant("rows_first", np.array([0], np.int64))
-    g.constant("heads", np.array([0, 3 * HEADS, HEAD], np.int64))
-    g.constant("flat", np.array([0, WIDTH], np.int64))
+    g.constant("zero", [0])
+    g.constant("heads", [0, 3 * HEADS, HEAD])
+    g.constant("flat", [0, WIDTH])
 
     # Halved by columns, for the size of the data files: two gathers, no choosing.
     rows, row_scale = quantize(weights["embeddings.word_embeddings.weight"], 1, ROW_LIMIT)
-    halves = []
-    for half in range(2):
-        part = np.ascontiguousarray(rows[:, half * WIDTH // 2 : (half + 1) * WIDTH // 2])
-        table = g.external(f"words.{half}", part, f"minilm-{half + 1}.data")
-        part = g.op("Gather", [table, "ids"], f"word.{half}", axis=0)
-        halves.append(g.op("Cast", [part], f"word.{half}_f32", to=TensorProto.FLOAT))
-    real = g.op("Concat", halves, "word.whole", axis=1)
-    scale = g.op("Gather", [g.constant("words.scale", row_scale[:, None]), "ids"], "word.scale", axis=0)
+
+    def half(number):
+        part = np.ascontiguousarray(rows[:, number * WIDTH // 2 : (number + 1) * WIDTH // 2])
+        table = g.external(f"words.{number}", part, f"minilm-{number + 1}.data")
+        part = g.op("Gather", [table, "ids"], f"word.{number}", axis=0)
+        return g.op("Cast", [part], f"word.{number}_f32", to=TensorProto.FLOAT)
+
+    real = g.op("Concat", [half(0), half(1)], "word.whole", axis=1)
+    scale = g.external("words.scale", row_scale[:, None], "minilm-1.data")
+    scale = g.op("Gather", [scale, "ids"], "word.scale", axis=0)
     word = g.op("Mul", [real, scale], "word")
 
     # One text has one segment, so the segment row is part of every position.
     places = weights["embeddings.position_embeddings.weight"][:POSITIONS]
     places = places + weights["embeddings.token_type_embeddings.weight"][0]
     length = g.op("Shape", ["ids"], "length")
-    place = g.op("Slice", [g.constant("places", places), "zero", length, "zero"], "place")
-    x = g.norm(weights, "embeddings.LayerNorm", g.op("Add", [word, place], "embedded"), "x")
+    place = g.op("Slice", [g.external("places", places, "minilm-3.data"), "zero", length, "zero"], "place")
+    x = g.norm(weights, "embeddings.LayerNorm", g.op("Add", [word, place], "embedded"), "x", "minilm-3.data")
 
     for layer in range(LAYERS):
         name, source = f"l{layer}", f"encoder.layer.{layer}"
         file = f"minilm-{min(layer + 1, 3)}.data"
+
+        def smoothed(x, kind, weight, bias):
+            """The input made smooth, and the matrix and bias that give with it what they gave before."""
+            multiplier, offset = smoothing[layer, kind]
+            bias = bias + constant_part(weight, offset)
+            if kind != "seen":
+                x = g.smooth(x, multiplier, offset, file, f"{name}.{kind}")
+            return x, weight / multiplier, bias
+
+        def dense(x, part, kind):
+            matrix, bias = (weights[f"{source}.{part}.dense.{end}"] for end in ("weight", "bias"))
+            x, matrix, bias = smoothed(x, kind, matrix, bias.astype(np.float64))
+            return g.linear(x, matrix, bias.astype(np.float32), file, f"{name}.{kind}")
+
         attend = f"{source}.attention.self"
-        # The score's 1 / sqrt(HEAD) is folded into the query.
-        shrink = np.float32(1) / np.sqrt(np.float32(HEAD))
-        joined = {
-            part: np.concatenate(
-                [
-                    weights[f"{attend}.query.{part}"] * shrink,
-                    weights[f"{attend}.key.{part}"],
-                    weights[f"{attend}.value.{part}"],
-                ]
-            )
-            for part in ("weight", "bias")
-        }
-        qkv = g.linear(x, joined["weight"], joined["bias"], file, f"{name}.qkv", loud[layer, "qkv"])
+        matrix, bias = (
+            np.concatenate([weights[f"{attend}.{part}.{end}"] for part in ("query", "key", "value")])
+            for end in ("weight", "bias")
+        )
+        smooth_x, matrix, bias = smoothed(x, "qkv", matrix, bias.astype(np.float64))
+        # The score's 1 / sqrt(HEAD) is folded into the query, and what makes the attention's output smooth
+        # into the value, of which it is a mean.
+        factor = np.ones(3 * WIDTH, np.float32)
+        factor[:WIDTH] = np.float32(1) / np.sqrt(np.float32(HEAD))
+        multiplier, offset = smoothing[layer, "seen"]
+        factor[2 * WIDTH :] = multiplier
+        bias[2 * WIDTH :] -= offset
+        bias = (bias * factor).astype(np.float32)
+        qkv = g.linear(smooth_x, matrix * factor[:, None], bias, file, f"{name}.qkv")
+
         qkv = g.op("Reshape", [qkv, "heads"], f"{name}.rows")
         q, k, v = g.op(
             "Split", [qkv], [f"{name}.{part}" for part in "qkv"], axis=1, num_outputs=3
@@ -202,18 +217,13 @@ def build(weights, loud):
         mixed = g.op("Transpose", [mixed], f"{name}.mixed_rows", perm=[1, 0, 2])
         mixed = g.op("Reshape", [mixed, "flat"], f"{name}.mixed_flat")
 
-        def dense(x, part, kind):
-            matrix, bias = (weights[f"{source}.{part}.dense.{end}"] for end in ("weight", "bias"))
-            return g.linear(x, matrix, bias, file, f"{name}.{kind}", loud.get((layer, kind)))
-
-        seen = dense(mixed, "attention.output", "seen")
-        x = g.op("Add", [seen, x], f"{name}.seen_sum")
-        x = g.norm(weights, f"{source}.attention.output.LayerNorm", x, f"{name}.middle")
+        x = g.op("Add", [dense(mixed, "attention.output", "seen"), x], f"{name}.seen_sum")
+        x = g.norm(weights, f"{source}.attention.output.LayerNorm", x, f"{name}.middle", file)
         inner = g.op("Gelu", [dense(x, "intermediate", "inner")], f"{name}.gelu")
         x = g.op("Add", [dense(inner, "output", "outer"), x], f"{name}.outer_sum")
-        x = g.norm(weights, f"{source}.output.LayerNorm", x, f"{name}.out")
+        x = g.norm(weights, f"{source}.output.LayerNorm", x, f"{name}.out", file)
 
-    mean = g.op("ReduceMean", [x, "rows_first"], "mean", keepdims=0)
+    mean = g.op("ReduceMean", [x, "zero"], "mean", keepdims=0)
     g.op("LpNormalization", [mean], "embedding", axis=-1, p=2)
 
     graph = helper.make_graph(
@@ -243,7 +253,7 @@ def check(graph, files):
 def reference(weights, ids, hear=lambda layer, kind, x: None):
     """The original model in double precision: the vector every quantised one is measured against.
 
-    `hear` is shown the input of the matrices whose channels may be loud.
+    `hear` is shown the input of each matrix.
     """
     w = {name: array.astype(np.float64) for name, array in weights.items()}
     erf = np.vectorize(math.erf, otypes=[np.float64])
@@ -271,6 +281,7 @@ def reference(weights, ids, hear=lambda layer, kind, x: None):
         shares = np.exp(scores - scores.max(-1, keepdims=True))
         shares /= shares.sum(-1, keepdims=True)
         mixed = (shares @ v).transpose(1, 0, 2).reshape(n, WIDTH)
+        hear(layer, "seen", mixed)
         x = norm(linear(mixed, f"{at}.attention.output.dense") + x, f"{at}.attention.output.LayerNorm")
         hear(layer, "inner", x)
         inner = linear(x, f"{at}.intermediate.dense")
@@ -281,17 +292,43 @@ def reference(weights, ids, hear=lambda layer, kind, x: None):
     return (mean / np.linalg.norm(mean)).astype("<f4")
 
 
-def loudest(weights, encoded):
-    """The loudest channels of each matrix's input over the calibration texts."""
-    peaks = {}
+def eighth_powers(eighths):
+    """2 ** (eighths / 8) as f32, made of square roots, which are correctly rounded everywhere."""
+    root = np.sqrt(np.sqrt(np.sqrt(np.float64(2))))
+    table = np.cumprod(np.concatenate([[1.0], np.full(7, root)]))
+    return np.ldexp(table[eighths % 8], eighths // 8).astype(np.float32)
 
-    def hear(layer, kind, x):
-        peak = np.abs(x).max(0)
-        peaks[layer, kind] = np.maximum(peaks.get((layer, kind), 0), peak)
 
+def smoothing(weights, encoded):
+    """A multiplier and an offset for each input channel of each matrix, from what they hear on the calibration texts.
+
+    Rounded coarsely, so that the last bits of a long sum decide nothing.
+    """
+    heard = {}
     for ids in encoded:
-        reference(weights, ids, hear)
-    return {at: np.sort(np.argsort(peak)[-LOUD:]).astype(np.int64) for at, peak in peaks.items()}
+        reference(weights, ids, lambda layer, kind, x: heard.setdefault((layer, kind), []).append(x))
+    found = {}
+    for (layer, kind), parts in sorted(heard.items()):
+        x = np.concatenate(parts)
+        # GELU is quiet but for a few tokens: its middle is nowhere near what it mostly is.
+        if kind == "outer":
+            offset = np.zeros(x.shape[1])
+        else:
+            offset = np.rint((np.percentile(x, TRIM, axis=0) + np.percentile(x, 100 - TRIM, axis=0)) / 2 * 64) / 64
+        at = f"encoder.layer.{layer}"
+        sources = {
+            "qkv": [f"{at}.attention.self.{part}.weight" for part in ("query", "key", "value")],
+            "seen": [f"{at}.attention.output.dense.weight"],
+            "inner": [f"{at}.intermediate.dense.weight"],
+            "outer": [f"{at}.output.dense.weight"],
+        }
+        weight = np.concatenate([weights[name] for name in sources[kind]]).astype(np.float64)
+        loud, heavy = (np.sqrt((part**2).mean(0)) for part in (x - offset, weight))
+        loud, heavy = (np.maximum(part, part.max() / 1000) for part in (loud, heavy))
+        eighths = 8 * ((1 - STRENGTH) * np.log2(heavy) - STRENGTH * np.log2(loud))
+        eighths = np.rint(eighths - np.median(eighths)).astype(np.int64)
+        found[layer, kind] = eighth_powers(eighths), offset.astype(np.float32)
+    return found
 
 
 def main():
@@ -310,7 +347,7 @@ def main():
         texts = json.loads((CRATE / path).read_text(encoding="utf-8"))
         return [tokenizer.encode(text).ids for text in texts]
 
-    graph, files = build(weights, loudest(weights, encoded("recipe/calibration.json")))
+    graph, files = build(weights, smoothing(weights, encoded("recipe/calibration.json")))
     check(graph, files)
     outputs = {f"weights-{name[7]}/{name}": bytes(data) for name, data in files.items()}
     outputs["weights-3/minilm.onnx"] = graph

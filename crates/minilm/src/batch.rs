@@ -4,9 +4,8 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::error::Error;
-
-type Done = Vec<(usize, Vec<f32>)>;
+/// Vectors with the places of their texts in [`Work`].
+pub(crate) type Done = Vec<(usize, Vec<f32>)>;
 
 /// The texts of one call, and how far the threads have come.
 pub(crate) struct Work<'a> {
@@ -16,49 +15,35 @@ pub(crate) struct Work<'a> {
     /// For each text asked, its place in `distinct`.
     place: Vec<usize>,
     next: AtomicUsize,
+    threads: usize,
 }
 
 impl<'a> Work<'a> {
-    pub(crate) fn new(texts: &[&'a str]) -> Work<'a> {
+    /// For up to `threads` threads (0 counts as 1).
+    pub(crate) fn new(texts: &[&'a str], threads: usize) -> Work<'a> {
         let mut distinct = texts.to_vec();
         distinct.sort_unstable_by_key(|text| (Reverse(text.len()), *text));
         distinct.dedup();
         let places: HashMap<&str, usize> = distinct.iter().enumerate().map(|(place, text)| (*text, place)).collect();
-        Work { place: texts.iter().map(|text| places[text]).collect(), distinct, next: AtomicUsize::new(0) }
+        let threads = threads.min(distinct.len()).max(1);
+        Work { place: texts.iter().map(|text| places[text]).collect(), distinct, next: AtomicUsize::new(0), threads }
     }
 
-    /// Texts to compute.
-    pub(crate) fn len(&self) -> usize {
-        self.distinct.len()
+    /// A text that nobody has taken yet, and its place.
+    pub(crate) fn take(&self) -> Option<(usize, &'a str)> {
+        let place = self.next.fetch_add(1, Ordering::Relaxed);
+        self.distinct.get(place).map(|text| (place, *text))
     }
 
-    /// One thread's part: takes texts until none is left, or one fails (which stops the others too).
-    pub(crate) fn drain(&self, mut embed: impl FnMut(&str) -> Result<Vec<f32>, Error>) -> Result<Done, Error> {
-        let mut done = Done::new();
-        loop {
-            let place = self.next.fetch_add(1, Ordering::Relaxed);
-            let Some(text) = self.distinct.get(place) else {
-                return Ok(done);
-            };
-            match embed(text) {
-                Ok(vector) => done.push((place, vector)),
-                Err(error) => {
-                    self.next.store(self.distinct.len(), Ordering::Relaxed);
-                    return Err(error);
-                }
-            }
-        }
+    /// How many texts a thread may take before it computes them, so that there is work for every thread.
+    pub(crate) fn share(&self) -> usize {
+        self.distinct.len().div_ceil(self.threads)
     }
 
-    /// Runs `worker` on `threads` threads, this one among them, and puts their results in order.
-    pub(crate) fn run_on(
-        &self,
-        threads: usize,
-        worker: impl Fn() -> Result<Done, Error> + Sync,
-    ) -> Result<Vec<Vec<f32>>, Error> {
-        let others = threads.min(self.len()).saturating_sub(1);
+    /// Runs `worker` on the threads, this one among them, and puts their results in order.
+    pub(crate) fn run(&self, worker: impl Fn() -> Done + Sync) -> Vec<Vec<f32>> {
         let parts = std::thread::scope(|scope| {
-            let started: Vec<_> = (0..others).map(|_| scope.spawn(&worker)).collect();
+            let started: Vec<_> = (1..self.threads).map(|_| scope.spawn(&worker)).collect();
             let mut parts = vec![worker()];
             parts.extend(
                 started
@@ -67,12 +52,10 @@ impl<'a> Work<'a> {
             );
             parts
         });
-        let mut vectors = vec![Vec::new(); self.len()];
-        for part in parts {
-            for (place, vector) in part? {
-                vectors[place] = vector;
-            }
+        let mut vectors = vec![Vec::new(); self.distinct.len()];
+        for (place, vector) in parts.into_iter().flatten() {
+            vectors[place] = vector;
         }
-        Ok(self.place.iter().map(|place| vectors[*place].clone()).collect())
+        self.place.iter().map(|place| vectors[*place].clone()).collect()
     }
 }

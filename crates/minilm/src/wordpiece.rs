@@ -111,15 +111,15 @@ impl WordPiece {
     }
 
     /// What the model takes: `[CLS]`, the text's first ids, `[SEP]`, at most `limit` in all.
-    pub(crate) fn model_input(&self, text: &str, limit: usize, ids: &mut Vec<i32>) {
+    pub(crate) fn model_input(&self, text: &str, limit: usize, ids: &mut Vec<u32>) {
         ids.clear();
-        ids.push(self.start as i32);
+        ids.push(self.start);
         self.each_word(text, |word| {
-            self.each_piece(word, |id| ids.push(id as i32));
+            self.each_piece(word, |id| ids.push(id));
             ids.len() < limit
         });
         ids.truncate(limit - 1);
-        ids.push(self.end as i32);
+        ids.push(self.end);
     }
 
     /// Calls `visit` with every word until it returns false.

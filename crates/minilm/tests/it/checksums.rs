@@ -15,9 +15,6 @@ const SHIPPED: [(&str, &[u8]); 5] = [
     ("weights-3/vocab.txt", part_3::VOCABULARY.as_bytes()),
 ];
 
-/// Rows of the word table, half of whose columns lie in each of parts 1 and 2.
-const WORDS: usize = 30_522;
-
 fn hex(digest: impl AsRef<[u8]>) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -54,17 +51,4 @@ fn the_id_changes_with_the_model() {
     let all = SHIPPED.iter().fold(Sha256::new(), |hash, (_, bytes)| hash.chain_update(bytes));
     let digits = &hex(all.finalize())[..8];
     assert_eq!(minilm::ID, format!("minilm-l6-v2-int8-{digits}"));
-}
-
-/// Without VNNI, x86 adds the products of two neighbours (u8 x i8) in 16 bits.
-#[test]
-fn no_pair_of_products_can_saturate() {
-    let layer = 384 * (3 * 384 + 384 + 2 * 1536);
-    let table = WORDS * 384 / 2;
-    assert_eq!(part_1::BYTES.len(), table + layer);
-    assert_eq!(part_2::BYTES.len(), table + layer);
-    assert_eq!(part_3::BYTES.len(), 4 * layer);
-    let weights = [&part_1::BYTES[table..], &part_2::BYTES[table..], part_3::BYTES];
-    let largest = weights.concat().iter().map(|byte| i32::from(*byte as i8).abs()).max().unwrap();
-    assert!(255 * largest * 2 <= i32::from(i16::MAX), "a weight of {largest}");
 }

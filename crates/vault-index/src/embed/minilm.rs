@@ -1,13 +1,13 @@
 //! The bundled model, all-MiniLM-L6-v2: counting tokens needs only its word list, embedding loads its weights once.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
 use std::thread::available_parallelism;
 
 use ::minilm::{DIMENSIONS, ID, MAX_TOKENS, MiniLm, WordPiece};
 
 use super::{Embedder, Role};
 use crate::chunk::TokenCount;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 /// `[CLS]` and `[SEP]`.
 const SPECIAL_TOKENS: usize = 2;
@@ -16,7 +16,6 @@ const SPECIAL_TOKENS: usize = 2;
 #[derive(Debug, Default)]
 pub(super) struct Bundled {
     model: OnceLock<MiniLm>,
-    loading: Mutex<()>,
 }
 
 impl Bundled {
@@ -24,18 +23,9 @@ impl Bundled {
         Self::default()
     }
 
-    fn model(&self) -> Result<&MiniLm> {
-        let _one_at_a_time = self.loading.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(model) = self.model.get() {
-            return Ok(model);
-        }
-        let model = MiniLm::load().map_err(failed)?;
-        Ok(self.model.get_or_init(|| model))
+    fn model(&self) -> &MiniLm {
+        self.model.get_or_init(MiniLm::load)
     }
-}
-
-fn failed(error: ::minilm::Error) -> Error {
-    Error::new(ErrorKind::Model, "the bundled model failed").because(error)
 }
 
 impl TokenCount for Bundled {
@@ -60,7 +50,7 @@ impl Embedder for Bundled {
     /// On all cores, one text a core.
     fn embed(&self, texts: &[&str], _role: Role) -> Result<Vec<Vec<f32>>> {
         let threads = available_parallelism().map_or(1, |threads| threads.get());
-        self.model()?.embed_batch(texts, threads).map_err(failed)
+        Ok(self.model().embed_batch(texts, threads))
     }
 
     /// Two a thread on common machines: one text is some milliseconds, and a caller may want to stop.

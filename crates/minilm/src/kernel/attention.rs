@@ -1,0 +1,183 @@
+//! Every token of a text looks at every other: scores, softmax, and the mixture of values, head by head.
+//!
+//! ```text
+//! for each head, for each token i:
+//!     score[j] = Σ query[i][d] · key[j][d]                      d in order; 1 / √32 lies in the query's weights
+//!     share[j] = 2^((score[j] - max score) · log2 e)
+//!     mixed[i] = Σ share[j] · value[j]  /  Σ share[j]           j in order; the sum of shares in sixteen lanes
+//! ```
+//!
+//! What makes it fast:
+//! - the keys of a head are transposed once, so that a lane is a key and no sum goes across lanes; its values are
+//!   copied, since rows that lie 4,608 bytes apart push each other out of the nearest cache;
+//! - several queries at once, so that a key or a value loaded is used several times, and no sum waits for another;
+//!   the last queries are taken together with some of those before, which are computed again;
+//! - the scores of these queries never leave the nearest cache.
+
+use super::curves::power_of_two;
+use super::lanes::{LANES, Lanes};
+use super::{HEAD, HEADS, Line, MAX_TOKENS, QkvRow, Row};
+
+/// Lines of a head's part of a row.
+const HEAD_LINES: usize = HEAD / LANES;
+/// Lines of all queries in a row; as many keys and values come behind.
+const PART: usize = HEADS * HEAD_LINES;
+/// Lines of one number of all keys.
+const KEY_LINES: usize = MAX_TOKENS / LANES;
+/// The most queries at once.
+pub(super) const MOST_QUERIES: usize = 8;
+
+/// Room for one head of one text.
+pub(crate) struct Room {
+    /// For each number of a key, that of all tokens. What lies behind the text's last token is of another
+    /// text, or zero: finite, and not looked at.
+    keys: [[Line; KEY_LINES]; HEAD],
+    values: [[Line; HEAD_LINES]; MAX_TOKENS],
+    shares: [[Line; KEY_LINES]; MOST_QUERIES],
+}
+
+impl Room {
+    pub(crate) fn new() -> Room {
+        let empty = [Line([0.0; LANES]); KEY_LINES];
+        let values = [[Line([0.0; LANES]); HEAD_LINES]; MAX_TOKENS];
+        Room { keys: [empty; HEAD], values, shares: [empty; MOST_QUERIES] }
+    }
+}
+
+/// One text: its queries, keys and values in, the mixtures out.
+#[inline(always)]
+pub(super) fn attend<L: Lanes, const QUERIES: usize>(text: &[QkvRow], room: &mut Room, mixed: &mut [Row]) {
+    let tokens = text.len();
+    assert!(0 < tokens && tokens <= MAX_TOKENS && mixed.len() == tokens && QUERIES <= MOST_QUERIES);
+    for head in 0..HEADS {
+        gather(text, head, room);
+        let mut first = 0;
+        while first < tokens {
+            // Beyond the end, the last one again.
+            let mut queries = [0; QUERIES];
+            for i in 0..QUERIES {
+                queries[i] = (first + i).min(tokens - 1);
+            }
+            scores::<L, QUERIES>(text, head, &queries, room);
+            let sums = softmax::<L, QUERIES>(tokens, &mut room.shares);
+            mix::<L, QUERIES>(&room.values[..tokens], &queries, &sums, &room.shares, head, mixed);
+            first += QUERIES;
+        }
+    }
+}
+
+#[inline(always)]
+fn gather(text: &[QkvRow], head: usize, room: &mut Room) {
+    for (j, row) in text.iter().enumerate() {
+        for half in 0..HEAD_LINES {
+            let key = &row[PART + head * HEAD_LINES + half].0;
+            for d in 0..LANES {
+                room.keys[half * LANES + d][j / LANES].0[j % LANES] = key[d];
+            }
+            room.values[j][half] = row[2 * PART + head * HEAD_LINES + half];
+        }
+    }
+}
+
+#[inline(always)]
+fn scores<L: Lanes, const QUERIES: usize>(text: &[QkvRow], head: usize, queries: &[usize; QUERIES], room: &mut Room) {
+    let lines = text.len().div_ceil(LANES);
+    let mut rows = [&text[0][..HEAD_LINES]; QUERIES];
+    for i in 0..QUERIES {
+        rows[i] = &text[queries[i]][head * HEAD_LINES..][..HEAD_LINES];
+    }
+    let mut line = 0;
+    while line + 2 <= lines {
+        scores_of::<L, QUERIES, 2>(&rows, line, room);
+        line += 2;
+    }
+    if line < lines {
+        scores_of::<L, QUERIES, 1>(&rows, line, room);
+    }
+}
+
+/// The scores of some queries with some lines of keys.
+#[inline(always)]
+fn scores_of<L: Lanes, const QUERIES: usize, const LINES: usize>(
+    rows: &[&[Line]; QUERIES],
+    line: usize,
+    room: &mut Room,
+) {
+    let mut sums = [[L::splat(0.0); LINES]; QUERIES];
+    for half in 0..HEAD_LINES {
+        for d in 0..LANES {
+            let mut keys = [L::splat(0.0); LINES];
+            for k in 0..LINES {
+                keys[k] = L::load(&room.keys[half * LANES + d][line + k].0);
+            }
+            for i in 0..QUERIES {
+                let query = L::splat(rows[i][half].0[d]);
+                for k in 0..LINES {
+                    sums[i][k] = query.mul_add(keys[k], sums[i][k]);
+                }
+            }
+        }
+    }
+    for i in 0..QUERIES {
+        for k in 0..LINES {
+            sums[i][k].store(&mut room.shares[i][line + k].0);
+        }
+    }
+}
+
+/// Scores to shares, not yet divided by their sums, which are given back.
+#[inline(always)]
+fn softmax<L: Lanes, const QUERIES: usize>(
+    tokens: usize,
+    shares: &mut [[Line; KEY_LINES]; MOST_QUERIES],
+) -> [f32; QUERIES] {
+    let lines = tokens.div_ceil(LANES);
+    let log2_e = L::splat(std::f32::consts::LOG2_E);
+    let mut sums = [0.0; QUERIES];
+    for i in 0..QUERIES {
+        let row = &mut shares[i][..lines];
+        if !tokens.is_multiple_of(LANES) {
+            // Lanes behind the text: their share will be 2^-125, which is lost beside the largest, 1.
+            row[lines - 1].0[tokens % LANES..].fill(f32::MIN);
+        }
+        let mut most = L::load(&row[0].0);
+        for line in row.iter() {
+            most = most.max(L::load(&line.0));
+        }
+        let most = L::splat(-most.peak()).mul(log2_e);
+        let mut sum = L::splat(0.0);
+        for line in row {
+            let share = power_of_two(L::load(&line.0).mul_add(log2_e, most));
+            sum = sum.add(share);
+            share.store(&mut line.0);
+        }
+        sums[i] = sum.sum();
+    }
+    sums
+}
+
+#[inline(always)]
+fn mix<L: Lanes, const QUERIES: usize>(
+    values: &[[Line; HEAD_LINES]],
+    queries: &[usize; QUERIES],
+    sums: &[f32; QUERIES],
+    shares: &[[Line; KEY_LINES]; MOST_QUERIES],
+    head: usize,
+    mixed: &mut [Row],
+) {
+    let mut totals = [[L::splat(0.0); HEAD_LINES]; QUERIES];
+    for (j, value) in values.iter().enumerate() {
+        let value = [L::load(&value[0].0), L::load(&value[1].0)];
+        for i in 0..QUERIES {
+            let share = L::splat(shares[i][j / LANES].0[j % LANES]);
+            totals[i][0] = share.mul_add(value[0], totals[i][0]);
+            totals[i][1] = share.mul_add(value[1], totals[i][1]);
+        }
+    }
+    for i in 0..QUERIES {
+        let inverse = L::splat(1.0 / sums[i]);
+        for half in 0..HEAD_LINES {
+            totals[i][half].mul(inverse).store(&mut mixed[queries[i]][head * HEAD_LINES + half].0);
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The shipped bytes as numbers, where they lie: no copy is made.
+#![expect(unsafe_code, reason = "one cast from bytes to numbers")]
+
+use super::{Line, PANEL, Row, WordRow};
+
+#[cfg(target_endian = "big")]
+compile_error!("the weights are shipped with their lowest bytes first");
+
+/// What any bytes are a valid value of.
+///
+/// # Safety
+/// It is made of integers and floats only, without gaps between them.
+unsafe trait Plain {}
+// SAFETY, for all: arrays of numbers.
+unsafe impl Plain for i8 {}
+unsafe impl Plain for f32 {}
+unsafe impl Plain for Line {}
+unsafe impl Plain for Row {}
+unsafe impl Plain for WordRow {}
+unsafe impl Plain for [i32; PANEL] {}
+
+/// # Panics
+/// If the bytes are not whole, aligned values: they are part of the program, so a test sees it first.
+fn cast<T: Plain>(bytes: &'static [u8]) -> &'static [T] {
+    // SAFETY: any bytes are a valid T.
+    let (before, values, behind) = unsafe { bytes.align_to::<T>() };
+    assert!(before.is_empty() && behind.is_empty(), "weights that are not aligned");
+    values
+}
+
+macro_rules! views {
+    ($($name:ident: $type:ty,)*) => {
+        $(pub(crate) fn $name(bytes: &'static [u8]) -> &'static [$type] {
+            cast(bytes)
+        })*
+    };
+}
+views! { integers: i8, floats: f32, lines: Line, panels: [i32; PANEL], rows: Row, word_rows: WordRow, }

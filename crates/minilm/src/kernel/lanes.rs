@@ -1,0 +1,144 @@
+//! Sixteen f32 side by side: the operations of which all real arithmetic of the encoder is made, and their plain form.
+//!
+//! An operation gives the same bits on every processor: additions, products, fused products and divisions are
+//! rounded as IEEE 754 says, and the order of every sum is written down here or where it is taken. `mul_add`
+//! rounds once everywhere; where the processor has no such instruction the plain form is slow, and right.
+#![expect(unsafe_code, reason = "the trait has a condition, which is stated there")]
+
+use super::Line;
+
+/// Numbers in a line.
+pub(crate) const LANES: usize = 16;
+
+/// 1.5 · 2²³: a number below 2²² added to it is rounded to a whole one, which then stands in the low bits.
+pub(super) const WHOLE: f32 = 12_582_912.0;
+
+/// Sixteen numbers in registers.
+///
+/// # Safety
+/// An implementation on instructions that not every processor has may be named only in a kernel's functions,
+/// which are compiled for these instructions and called after asking for them.
+pub(super) unsafe trait Lanes: Copy {
+    /// The same number sixteen times.
+    fn splat(x: f32) -> Self;
+    fn load(line: &[f32; LANES]) -> Self;
+    fn store(self, line: &mut [f32; LANES]);
+    /// Rounded to the nearest f32.
+    fn of_sums(sums: &[i32; LANES]) -> Self;
+    fn of_bytes(bytes: &[i8; LANES]) -> Self;
+    fn add(self, other: Self) -> Self;
+    fn sub(self, other: Self) -> Self;
+    fn mul(self, other: Self) -> Self;
+    /// `self · factor + term`, rounded once.
+    fn mul_add(self, factor: Self, term: Self) -> Self;
+    /// The larger one; not for NaN.
+    fn max(self, other: Self) -> Self;
+    /// The smaller one; not for NaN.
+    fn min(self, other: Self) -> Self;
+    fn abs(self) -> Self;
+    /// `self · 2ⁿ` for the whole number n that was added to [`WHOLE`]; the result must be a normal number.
+    fn times_power_of_two(self, whole: Self) -> Self;
+    /// The lowest eight bits of each: of `WHOLE + n`, those of n.
+    fn low_bytes(self) -> [u8; LANES];
+
+    /// Lane i and lane i + 8, of these i and i + 4, then 2, then 1.
+    #[inline(always)]
+    fn sum(self) -> f32 {
+        let mut lane = [0.0; LANES];
+        self.store(&mut lane);
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                lane[i] += lane[i + half];
+            }
+        }
+        lane[0]
+    }
+
+    /// The largest lane.
+    #[inline(always)]
+    fn peak(self) -> f32 {
+        let mut lane = [0.0; LANES];
+        self.store(&mut lane);
+        for half in [8, 4, 2, 1] {
+            for i in 0..half {
+                lane[i] = if lane[i] > lane[i + half] { lane[i] } else { lane[i + half] };
+            }
+        }
+        lane[0]
+    }
+}
+
+/// One operation on each lane. A macro, since a closure would not be compiled for the kernel's instructions.
+macro_rules! each {
+    ($lane:ident => $value:expr) => {{
+        let mut out = [0.0f32; LANES];
+        for $lane in 0..LANES {
+            out[$lane] = $value;
+        }
+        Line(out)
+    }};
+}
+
+// SAFETY: plain Rust.
+unsafe impl Lanes for Line {
+    #[inline(always)]
+    fn splat(x: f32) -> Self {
+        Line([x; LANES])
+    }
+    #[inline(always)]
+    fn load(line: &[f32; LANES]) -> Self {
+        Line(*line)
+    }
+    #[inline(always)]
+    fn store(self, line: &mut [f32; LANES]) {
+        *line = self.0;
+    }
+    #[inline(always)]
+    fn of_sums(sums: &[i32; LANES]) -> Self {
+        each!(i => sums[i] as f32)
+    }
+    #[inline(always)]
+    fn of_bytes(bytes: &[i8; LANES]) -> Self {
+        each!(i => f32::from(bytes[i]))
+    }
+    #[inline(always)]
+    fn add(self, other: Self) -> Self {
+        each!(i => self.0[i] + other.0[i])
+    }
+    #[inline(always)]
+    fn sub(self, other: Self) -> Self {
+        each!(i => self.0[i] - other.0[i])
+    }
+    #[inline(always)]
+    fn mul(self, other: Self) -> Self {
+        each!(i => self.0[i] * other.0[i])
+    }
+    #[inline(always)]
+    fn mul_add(self, factor: Self, term: Self) -> Self {
+        each!(i => self.0[i].mul_add(factor.0[i], term.0[i]))
+    }
+    #[inline(always)]
+    fn max(self, other: Self) -> Self {
+        each!(i => if self.0[i] > other.0[i] { self.0[i] } else { other.0[i] })
+    }
+    #[inline(always)]
+    fn min(self, other: Self) -> Self {
+        each!(i => if self.0[i] < other.0[i] { self.0[i] } else { other.0[i] })
+    }
+    #[inline(always)]
+    fn abs(self) -> Self {
+        each!(i => self.0[i].abs())
+    }
+    #[inline(always)]
+    fn times_power_of_two(self, whole: Self) -> Self {
+        each!(i => f32::from_bits(self.0[i].to_bits().wrapping_add(whole.0[i].to_bits() << 23)))
+    }
+    #[inline(always)]
+    fn low_bytes(self) -> [u8; LANES] {
+        let mut out = [0; LANES];
+        for i in 0..LANES {
+            out[i] = self.0[i].to_bits() as u8;
+        }
+        out
+    }
+}

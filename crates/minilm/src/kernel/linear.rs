@@ -1,0 +1,84 @@
+//! Integers times a matrix of integers, block by block, and what is done to the sums while they are near.
+#![expect(unsafe_code, reason = "tiles read through pointers")]
+
+use super::curves::gelu;
+use super::lanes::{LANES, Lanes};
+use super::{Line, Linear, PANEL, Quantised, Then};
+
+/// The most rows that a tile may take at once.
+pub(super) const MOST_ROWS: usize = 8;
+
+/// The sums of a tile: for each row, one for each column of the panel.
+#[repr(C, align(64))]
+pub(super) struct Sums(pub(super) [[i32; PANEL]; MOST_ROWS]);
+
+/// A few rows times one panel of the matrix.
+///
+/// # Safety
+/// See [`Lanes`]: a tile is named only in the functions of a kernel that its instructions are there for.
+pub(super) unsafe trait Tile {
+    /// Rows of a full tile, at most [`MOST_ROWS`].
+    const ROWS: usize;
+    /// Whether the integers of a row are stored around 128, as unsigned bytes. The sums must then start at
+    /// [`Linear::starts`] in place of 0.
+    const FLIPPED: bool;
+
+    /// `sums[r][c] = start[c] + Σ row[r][k] · panel[k][c]` for `r < rows`.
+    ///
+    /// # Safety
+    /// `1 <= rows <= ROWS`; `first` points to `rows` rows of `width` bytes one after the other, `panel` to
+    /// `width · PANEL` bytes, aligned to 64.
+    unsafe fn sums(
+        rows: usize,
+        first: *const u8,
+        width: usize,
+        panel: *const i8,
+        start: &[i32; PANEL],
+        sums: &mut Sums,
+    );
+}
+
+/// `out = then(input · matrix + bias)`.
+///
+/// A panel of 64 columns stays in the nearest cache while all rows go past it. Rows are cut into tiles of nearly
+/// the same number, for a tile of one or two rows costs as much as one of four.
+#[inline(always)]
+pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantised, layer: &Linear, then: Then, out: &mut [Line]) {
+    let rows = input.scales.len();
+    let width = layer.width;
+    let lines = layer.bias.len();
+    let panels = layer.starts.len();
+    let bytes = input.bytes.as_ptr().cast::<u8>();
+    assert!(rows * width == input.bytes.len() * PANEL && layer.weights.len() == panels * width * PANEL);
+    assert!(lines == panels * PANEL / LANES && layer.scales.len() == lines && out.len() == rows * lines);
+    let tiles = rows.div_ceil(T::ROWS);
+    let mut sums = Sums([[0; PANEL]; MOST_ROWS]);
+    for (panel, start) in layer.starts.iter().enumerate() {
+        let weights = layer.weights[panel * width * PANEL..].as_ptr();
+        let mut from = 0;
+        for tile in 1..=tiles {
+            let to = rows * tile / tiles;
+            // SAFETY: rows `from..to` lie within the input, at least one and at most `ROWS` of them, as there are
+            // no fewer rows than tiles; the panel within the matrix; both by the assertions above.
+            unsafe { T::sums(to - from, bytes.add(from * width), width, weights, start, &mut sums) };
+            for row in from..to {
+                let scale = L::splat(input.scales[row]);
+                for i in 0..PANEL / LANES {
+                    let column = panel * (PANEL / LANES) + i;
+                    let (sums, _) =
+                        sums.0[row - from][i * LANES..].split_first_chunk().unwrap_or_else(|| unreachable!());
+                    let real = L::of_sums(sums).mul(scale);
+                    let real = real.mul_add(L::load(&layer.scales[column].0), L::load(&layer.bias[column].0));
+                    let out = &mut out[row * lines + column].0;
+                    match then {
+                        Then::Keep => real,
+                        Then::Add => real.add(L::load(out)),
+                        Then::Gelu => gelu(real),
+                    }
+                    .store(out);
+                }
+            }
+            from = to;
+        }
+    }
+}

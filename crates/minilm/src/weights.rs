@@ -1,0 +1,236 @@
+//! Where each tensor lies in the three data files, in the order of the recipe; every one starts on a line of 64 bytes.
+//!
+//! ```text
+//! minilm-1.data  words.0 (left half of the table)  words.scale  layer 0
+//! minilm-2.data  words.1 (right half)  layer 1
+//! minilm-3.data  places  x.gain  x.bias  layers 2 to 5
+//! a layer        qkv: multiplier shift matrix · seen: matrix · middle: gain bias
+//!                inner: multiplier shift matrix · outer: multiplier shift matrix · out: gain bias
+//! a matrix       weight [columns / 64][width / 4][64][4] i8, start (i32), scale and bias (f32) a column
+//! ```
+//!
+//! The graph `minilm.onnx` points to the same bytes; a test compares.
+
+use crate::MAX_TOKENS;
+use crate::kernel::{Embeddings, INNER, Linear, Norm, Smooth, WIDTH, floats, integers, lines, panels, rows, word_rows};
+
+/// Rows of the word table.
+const WORDS: usize = 30_522;
+
+/// Layers of the model.
+pub(crate) const LAYERS: usize = 6;
+
+/// The tensors, where they lie in the program: making this costs nothing.
+pub(crate) struct Weights {
+    pub(crate) embeddings: Embeddings,
+    pub(crate) embedded: Norm,
+    pub(crate) layers: [Layer; LAYERS],
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct Layer {
+    /// Query, key and value in one; 1 / √32 lies in the query's part.
+    pub(crate) qkv: (Smooth, Linear),
+    /// Behind the attention. What would smooth its input lies in the value's part of `qkv`.
+    pub(crate) seen: Linear,
+    pub(crate) middle: Norm,
+    pub(crate) inner: (Smooth, Linear),
+    pub(crate) outer: (Smooth, Linear),
+    pub(crate) out: Norm,
+}
+
+/// Where a tensor lies.
+#[cfg_attr(not(test), expect(dead_code, reason = "a test compares it with the graph"))]
+struct Tensor {
+    layer: Option<usize>,
+    of: &'static str,
+    part: &'static str,
+    /// From 1.
+    file: usize,
+    offset: usize,
+    bytes: usize,
+}
+
+impl Weights {
+    pub(crate) fn bundled() -> Weights {
+        Weights::read(|_| ())
+    }
+
+    /// Tells of every tensor on the way.
+    fn read(mut told: impl FnMut(Tensor)) -> Weights {
+        let told = &mut told;
+        let mut first = Reader { layer: None, file: 1, data: minilm_weights_1::BYTES, at: 0, told };
+        let left = word_rows(first.take("words", "0", WORDS * WIDTH / 2));
+        let scales = floats(first.take("words", "scale", WORDS * 4));
+        let layer_0 = first.layer(0);
+        first.end();
+        let mut second = Reader { layer: None, file: 2, data: minilm_weights_2::BYTES, at: 0, told };
+        let right = word_rows(second.take("words", "1", WORDS * WIDTH / 2));
+        let layer_1 = second.layer(1);
+        second.end();
+        let mut third = Reader { layer: None, file: 3, data: minilm_weights_3::BYTES, at: 0, told };
+        let places = rows(third.take("places", "", MAX_TOKENS * WIDTH * 4));
+        let embedded = third.norm("x");
+        let layers = [layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
+        third.end();
+        Weights { embeddings: Embeddings { words: [left, right], scales, places }, embedded, layers }
+    }
+}
+
+/// Reads a file's tensors one after the other.
+struct Reader<'a, F> {
+    layer: Option<usize>,
+    file: usize,
+    data: &'static [u8],
+    at: usize,
+    told: &'a mut F,
+}
+
+impl<F: FnMut(Tensor)> Reader<'_, F> {
+    fn take(&mut self, of: &'static str, part: &'static str, bytes: usize) -> &'static [u8] {
+        let offset = self.at;
+        self.at += bytes.next_multiple_of(64);
+        (self.told)(Tensor { layer: self.layer, of, part, file: self.file, offset, bytes });
+        &self.data[offset..offset + bytes]
+    }
+
+    fn layer(&mut self, layer: usize) -> Layer {
+        self.layer = Some(layer);
+        Layer {
+            qkv: (self.smooth("qkv", WIDTH), self.linear("qkv", WIDTH, 3 * WIDTH)),
+            seen: self.linear("seen", WIDTH, WIDTH),
+            middle: self.norm("middle"),
+            inner: (self.smooth("inner", WIDTH), self.linear("inner", WIDTH, INNER)),
+            outer: (self.smooth("outer", INNER), self.linear("outer", INNER, WIDTH)),
+            out: self.norm("out"),
+        }
+    }
+
+    fn smooth(&mut self, of: &'static str, width: usize) -> Smooth {
+        Smooth {
+            multiplier: lines(self.take(of, "multiplier", width * 4)),
+            shift: lines(self.take(of, "shift", width * 4)),
+        }
+    }
+
+    fn linear(&mut self, of: &'static str, width: usize, columns: usize) -> Linear {
+        Linear {
+            width,
+            weights: integers(self.take(of, "weight", width * columns)),
+            starts: panels(self.take(of, "start", columns * 4)),
+            scales: lines(self.take(of, "scale", columns * 4)),
+            bias: lines(self.take(of, "bias", columns * 4)),
+        }
+    }
+
+    fn norm(&mut self, of: &'static str) -> Norm {
+        Norm { gain: lines(self.take(of, "gain", WIDTH * 4)), bias: lines(self.take(of, "bias", WIDTH * 4)) }
+    }
+
+    fn end(&self) {
+        assert_eq!(self.at, self.data.len(), "the length of minilm-{}.data", self.file);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::kernel::PANEL;
+
+    /// The fields of a protobuf message: numbers, and what each holds. Whole numbers are left out.
+    fn fields(mut message: &[u8]) -> Vec<(u64, &[u8])> {
+        fn number(bytes: &mut &[u8]) -> u64 {
+            let mut value = 0;
+            for shift in (0..).step_by(7) {
+                let (byte, rest) = bytes.split_first().unwrap();
+                *bytes = rest;
+                value |= u64::from(byte & 127) << shift;
+                if *byte < 128 {
+                    break;
+                }
+            }
+            value
+        }
+        let mut found = Vec::new();
+        while !message.is_empty() {
+            let key = number(&mut message);
+            let value = number(&mut message);
+            match key % 8 {
+                0 => {}
+                2 => {
+                    let (field, rest) = message.split_at(value as usize);
+                    found.push((key / 8, field));
+                    message = rest;
+                }
+                kind => panic!("a field of kind {kind}"),
+            }
+        }
+        found
+    }
+
+    fn of(fields: &[(u64, &[u8])], wanted: u64) -> Vec<Vec<u8>> {
+        fields.iter().filter(|(number, _)| *number == wanted).map(|(_, field)| field.to_vec()).collect()
+    }
+
+    fn text(bytes: &[u8]) -> String {
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    /// Name -> file, offset, length, as the graph has them: the constants with external data.
+    fn in_the_graph() -> BTreeMap<String, [String; 3]> {
+        let graph = &of(&fields(minilm_weights_3::GRAPH), 7)[0];
+        let constants = of(&fields(graph), 5);
+        let external = constants.iter().filter_map(|constant| {
+            let constant = fields(constant);
+            let entries: BTreeMap<String, String> = of(&constant, 13)
+                .iter()
+                .map(|entry| {
+                    let entry = fields(entry);
+                    (text(&of(&entry, 1)[0]), text(&of(&entry, 2)[0]))
+                })
+                .collect();
+            let place = ["location", "offset", "length"].map(|key| entries.get(key).cloned().unwrap_or_default());
+            (!entries.is_empty()).then(|| (text(&of(&constant, 8)[0]), place))
+        });
+        external.collect()
+    }
+
+    #[test]
+    fn the_graph_points_to_the_same_bytes() {
+        let mut ours = BTreeMap::new();
+        Weights::read(|tensor| {
+            let layer = tensor.layer.map(|layer| format!("l{layer}."));
+            let part = if tensor.part.is_empty() { String::new() } else { format!(".{}", tensor.part) };
+            let name = layer.unwrap_or_default() + tensor.of + &part;
+            assert_eq!(tensor.offset % 64, 0, "{name}");
+            let place = [format!("minilm-{}.data", tensor.file), tensor.offset.to_string(), tensor.bytes.to_string()];
+            // What only a kernel needs.
+            if tensor.part != "start" {
+                ours.insert(name, place);
+            }
+        });
+        assert_eq!(ours, in_the_graph());
+        assert_eq!(ours.len(), 4 + 2 + LAYERS * (4 * 3 + 3 * 2 + 2 * 2));
+    }
+
+    /// And no weight is -128, on which the kernel without VNNI relies.
+    #[test]
+    fn sums_start_where_they_should() {
+        for layer in Weights::bundled().layers {
+            for matrix in [layer.qkv.1, layer.seen, layer.inner.1, layer.outer.1] {
+                let panels = matrix.weights.chunks_exact(matrix.width * PANEL);
+                assert_eq!(panels.len(), matrix.starts.len());
+                for (panel, start) in panels.zip(matrix.starts) {
+                    let mut sums = [0; PANEL];
+                    for (i, weight) in panel.iter().enumerate() {
+                        assert!(*weight > -128);
+                        sums[i / 4 % PANEL] += i32::from(*weight);
+                    }
+                    assert_eq!(*start, sums.map(|sum| -128 * sum));
+                }
+            }
+        }
+    }
+}
