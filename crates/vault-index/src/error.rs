@@ -83,6 +83,13 @@ impl Error {
         self.kind
     }
 
+    /// Where and what, without a remedy: for a list whose reader is told once what to do.
+    pub(crate) fn what(&self) -> String {
+        let place = self.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
+        let reason = self.source.as_ref().map_or_else(String::new, |source| format!(": {source}"));
+        format!("{place}{}{reason}", self.message)
+    }
+
     /// The path it is about, if any.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
@@ -91,13 +98,7 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(path) = &self.path {
-            write!(f, "{}: ", path.display())?;
-        }
-        f.write_str(&self.message)?;
-        if let Some(source) = &self.source {
-            write!(f, ": {source}")?;
-        }
+        f.write_str(&self.what())?;
         if let Some(remedy) = &self.remedy {
             write!(f, " ({remedy})")?;
         }

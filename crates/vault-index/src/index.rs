@@ -419,8 +419,17 @@ impl Index {
                     .at(&self.file)
                     .remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
             }
+            Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
+            // A new index gets its settings before it gets anything else.
+            _ if store.has_content()? => Err(self.has_lost_settings()),
             _ => Ok(()),
         }
+    }
+
+    fn has_lost_settings(&self) -> Error {
+        Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
+            .at(&self.file)
+            .remedy("run `vault-index rebuild`; your notes are not touched")
     }
 }
 

@@ -14,6 +14,7 @@
 //! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
 //! an update from empty.
 
+mod compare;
 mod embed;
 mod prepare;
 mod text;
@@ -28,7 +29,7 @@ use rayon::prelude::*;
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result, Warning};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Stamp, WalkRules, diff, read_note, settle, walk,
 };
 use crate::index::{Look, SyncOptions, Vectors};
 use crate::links::{Names, Resolver, keys_leading_to};
@@ -47,6 +48,18 @@ pub(crate) struct Indexer<'a> {
     pub embedder: &'a dyn Embedder,
     pub rules: &'a WalkRules,
     pub options: &'a SyncOptions<'a>,
+}
+
+/// Where the index does not say what the vault says.
+pub(crate) struct Differences {
+    /// How many notes were compared.
+    pub notes: usize,
+    /// One line each.
+    pub faults: Vec<String>,
+    /// Files whose rows differ though their content is the one that was indexed: a sync alone would not see them.
+    pub odd: Vec<FileId>,
+    /// Slots that are not of the texts they should be, ascending.
+    pub vectors: Vec<i64>,
 }
 
 /// What has to be read: the file, the id it has, and whether the index has rows of it.
@@ -96,8 +109,9 @@ impl Indexer<'_> {
         Ok(report)
     }
 
-    /// What a sync would find to do, a line each, with everything hashed; and the number of notes compared.
-    pub(crate) fn differences(&self) -> Result<(usize, Vec<String>)> {
+    /// What a sync would find to do, a line each, with everything hashed, and what it would not: rows that are not
+    /// those it would write.
+    pub(crate) fn differences(&self) -> Result<Differences> {
         let walked = walk(self.vault, self.rules, self.cancel())?;
         let (known, outdated) = self.known()?;
         let difference = diff(&known, &walked.files, now_ns());
@@ -110,7 +124,11 @@ impl Indexer<'_> {
                 Change::Flipped(pair) => Some(format!("{}: is excluded now, or no longer", pair.file.path)),
                 Change::Changed(pair) => Some(format!("{}: has other content than the index", pair.file.path)),
                 Change::Added(file) => Some(format!("{}: is not in the index", file.path)),
-                Change::Touched(_) => None,
+                Change::Touched(pair) => {
+                    let outside = |stamp: Stamp| (stamp.size, stamp.modified_ns);
+                    let differs = outside(pair.known.stamp) != outside(pair.file.stamp);
+                    differs.then(|| format!("{}: has another size or time than in the index", pair.file.path))
+                }
             })
             .collect();
         faults.extend(
@@ -119,7 +137,29 @@ impl Indexer<'_> {
                 .filter(|k| outdated.contains(&k.id))
                 .map(|k| format!("{}: was read by an older version", k.path)),
         );
-        Ok((walked.files.iter().filter(|f| f.is_read()).count(), faults))
+        let mut differences = Differences {
+            notes: walked.files.iter().filter(|f| f.is_read()).count(),
+            faults,
+            odd: Vec::new(),
+            vectors: Vec::new(),
+        };
+        let by_path: HashMap<&VaultPath, &DiskFile> = walked.files.iter().map(|file| (&file.path, file)).collect();
+        for known in &known {
+            if by_path.get(&known.path).is_some_and(|file| file.kind != known.kind) {
+                differences.faults.push(format!("{}: is of another kind than in the index", known.path));
+                differences.odd.push(known.id);
+            }
+        }
+        let stored = self.stored_walk_warnings()?;
+        let odd_names: HashSet<&str> = walked.warnings.iter().chain(&stored).map(|(path, _)| path.as_str()).collect();
+        for note in self.odd_notes(&known, &walked.files, &outdated, &odd_names)? {
+            differences.faults.push(note.fault);
+            differences.odd.push(note.id);
+            differences.vectors.extend(note.vectors);
+        }
+        differences.vectors.sort_unstable();
+        differences.vectors.dedup();
+        Ok(differences)
     }
 
     /// All files known, and the notes among them whose rows another version made.
@@ -129,7 +169,7 @@ impl Indexer<'_> {
         let mut known = Vec::new();
         for stored in self.store.files()? {
             let mut file = stored.known;
-            if file.indexed && file.kind.is_note() && file.hash.is_some() && stored.version != Some(version) {
+            if file.indexed && file.kind.is_note() && stored.version != Some(version) {
                 outdated.insert(file.id);
             }
             if self.options.look == Look::Everything {
@@ -267,8 +307,10 @@ impl Indexer<'_> {
             false => disk.iter().map(|f| (&f.path, f)).collect(),
         };
         for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
-            if let Some(file) = by_path.get(&known.path).filter(|f| f.is_read()) {
-                self.put_file(known.id, file, None, now)?;
+            let Some(file) = by_path.get(&known.path) else { continue };
+            self.put_file(known.id, file, None, now)?;
+            // What was taken for a note and is none has no more to it than its row.
+            if file.is_read() {
                 jobs.push(Job::again(known.id, file, CountsAs::Changed));
             }
         }
@@ -360,11 +402,13 @@ impl Indexer<'_> {
         Ok(stored != walk_warnings_text(now))
     }
 
+    fn stored_walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
+        Ok(serde_json::from_str(&self.store.meta("walk_warnings")?.unwrap_or_default()).unwrap_or_default())
+    }
+
     fn write_walk_warnings(&self, now: &[(String, Warning)]) -> Result<()> {
         let batch = self.store.begin()?;
-        let before: Vec<(String, Warning)> =
-            serde_json::from_str(&self.store.meta("walk_warnings")?.unwrap_or_default()).unwrap_or_default();
-        for (path, _) in &before {
+        for (path, _) in &self.stored_walk_warnings()? {
             self.store.put_warnings(path, &[], false)?;
         }
         let mut by_path: HashMap<&str, Vec<Warning>> = HashMap::new();

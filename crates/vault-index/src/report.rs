@@ -201,6 +201,11 @@ pub struct TagCount {
     pub nested: usize,
 }
 
+/// `1 fault`, `2 faults`.
+pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
+}
+
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CheckReport {

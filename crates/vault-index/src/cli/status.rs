@@ -9,6 +9,7 @@ use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
 use super::terminal::{columns, harmless_line, padded};
 use super::{Ended, Outcome, cancel};
+use crate::report::counted;
 use crate::{Repair, Status, SyncOptions};
 
 pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {
@@ -114,12 +115,16 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
         out.line(&format!("{kind}: {}", harmless_line(fault)))?;
     }
     let took = super::sync::duration(record.took_ms);
+    let faults = counted(record.faults.len(), "fault", "faults");
     out.line(&match (record.faults.len(), record.repaired) {
-        (0, _) => format!("sound: {} notes read and compared ({took})", record.notes),
-        (faults, true) => format!("{faults} faults, all mended ({took})"),
-        (faults, false) => {
-            format!("{faults} faults; `vault-index check --repair` makes anew what is not sound ({took})")
+        (0, _) => {
+            let notes = counted(record.notes, "note", "notes");
+            format!("sound: {notes} read and compared ({took})")
         }
+        (1, true) => format!("{faults}, mended ({took})"),
+        (_, true) => format!("{faults}, all mended ({took})"),
+        (_, false) if args.repair => format!("{faults} left; `vault-index rebuild` makes the index anew ({took})"),
+        (_, false) => format!("{faults}; `vault-index check --repair` makes anew what is not sound ({took})"),
     })?;
     Ok(outcome)
 }

@@ -130,6 +130,8 @@ impl Index {
                     "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
                 )
             })?,
+            // It had a model, and which one is not guessed.
+            (None, None) if store.map_or(Ok(false), Store::has_content)? => return Err(self.has_lost_settings()),
             (None, None) => ModelName::default(),
         };
         let mut options = LoadOptions::default();

@@ -169,7 +169,8 @@ impl<'a> Writer<'a> {
     }
 }
 
-fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
+/// Jobs in the order given, some at a time.
+pub(super) fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
     let mut jobs = jobs.into_iter().peekable();
     std::iter::from_fn(move || {
         let mut batch = Vec::new();

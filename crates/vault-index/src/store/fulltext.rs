@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::store::notes::from_json;
 
@@ -109,6 +109,6 @@ impl Store {
         self.conn
             .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
             .err()
-            .map(|error| format!("keyword index: {error}"))
+            .map(|error| format!("keyword index: {}", Error::from(error).what()))
     }
 }

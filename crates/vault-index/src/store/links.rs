@@ -109,17 +109,6 @@ impl Store {
         self.run("UPDATE link SET target = ?2 WHERE id = ?1", params![link, target.map(|t| t.0)])
     }
 
-    /// All links in the order of their sources' ids and places, one by one.
-    pub(crate) fn each_link(&self, each: &mut dyn FnMut(StoredLink) -> Result<()>) -> Result<()> {
-        let sql = format!("{COLUMNS} ORDER BY id");
-        let mut statement = self.conn.prepare_cached(&sql).map_err(|e| self.error(e))?;
-        let mut rows = statement.query([]).map_err(|e| self.error(e))?;
-        while let Some(row) = rows.next().map_err(|e| self.error(e))? {
-            each(stored_link(row).map_err(|e| self.error(e))?)?;
-        }
-        Ok(())
-    }
-
     /// The links of a note, in order.
     pub(crate) fn links_from(&self, source: FileId) -> Result<Vec<StoredLink>> {
         let ids = ids_of(source);

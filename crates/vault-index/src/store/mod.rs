@@ -29,7 +29,9 @@
 //! a while, since notes come back; [`vectors`] drops them when they are many.
 
 mod chunks;
+mod compare;
 mod fulltext;
+mod layout;
 mod links;
 mod notes;
 mod schema;
@@ -43,6 +45,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
 pub(crate) use chunks::{PassageRow, PendingText, TextRow};
+pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FieldWeights, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
@@ -167,6 +170,13 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
+    /// Whether there is anything in it but settings.
+    pub(crate) fn has_content(&self) -> Result<bool> {
+        self.conn
+            .query_row("SELECT EXISTS (SELECT 1 FROM file) OR EXISTS (SELECT 1 FROM embedding)", [], |row| row.get(0))
+            .map_err(|e| self.error(e))
+    }
+
     /// Sets a setting.
     pub(crate) fn set_meta(&self, key: &str, value: &str) -> Result<()> {
         self.run("INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2", (key, value))
@@ -266,7 +276,30 @@ fn is_cannot_open(error: &rusqlite::Error) -> bool {
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
-        let (kind, message, remedy) = match error.sqlite_error_code() {
+        const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
+        // The error's own text would show the statement, which says nothing to the reader.
+        let reason = match error {
+            rusqlite::Error::SqlInputError { msg, .. } => {
+                return Self::new(ErrorKind::Damaged, "the index is damaged").because(msg).remedy(REPAIR);
+            }
+            error => error,
+        };
+        let is_damage = match &reason {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::Utf8Error(..)
+            | rusqlite::Error::InvalidColumnType(..)
+            | rusqlite::Error::BlobSizeError => true,
+            rusqlite::Error::SqliteFailure(failure, message) => {
+                matches!(failure.code, Code::ConstraintViolation | Code::TypeMismatch)
+                    || message.as_ref().is_some_and(|m| m.contains("no such") || m.contains("constructor failed"))
+            }
+            _ => false,
+        };
+        if is_damage {
+            return Self::new(ErrorKind::Damaged, "the index is damaged").because(reason).remedy(REPAIR);
+        }
+        let (kind, message, remedy) = match reason.sqlite_error_code() {
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
                 (ErrorKind::Damaged, "the index is damaged", "run `vault-index rebuild`; your notes are not touched")
             }
@@ -286,10 +319,10 @@ impl From<rusqlite::Error> for Error {
             Some(Code::SystemIoFailure) => (
                 ErrorKind::Store,
                 "the index could not be read or written",
-                "check the disk; `vault-index check` tells whether the index is sound",
+                "check the disk; `vault-index check --repair` makes anew what is not sound",
             ),
-            _ => (ErrorKind::Store, "the index refused", "run `vault-index check`"),
+            _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index check --repair`"),
         };
-        Error::new(kind, message).because(error).remedy(remedy)
+        Self::new(kind, message).because(reason).remedy(remedy)
     }
 }

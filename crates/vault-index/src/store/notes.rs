@@ -118,6 +118,11 @@ impl Store {
         )
     }
 
+    /// Has a file looked into again by the next sync: the version that read it and the size that it had are none.
+    pub(crate) fn mark_unread(&self, id: FileId) -> Result<()> {
+        self.run("UPDATE file SET version = NULL, size = -1 WHERE id = ?1", [id.0])
+    }
+
     /// Forgets a file.
     pub(crate) fn remove_file(&self, id: FileId) -> Result<()> {
         self.run("DELETE FROM file WHERE id = ?1", [id.0])

@@ -6,6 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::report::counted;
 use crate::store::{Store, schema};
 use crate::vectors::{BLOCK_ROWS, Block, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
 
@@ -155,7 +156,6 @@ impl Store {
 
     /// Drops vectors that nothing uses, when they have become many. Returns how many.
     pub(crate) fn drop_unused_vectors(&self) -> Result<usize> {
-        let (table, dimensions) = self.table()?;
         let unused: Vec<i64> = {
             let read = || {
                 let mut statement = self.conn.prepare_cached(
@@ -170,8 +170,23 @@ impl Store {
         if unused.len() <= UNUSED_KEPT + used / 2 {
             return Ok(0);
         }
+        self.delete_vectors(&unused)?;
+        Ok(unused.len())
+    }
+
+    /// Drops vectors that may not be of the texts they are kept for; what has one of them is pending again.
+    pub(crate) fn distrust_vectors(&self, slots: &[i64]) -> Result<()> {
+        for slot in slots {
+            self.run("UPDATE passage SET vector = NULL WHERE vector = ?1", [slot])?;
+            self.run("UPDATE note SET title_vector = NULL WHERE title_vector = ?1", [slot])?;
+        }
+        self.delete_vectors(slots)
+    }
+
+    fn delete_vectors(&self, slots: &[i64]) -> Result<()> {
+        let (table, dimensions) = self.table()?;
         let write = || -> rusqlite::Result<()> {
-            for &slot in &unused {
+            for &slot in slots {
                 self.conn.prepare_cached("DELETE FROM embedding WHERE id = ?1")?.execute([slot])?;
                 self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE rowid = ?1"))?.execute([slot])?;
                 let (block, row) = place(slot as usize);
@@ -181,8 +196,7 @@ impl Store {
             }
             Ok(())
         };
-        write().map_err(|e| self.error(e))?;
-        Ok(unused.len())
+        write().map_err(|e| self.error(e))
     }
 
     /// The codes of all vectors.
@@ -239,7 +253,7 @@ impl Store {
         let table = table_of(&embedder);
         let mut faults = Vec::new();
         let mut read = || -> rusqlite::Result<()> {
-            let dangling: i64 = self.conn.query_row(
+            let dangling: usize = self.conn.query_row(
                 "SELECT (SELECT count(*) FROM passage WHERE vector IS NOT NULL AND vector NOT IN (SELECT id FROM embedding))
                       + (SELECT count(*) FROM note WHERE title_vector IS NOT NULL
                          AND title_vector NOT IN (SELECT id FROM embedding))",
@@ -247,7 +261,11 @@ impl Store {
                 |row| row.get(0),
             )?;
             if dangling > 0 {
-                faults.push(format!("{dangling} passages name a vector that is not there"));
+                faults.push(counted(
+                    dangling,
+                    "text names a vector that is not there",
+                    "texts name a vector that is not there",
+                ));
             }
             let mut blocks = std::collections::HashMap::new();
             let mut statement = self.conn.prepare("SELECT block, bytes FROM codes")?;
@@ -275,7 +293,11 @@ impl Store {
                 }
             }
             if wrong > 0 {
-                faults.push(format!("{wrong} vectors differ from their codes or are missing"));
+                faults.push(counted(
+                    wrong,
+                    "vector differs from its codes or is missing",
+                    "vectors differ from their codes or are missing",
+                ));
             }
             Ok(())
         };

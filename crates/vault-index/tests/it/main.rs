@@ -6,6 +6,8 @@ mod bad_input;
 mod commands;
 #[cfg(feature = "cli")]
 mod crash;
+#[cfg(feature = "cli")]
+mod damage;
 #[cfg(feature = "minilm")]
 mod demo;
 mod floor_plan;

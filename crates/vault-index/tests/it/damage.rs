@@ -1,0 +1,178 @@
+//! Damage inside the file, one statement at a time: a check finds each, and a repair mends it.
+
+use rusqlite::Connection;
+
+use crate::commands::{run, stderr, stdout};
+use crate::vault::Vault;
+
+/// Each is found, and mended by a repair that keeps what it can.
+const TAMPERED: &[&str] = &[
+    // The layout.
+    "DROP INDEX tag_note",
+    "DROP INDEX embedding_key",
+    "DROP VIEW links",
+    "DROP VIEW chunks",
+    "DROP VIEW documents; CREATE VIEW documents AS SELECT 1 AS id",
+    "CREATE TRIGGER odd AFTER DELETE ON tag BEGIN DELETE FROM note; END",
+    // Rows that are gone.
+    "DELETE FROM link WHERE id % 2 = 0",
+    "DELETE FROM link",
+    "DELETE FROM property",
+    "DELETE FROM tag",
+    "DELETE FROM passage WHERE id = 1; DELETE FROM passage_text WHERE id = 1; DELETE FROM words WHERE rowid = 1",
+    "DELETE FROM words WHERE rowid = 1",
+    // Rows that say something else.
+    "UPDATE tag SET key = 'other' || key, shown = 'other'",
+    "UPDATE property SET text = 'other', number = NULL",
+    "UPDATE note SET title = 'other'",
+    "UPDATE note SET aliases = '[\"other\"]'",
+    "UPDATE note SET tags = '[\"other\"]'",
+    "UPDATE note SET frontmatter = '{}', anchors = '{}', words = 3",
+    "UPDATE note SET anchors = 'no JSON'",
+    "UPDATE passage_text SET text = 'tampered'",
+    "UPDATE passage_text SET text = 17",
+    "UPDATE passage_text SET line = 9, end_line = 9",
+    "UPDATE passage_text SET headings = '[\"other\"]'",
+    "UPDATE link SET line = 7",
+    "UPDATE link SET raw = 'other'",
+    "UPDATE link SET path = 'other'",
+    "UPDATE link SET target = NULL, name = 4",
+    "UPDATE file SET kind = 1 WHERE path = 'pic.png'",
+    "UPDATE file SET modified_ns = 5",
+    "UPDATE words SET title = 'x', aliases = '', headings = '', tags = '', body = 'other' WHERE rowid = 1",
+    // Vectors of other texts.
+    "UPDATE passage SET vector = (SELECT max(vector) FROM passage)",
+    "UPDATE note SET title_vector = 1 WHERE title_vector IS NOT NULL",
+    "UPDATE embedding SET key = randomblob(16)",
+    "UPDATE embedding SET key = randomblob(16) WHERE id = 1; UPDATE embedding SET key = 'text' WHERE id = 2",
+    // Two vectors that change places.
+    "CREATE TEMP TABLE two AS SELECT id, key FROM embedding WHERE id < 3;
+     UPDATE embedding SET key = randomblob(16) WHERE id < 3;
+     UPDATE embedding SET key = (SELECT key FROM two WHERE two.id = 3 - embedding.id) WHERE id < 3",
+    // Tables that are gone, and values that no sync writes.
+    "DROP TABLE tag",
+    "DROP TABLE meta",
+    "DROP TABLE passage_text",
+    "DROP TABLE words",
+    "ALTER TABLE note DROP COLUMN anchors",
+    "CREATE TABLE foreign_rows(x)",
+    "DELETE FROM meta",
+    "DELETE FROM meta WHERE key = 'vault'",
+    "DELETE FROM meta WHERE key = 'dimensions'",
+    "UPDATE passage_text SET text = CAST(x'ff41' AS TEXT)",
+    "UPDATE link SET raw = CAST(x'ff41' AS TEXT)",
+    "UPDATE note SET title = CAST(x'ff41' AS TEXT)",
+    "UPDATE file SET path = '../..' WHERE id = 1",
+    "UPDATE file SET path = CAST(x'ff41' AS TEXT) WHERE id = 1",
+    "UPDATE passage SET vector = 'text' WHERE id = 1",
+    "UPDATE link SET target = 'text'",
+    "INSERT INTO link(id, source, line, start, end, kind, raw, path, name) VALUES(5, 1, 1, 0, 1, 0, '', '', 0)",
+    "INSERT INTO tag VALUES('x', 99, 'x')",
+];
+
+fn vault() -> Vault {
+    Vault::new(
+        "//- Garden/Roses.md
+        ---
+        aliases: [Rosa]
+        tags: [garden/pruning]
+        rating: 5
+        ---
+        # Roses
+
+        Prune the roses in late winter. See [[Apple]], [[Missing]] and [soil](../Soil.md#pH). #thorn
+        //- Garden/Apple.md
+        Pruning the apple tree. ![[pic.png|100]] [[Roses]]
+        //- Soil.md
+        Lime makes it sweet.
+
+        ## pH
+
+        Seven is neutral. ^seven
+        //- broken.md
+        ---
+        title: [
+        ---
+        body
+        //- pic.png
+        not really",
+    )
+}
+
+/// As SQLite's own shell would: without the checks that this crate has SQLite make.
+fn tamper(vault: &Vault, sql: &str) {
+    let db = Connection::open(vault.index_file()).unwrap();
+    db.pragma_update(None, "foreign_keys", false).unwrap();
+    db.execute_batch(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
+}
+
+/// With the model named, which an index that lost its settings does not know any more.
+fn command(vault: &Vault, arguments: &[&str]) -> std::process::Output {
+    run(vault, "vault-index", &[arguments, &["--model", "hashed"]].concat())
+}
+
+#[test]
+fn damage_is_found_and_mended() {
+    for sql in TAMPERED {
+        let vault = vault();
+        let output = command(&vault, &["sync"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let sound = command(&vault, &["check"]);
+        assert_eq!(sound.status.code(), Some(0), "before {sql}: {}", stdout(&sound));
+        tamper(&vault, sql);
+
+        let found = command(&vault, &["check"]);
+        let said = stdout(&found) + &stderr(&found);
+        assert_eq!(found.status.code(), Some(1), "{sql}: {said}");
+        assert!(said.contains("fault: "), "{sql}: {said}");
+        assert!(!said.contains("SELECT") && !said.contains("INSERT"), "{sql}: {said}");
+        assert!(!said.contains("\n1 faults"), "{sql}: {said}");
+
+        let mended = command(&vault, &["check", "--repair"]);
+        let said = stdout(&mended) + &stderr(&mended);
+        assert_eq!(mended.status.code(), Some(0), "{sql}: {said}");
+        let sound = command(&vault, &["check"]);
+        assert_eq!(sound.status.code(), Some(0), "after {sql}: {}", stdout(&sound));
+        assert_eq!(vault.dump(), vault.dump_of_rebuild(), "{sql}");
+    }
+}
+
+#[test]
+fn what_differs_is_said_by_note() {
+    let vault = vault();
+    assert!(command(&vault, &["sync"]).status.success());
+    tamper(&vault, "DELETE FROM link; DELETE FROM property");
+    let said = stdout(&command(&vault, &["check"]));
+    assert!(said.contains("rows of Garden/Roses.md differ: properties, links"), "{said}");
+    assert!(said.contains("rows of Garden/Apple.md differ: links"), "{said}");
+    assert!(!said.contains("rows of Soil.md"), "{said}");
+    assert!(said.contains("2 faults"), "{said}");
+}
+
+#[test]
+fn rows_are_mended_without_embedding_anew() {
+    let vault = vault();
+    assert!(command(&vault, &["sync"]).status.success());
+    let vectors = || {
+        let db = Connection::open(vault.index_file()).unwrap();
+        let count = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        (count("SELECT count(*) FROM embedding"), count("SELECT max(id) FROM passage"))
+    };
+    let (before, passages) = vectors();
+    tamper(&vault, "UPDATE link SET raw = 'other'");
+    assert!(command(&vault, &["check", "--repair"]).status.success());
+    let (after, more) = vectors();
+    assert_eq!(before, after);
+    assert!(more > passages && more < 2 * passages, "only the notes with links are read again");
+}
+
+#[test]
+fn an_index_that_lost_its_settings_says_so() {
+    let vault = vault();
+    assert!(command(&vault, &["sync"]).status.success());
+    tamper(&vault, "DELETE FROM meta");
+    let output = run(&vault, "vault-index", &["sync"]);
+    let said = stderr(&output);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("vault-index rebuild") && !said.contains("CREATE"), "{said}");
+}
