@@ -108,7 +108,18 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::Vault`] when there is no such folder.
     pub fn open(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
-        let vault = canonical_vault(vault.as_ref())?;
+        Self::of(canonical_vault(vault.as_ref())?, options)
+    }
+
+    /// The same for a vault whose folder may be gone, so that its index can be looked at and forgotten.
+    ///
+    /// # Errors
+    /// When the system names no cache folder.
+    pub fn open_gone(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
+        Self::of(place::vault_or_gone(vault.as_ref())?, options)
+    }
+
+    fn of(vault: PathBuf, options: Options) -> Result<Self> {
         let file = match &options.index_file {
             Some(file) => std::path::absolute(file).map_err(|error| Error::io(file, error))?,
             None => place::index_folder_of(&vault)?.join(INDEX_FILE),
@@ -343,9 +354,13 @@ impl Index {
     /// this vault has an index of its own already.
     pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
         let index = Self::open(vault, options.clone())?;
+        let old = place::vault_or_gone(old)?;
+        if old == index.vault {
+            return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
+                .at(old)
+                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
+        }
         if options.index_file.is_none() {
-            let old = std::path::absolute(old).map_err(|error| Error::io(old, error))?;
-            let old = std::fs::canonicalize(&old).unwrap_or(old);
             let from = place::index_folder_of(&old)?;
             let to = place::index_folder_of(&index.vault)?;
             if !from.join(INDEX_FILE).exists() {

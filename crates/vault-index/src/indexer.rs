@@ -22,7 +22,7 @@ mod text;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 
@@ -40,6 +40,9 @@ use crate::store::{IsNew, LinkTarget, Store, StoredFile};
 
 /// Links are resolved anew one by one below this many changed names; above, all of them in one go.
 const FEW_NAMES: usize = 2000;
+
+/// An unchanged vault is noted to be so this often at most.
+const NOTED_EVERY_SECONDS: u64 = 60;
 
 /// Everything a sync works with.
 pub(crate) struct Indexer<'a> {
@@ -102,6 +105,12 @@ impl Indexer<'_> {
         end_stage(&mut report, "vectors", &mut stage);
         (report.pending, report.unread) = (self.store.pending()?, self.store.unread()?);
         (report.skipped, report.warnings) = self.store.warnings()?;
+        if !report.skipped.is_empty() {
+            // Files that are skipped are no notes, changed or not.
+            let rest = self.store.note_count()?.saturating_sub(report.added + report.changed + report.renamed);
+            report.unchanged = report.unchanged.min(rest);
+        }
+        self.note_time(&report)?;
         if !report.is_unchanged() {
             self.store.checkpoint();
         }
@@ -114,7 +123,8 @@ impl Indexer<'_> {
     pub(crate) fn differences(&self) -> Result<Differences> {
         let walked = walk(self.vault, self.rules, self.cancel())?;
         let (known, outdated) = self.known()?;
-        let difference = diff(&known, &walked.files, now_ns());
+        let mut difference = diff(&known, &walked.files, now_ns());
+        difference.keep(&walked.unlisted);
         let hashes = self.hash(&difference.to_hash())?;
         let mut faults: Vec<String> = settle(&difference, &hashes)
             .iter()
@@ -194,7 +204,8 @@ impl Indexer<'_> {
         end_stage(report, "walk", stage);
         self.progress(Stage::Walk, walked.files.len(), walked.files.len());
         let version = self.version();
-        let difference = diff(&known, &walked.files, now);
+        let mut difference = diff(&known, &walked.files, now);
+        difference.keep(&walked.unlisted);
         let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
         if difference.is_empty() && outdated.is_empty() && !walk_warnings {
             report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
@@ -211,7 +222,28 @@ impl Indexer<'_> {
         end_stage(report, "links", stage);
         self.write_notes(jobs, version, report)?;
         end_stage(report, "text", stage);
-        self.store.set_meta("last_sync", &jiff::Timestamp::now().to_string())
+        Ok(())
+    }
+
+    /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an
+    /// unchanged vault costs no write. A sync that was stopped before its end is none.
+    fn note_time(&self, report: &Report) -> Result<()> {
+        let is_complete = report.unread == 0 && (self.options.vectors == Vectors::Later || report.pending == 0);
+        if !is_complete {
+            return Ok(());
+        }
+        let now = jiff::Timestamp::now();
+        let last: Option<jiff::Timestamp> = self.store.meta("last_sync")?.and_then(|text| text.parse().ok());
+        let is_recent = last.is_some_and(|last| now.as_second().abs_diff(last.as_second()) < NOTED_EVERY_SECONDS);
+        if report.is_unchanged() && is_recent {
+            return Ok(());
+        }
+        let wait = if report.is_unchanged() { Duration::ZERO } else { Duration::from_secs(1) };
+        // Whoever writes now notes its own time; and that this alone cannot be written makes no sync fail.
+        if let Ok(_lock) = lock(self.store.path(), LockName::Write, Some(wait), None) {
+            let _ = self.store.set_meta("last_sync", &now.to_string());
+        }
+        Ok(())
     }
 
     /// One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
@@ -408,16 +440,9 @@ impl Indexer<'_> {
 
     fn write_walk_warnings(&self, now: &[(String, Warning)]) -> Result<()> {
         let batch = self.store.begin()?;
-        for (path, _) in &self.stored_walk_warnings()? {
-            self.store.put_warnings(path, &[], false)?;
-        }
-        let mut by_path: HashMap<&str, Vec<Warning>> = HashMap::new();
-        for (path, warning) in now {
-            by_path.entry(path).or_default().push(warning.clone());
-        }
-        for (path, warnings) in by_path {
-            self.store.put_warnings(path, &warnings, true)?;
-        }
+        let before = self.stored_walk_warnings()?;
+        before.iter().try_for_each(|(path, warning)| self.store.remove_warning(path, warning))?;
+        now.iter().try_for_each(|(path, warning)| self.store.add_warning(path, warning, true))?;
         self.store.set_meta("walk_warnings", &walk_warnings_text(now))?;
         batch.commit().map_err(Error::from)
     }

@@ -28,6 +28,20 @@ pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
     Ok(canonical)
 }
 
+/// The folder of a vault that may be gone, as it was when it was there: the folders above it that are left are
+/// canonical.
+pub(crate) fn vault_or_gone(vault: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(vault).map_err(|error| Error::io(vault, error))?;
+    for above in absolute.ancestors() {
+        if let Ok(canonical) = std::fs::canonicalize(above) {
+            let rest = absolute.strip_prefix(above).unwrap_or(Path::new(""));
+            // `join("")` would add a separator, and so another key.
+            return Ok(if rest.as_os_str().is_empty() { canonical } else { canonical.join(rest) });
+        }
+    }
+    Ok(absolute)
+}
+
 /// The index file of a vault: in the user's cache folder, keyed by the canonical path.
 ///
 /// # Errors
@@ -252,6 +266,19 @@ mod tests {
         drop(held);
         assert_eq!(holder(&index, LockName::Write), None);
         lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap();
+    }
+
+    #[test]
+    fn a_vault_that_is_gone_has_the_name_it_had() {
+        let dir = tempfile::tempdir().unwrap();
+        let vault = dir.path().join("a/vault");
+        std::fs::create_dir_all(&vault).unwrap();
+        let before = canonical_vault(&vault).unwrap();
+        assert_eq!(vault_or_gone(&vault).unwrap(), before);
+        for gone in [vault, dir.path().join("a")] {
+            std::fs::remove_dir(&gone).unwrap();
+            assert_eq!(vault_or_gone(&dir.path().join("a/vault")).unwrap(), before);
+        }
     }
 
     #[cfg(unix)]

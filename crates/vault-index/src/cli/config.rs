@@ -28,6 +28,11 @@ pub(super) struct UserConfig {
 const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit and mode = \"hybrid\", \
                            \"semantic\" or \"lexical\"";
 
+/// Where the user's file is, or would be.
+pub(super) fn file() -> PathBuf {
+    place::config_folder().unwrap_or_default().join("config.toml")
+}
+
 impl UserConfig {
     /// The user's file; the default where there is none.
     ///
@@ -35,7 +40,7 @@ impl UserConfig {
     /// When it cannot be read or says something it may not say.
     pub(super) fn load() -> Result<Self> {
         match place::config_folder() {
-            Some(folder) => Self::from_file(&folder.join("config.toml")),
+            Some(_) => Self::from_file(&file()),
             None => Ok(Self::default()),
         }
     }

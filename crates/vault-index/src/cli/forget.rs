@@ -8,9 +8,9 @@ use super::{Ended, Failure, Outcome, consent};
 use crate::{Error, ErrorKind, Index};
 
 pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> Ended {
-    let settings = Settings::load(place)?;
+    let settings = Settings::load_gone(place)?;
     let vault = settings.only_vault()?;
-    let index = settings.open_to_read(vault)?;
+    let index = Index::open_gone(vault, settings.options())?;
     if !index.index_file().exists() {
         out.line(&format!("nothing is kept about {}", harmless_line(&vault.to_string_lossy())))?;
         return Ok(Outcome::Done);
@@ -32,9 +32,7 @@ pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> Ended
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
-    // As an index's vault is named: canonical, or as it was when it is gone.
-    let old = std::path::absolute(&args.old).map_err(|error| Error::io(&args.old, error))?;
-    consent::adopt(&std::fs::canonicalize(&old).unwrap_or(old), vault)?;
+    consent::adopt(&crate::place::vault_or_gone(&args.old)?, vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
         harmless_line(&args.old.to_string_lossy()),

@@ -222,7 +222,7 @@ pub(super) enum GraphFormat {
 
 #[derive(Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// The link: its path, or all of it as [[path#heading|shown]]
+    /// The link: its path, or all of it as it stands in a note: [[path#heading|shown]], [shown](path.md#heading)
     #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
     pub link: Option<String>,
     /// The note the link stands in [default: a note in the vault's root]

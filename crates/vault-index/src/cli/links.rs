@@ -8,6 +8,7 @@ use super::records::{LinkRecord, PathRecord, ResolvedRecord, TagRecord, Unresolv
 use super::settings::{PlaceArgs, Settings};
 use super::terminal::harmless_line;
 use super::{Ended, Failure, Outcome, fresh, notice};
+use crate::links::Rule;
 use crate::{Error, ErrorKind, Index, LinkRow, VaultPath};
 
 /// The index of the vault meant, with all text and links up to date unless `--no-sync` was given.
@@ -162,7 +163,8 @@ pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> E
     let link = args.link.as_deref().unwrap_or_default();
     let index = open(place, args.no_sync)?;
     let resolved = index.resolve(link, args.from.as_deref())?;
-    let outcome = if resolved.target.is_some() { Outcome::Done } else { Outcome::Nothing };
+    let leads_somewhere = resolved.target.is_some() || resolved.rule == Rule::External;
+    let outcome = if leads_somewhere { Outcome::Done } else { Outcome::Nothing };
     let record = ResolvedRecord::new(link, args.from.as_deref(), &resolved);
     if args.output.json {
         out.json(&record)?;
@@ -175,6 +177,7 @@ pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> E
             let shown = format!("{}{}", paint.path(&harmless_line(target)), paint.dim(&line));
             out.line(&paint.link(&index.vault().join(target), &shown))?;
         }
+        None if resolved.rule == Rule::External => out.line(&harmless_line(link))?,
         None => out.line(&paint.bad("(no such file)"))?,
     }
     out.line(&format!("  {}: {}", record.rule, record.because))?;

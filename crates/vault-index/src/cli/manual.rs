@@ -10,7 +10,7 @@ use super::index_args::IndexArgs;
 use super::output::Out;
 use super::search_args::SearchArgs;
 use super::{Ended, Outcome};
-use crate::Error;
+use crate::{Error, ErrorKind};
 
 /// The completions of both commands, to be sourced together.
 pub(super) fn completions(shell: Shell, out: &mut Out) -> Ended {
@@ -46,6 +46,12 @@ pub(super) fn pages(folder: Option<&Path>, out: &mut Out) -> Ended {
         }
         return Ok(Outcome::Done);
     };
+    if folder.exists() && !folder.is_dir() {
+        return Err(Error::new(ErrorKind::Io, "is not a folder that pages can be written to")
+            .at(folder)
+            .remedy("name a folder, or none to print the pages")
+            .into());
+    }
     std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;
     for (name, page) in &pages {
         let file = folder.join(format!("{name}.1"));
@@ -84,6 +90,15 @@ mod tests {
                 assert!(text.find("Register-").unwrap() > last_using);
             }
         }
+    }
+
+    #[test]
+    fn pages_go_to_folders_only() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let Err(super::super::Failure::Error(error)) = pages(Some(file.path()), &mut Out::to(Vec::new())) else {
+            panic!()
+        };
+        assert!(error.to_string().contains("is not a folder"), "{error}");
     }
 
     #[test]

@@ -13,7 +13,8 @@ use super::search_args::SearchArgs;
 use super::settings::Settings;
 use super::terminal::{harmless_line, padded};
 use super::{Ended, Outcome, fresh, notice, passage, queries};
-use crate::{Error, ErrorKind, Hit, Hits, Index, Mode, NearMiss, Query, Why};
+use crate::report::counted;
+use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Why};
 
 /// An index that can be asked.
 pub(super) struct Opened {
@@ -62,10 +63,11 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
 
     let outcome = if answer.found.is_empty() { Outcome::Nothing } else { Outcome::Done };
-    let mut missing = Missing { why, notes: answer.unread, passages: answer.pending, near: answer.near.clone() };
-    if answer.mode == Mode::Lexical {
-        missing.passages = 0;
-    }
+    let unmatched = if answer.found.is_empty() { unmatched(&opened, &query.filter)? } else { Vec::new() };
+    // Neither words alone nor filters alone need vectors.
+    let without_vector = if answer.mode == Mode::Lexical || !is_ranked(&query) { 0 } else { answer.pending };
+    let (notes, mode, near) = (answer.unread, answer.mode, answer.near.clone());
+    let missing = Missing { why, notes, without_vector, mode, near, unmatched };
     match args.output.format() {
         _ if args.files => files(&answer, &opened, out)?,
         Format::Json => out.json(&record(args.typed(), &query, answer, &opened, took_ms))?,
@@ -158,8 +160,26 @@ fn files(answer: &Answer, opened: &[Opened], out: &mut Out) -> Ended<()> {
     Ok(())
 }
 
+/// Whether there is anything but filters.
+fn is_ranked(query: &Query) -> bool {
+    query.like.is_some() || !query.text.trim().is_empty() || !query.phrases.is_empty()
+}
+
+/// Conditions that no note of any vault meets.
+fn unmatched(opened: &[Opened], filter: &Filter) -> Ended<Vec<String>> {
+    let mut of_all: Option<Vec<String>> = None;
+    for one in opened {
+        let here = one.index.searcher()?.unmatched(filter)?;
+        of_all = Some(match of_all {
+            Some(before) => before.into_iter().filter(|text| here.contains(text)).collect(),
+            None => here,
+        });
+    }
+    Ok(of_all.unwrap_or_default())
+}
+
 fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out: &mut Out) -> Ended<()> {
-    let ranked = query.like.is_some() || !query.text.is_empty() || !query.phrases.is_empty();
+    let ranked = is_ranked(query);
     for (n, found) in answer.found.iter().enumerate() {
         if n > 0 {
             out.line("")?;
@@ -218,25 +238,30 @@ struct Missing {
     why: Option<String>,
     /// Notes not read yet.
     notes: usize,
-    /// Passages ranked by words alone for want of a vector.
-    passages: usize,
+    /// Texts that meaning cannot find for want of a vector.
+    without_vector: usize,
+    mode: Mode,
     near: Vec<NearMiss>,
+    /// Conditions that no note meets.
+    unmatched: Vec<String>,
 }
 
 impl Missing {
     fn say(&self, outcome: Outcome) {
         if outcome == Outcome::Nothing {
             notice("nothing was found");
+            self.unmatched.iter().for_each(|text| notice(text));
             for miss in &self.near {
                 notice(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
             }
         }
         let mut parts: Vec<String> = self.why.iter().cloned().collect();
         if self.notes > 0 {
-            parts.push(format!("{} notes are not read yet and cannot be found", self.notes));
+            parts.push(format!("not read yet, so that they cannot be found: {}", counted(self.notes, "note")));
         }
-        if self.passages > 0 {
-            parts.push(format!("{} passages have no vector yet and are ranked by words alone", self.passages));
+        if self.without_vector > 0 {
+            let so = if self.mode == Mode::Semantic { "cannot be found" } else { "are ranked by words alone" };
+            parts.push(format!("without a vector yet, so that they {so}: {}", counted(self.without_vector, "text")));
         }
         if parts.is_empty() {
             return;

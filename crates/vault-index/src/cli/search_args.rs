@@ -25,6 +25,7 @@ Inside the query:
   path:Daily         notes in this folder, or whose path matches a glob
   \"exact phrase\"     passages that hold it
   -word              no notes that hold this word
+  -tag:x -path:y     no notes with this tag, or in this folder
   --                 all that follows is searched for as it stands
 
 Examples:
@@ -53,7 +54,7 @@ pub(super) struct SearchArgs {
     pub words: Vec<String>,
 
     /// Results at most [default: 10]
-    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one)]
+    #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true)]
     pub limit: Option<usize>,
     /// Rank by meaning and words (hybrid), by meaning (semantic) or by words (lexical) [default: hybrid]
     #[arg(long, value_name = "MODE", value_parser = mode_parser())]
@@ -62,7 +63,7 @@ pub(super) struct SearchArgs {
     #[arg(long)]
     pub chunks: bool,
     /// Drop results with a score below X, 0 to 1
-    #[arg(long, value_name = "X", value_parser = score)]
+    #[arg(long, value_name = "X", value_parser = score, allow_hyphen_values = true)]
     pub min_score: Option<f32>,
     /// Notes similar to this one, instead of a query
     #[arg(long, value_name = "NOTE", allow_hyphen_values = true)]
@@ -80,7 +81,10 @@ pub(super) struct SearchArgs {
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
-    /// Notes with this property: KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY>=VALUE …; repeated: all must hold
+    /// Notes with this frontmatter property: KEY (it is there, even if empty), KEY=VALUE, KEY!=VALUE, KEY<VALUE,
+    /// KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, days and times as dates ('due<2026-03',
+    /// 'due>=yesterday'; a month or a year equals all that lies in it), all else as text, upper and lower case alike.
+    /// One item of a list is enough; MAP.KEY is a key of a map
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
     pub prop: Vec<String>,
 
@@ -101,7 +105,8 @@ pub(super) struct SearchArgs {
     #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
     pub no_sync: bool,
     /// Index changed files for at most this long before searching [default: no limit on a terminal, else 10]
-    #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds)]
+    #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds,
+          allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     #[command(flatten)]
     pub place: PlaceArgs,
@@ -208,6 +213,10 @@ impl SearchArgs {
             return Err(Error::new(ErrorKind::Query, "--like takes the place of the words to search for")
                 .remedy("leave out one of them; filters go with both"));
         }
+        if query.like.is_some() && query.mode == Mode::Lexical {
+            return Err(Error::new(ErrorKind::Query, "--like compares by meaning, and --mode lexical by words alone")
+                .remedy("leave out one of them"));
+        }
         if query.is_empty() {
             return Err(Error::new(ErrorKind::Query, "there is nothing to search for").remedy(
                 "for example: vault-search how to prune an apple tree; or give a filter, such as --tag garden",
@@ -226,7 +235,7 @@ impl SearchArgs {
 
     fn with_options(&self, mut query: Query, config: &UserConfig, now: &Zoned) -> Result<Query> {
         let filter = &mut query.filter;
-        filter.tags.extend(self.tag.iter().map(|tag| tag.trim().trim_start_matches('#').to_string()));
+        self.tag.iter().try_for_each(|tag| filter.add_tag(tag))?;
         self.path.iter().try_for_each(|glob| filter.add_path(glob))?;
         for date in &self.after {
             filter.after = filter.after.max(Some(parse_date(date, DateEdge::Start, now)?));
@@ -239,7 +248,9 @@ impl SearchArgs {
             filter.properties.push(test.parse::<PropertyTest>()?);
         }
         query.like.clone_from(&self.like);
-        query.mode = self.mode.or(config.mode).unwrap_or_default();
+        // Notes are alike by meaning, whatever the configuration says of searches.
+        let configured = config.mode.filter(|_| self.like.is_none());
+        query.mode = self.mode.or(configured).unwrap_or_default();
         query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
@@ -303,6 +314,10 @@ mod tests {
             let Err(super::super::Failure::Usage(error)) = args(line) else { panic!("{line:?}") };
             assert_eq!(error.exit_code(), 2);
         }
+        for (line, says) in [(["x", "-n", "-1"], "1 or more"), (["x", "--wait", "-1"], "0 or more")] {
+            let Err(super::super::Failure::Usage(error)) = args(&line) else { panic!("{line:?}") };
+            assert!(error.to_string().contains(says), "{error}");
+        }
         let Err(super::super::Failure::Usage(error)) = args(&["rose", "--foo"]) else { panic!() };
         assert!(error.to_string().contains("'-- --foo'"), "{error}");
     }
@@ -350,8 +365,12 @@ mod tests {
             &["--"],
             &[""],
             &["x", "--like", "a.md"],
+            &["--like", "a.md", "--mode", "lexical"],
             &["x", "--after", "soon"],
             &["x", "--prop", "=3"],
+            &["x", "--prop", "s=>1"],
+            &["x", "--tag", ""],
+            &["x", "--tag", "#"],
             &["x", "--path", "["],
         ] {
             assert!(question(line).is_err(), "{line:?}");
@@ -364,6 +383,7 @@ mod tests {
             &["x", "--json", "--files"],
             &["x", "--no-sync", "--wait", "1"],
             &["x", "--wait", "-1"],
+            &["x", "-n", "-1"],
             &["x", "--queries", "-"],
             &["x", "--wait", "nan"],
         ] {

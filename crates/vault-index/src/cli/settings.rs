@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::config::UserConfig;
-use super::vault::{Places, find};
+use super::config::{self, UserConfig};
+use super::vault::{Places, Presence, find};
 use super::{Ended, consent, notice};
-use crate::{Error, ErrorKind, Index, ModelName, Options, place};
+use crate::files::check_globs;
+use crate::{Error, ErrorKind, Index, ModelName, Options, Result, place};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -36,7 +37,9 @@ pub(super) struct PlaceArgs {
     /// The address of a remote model's service [env: VAULT_BASE_URL]
     #[arg(long, value_name = "URL", global = true)]
     pub base_url: Option<String>,
-    /// Leave out files that match, besides those of .gitignore, .vaultignore and .vault.toml (repeatable)
+    /// Leave out files that match, besides those of .gitignore, .vaultignore and .vault.toml (repeatable). It changes
+    /// what the index holds, for every search of it: they are taken out, and without the option come back. To leave
+    /// them out for good, write them to .vault.toml or config.toml; to leave them out of one search, write -path:GLOB
     #[arg(long, value_name = "GLOB", global = true)]
     pub exclude: Vec<String>,
 }
@@ -76,8 +79,21 @@ impl Settings {
     /// # Errors
     /// A broken configuration, an unknown model, no vault, a vault that is refused.
     pub(super) fn load(args: &PlaceArgs) -> Ended<Self> {
+        Self::load_where(args, Presence::There)
+    }
+
+    /// The same for vaults whose folders may be gone.
+    ///
+    /// # Errors
+    /// As [`Self::load`].
+    pub(super) fn load_gone(args: &PlaceArgs) -> Ended<Self> {
+        Self::load_where(args, Presence::MayBeGone)
+    }
+
+    fn load_where(args: &PlaceArgs, presence: Presence) -> Ended<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
-        Self::merge(args, &|name| std::env::var_os(name), UserConfig::load()?, current, place::home())
+        let variable = |name: &str| std::env::var_os(name);
+        Self::merge(args, &variable, UserConfig::load()?, current, place::home(), presence)
     }
 
     fn merge(
@@ -86,21 +102,24 @@ impl Settings {
         config: UserConfig,
         current: PathBuf,
         home: Option<PathBuf>,
+        presence: Presence,
     ) -> Ended<Self> {
         // A variable that is set to nothing is not set.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
-        let configured = config.vault(home.as_deref());
-        let places = Places { flags: &args.vault, variable: variable("VAULT_DIR"), current, configured, home };
-        let model = args.model.clone().or_else(|| text("VAULT_MODEL")).or_else(|| config.model.clone());
+        let configured = config.vault(home.as_deref()).map(|vault| (vault, config::file()));
+        let places =
+            Places { flags: &args.vault, variable: variable("VAULT_DIR"), current, configured, home, presence };
         let settings = Self {
             vaults: find(&places)?,
             index_file: args.index.clone().or_else(|| variable("VAULT_INDEX_FILE").map(PathBuf::from)),
-            model: model.map(|name| name.parse()).transpose()?,
+            model: model(args, text("VAULT_MODEL"), &config)?,
             base_url: args.base_url.clone().or_else(|| text("VAULT_BASE_URL")).or_else(|| config.base_url.clone()),
             exclude: config.exclude.iter().chain(&args.exclude).cloned().collect(),
             config,
         };
+        check_globs(&settings.config.exclude).map_err(|error| error.at(config::file()))?;
+        check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
         if settings.vaults.len() > 1 && settings.index_file.is_some() {
             return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
                 .remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
@@ -175,6 +194,21 @@ impl Settings {
     }
 }
 
+/// The model that is named; what is no model is an error that says where it stands.
+fn model(args: &PlaceArgs, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
+    let (name, said) = match (&args.model, variable, &config.model) {
+        (Some(name), ..) => (name.clone(), None),
+        (None, Some(name), _) => (name, Some(PathBuf::from("VAULT_MODEL"))),
+        (None, None, Some(name)) => (name.clone(), Some(config::file())),
+        (None, None, None) => return Ok(None),
+    };
+    let model = name.parse::<ModelName>().map_err(|error| match said {
+        Some(place) => error.at(place),
+        None => error,
+    })?;
+    Ok(Some(model))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::Failure;
@@ -182,7 +216,7 @@ mod tests {
 
     fn merged(args: &PlaceArgs, environment: &[(&str, &str)], config: UserConfig) -> Settings {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into());
-        Settings::merge(args, &variable, config, std::env::temp_dir(), None).unwrap()
+        Settings::merge(args, &variable, config, std::env::temp_dir(), None, Presence::There).unwrap()
     }
 
     #[test]
@@ -215,14 +249,43 @@ mod tests {
     }
 
     #[test]
+    fn what_is_no_model_says_where_it_stands() {
+        let bad = || Some("chatty:x".to_string());
+        let none = PlaceArgs::default();
+        let said = |result: Result<Option<ModelName>>| result.unwrap_err().to_string();
+        let text = said(model(&none, bad(), &UserConfig::default()));
+        assert!(text.starts_with("VAULT_MODEL: ") && text.contains("chatty:x"), "{text}");
+        let text = said(model(&none, None, &UserConfig { model: bad(), ..UserConfig::default() }));
+        assert!(text.contains("config.toml: ") && text.contains("chatty:x"), "{text}");
+    }
+
+    #[test]
+    fn a_glob_that_cannot_be_understood_says_where_it_stands() {
+        let bad = || vec!["ok/".to_string(), "private[".to_string()];
+        let flags = PlaceArgs { exclude: bad(), ..PlaceArgs::default() };
+        let config = UserConfig { exclude: bad(), ..UserConfig::default() };
+        for (args, config, says) in
+            [(flags, UserConfig::default(), "--exclude: "), (PlaceArgs::default(), config, "config.toml: ")]
+        {
+            let merged = Settings::merge(&args, &|_| None, config, std::env::temp_dir(), None, Presence::There);
+            let Err(Failure::Error(error)) = merged else { panic!("{says}") };
+            let text = error.to_string();
+            assert!(text.contains(says) && text.contains("`private[`"), "{text}");
+        }
+    }
+
+    #[test]
     fn one_index_file_serves_one_vault() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let vault: Vec<PathBuf> = folders.iter().map(|f| f.path().to_path_buf()).collect();
         let args = PlaceArgs { vault, index: Some("i.db".into()), ..PlaceArgs::default() };
-        let merged = Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None);
+        let merged =
+            Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, Presence::There);
         assert!(matches!(merged, Err(Failure::Error(_))));
         let args = PlaceArgs { index: None, ..args };
-        let settings = Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None).unwrap();
+        let settings =
+            Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, Presence::There)
+                .unwrap();
         assert_eq!(settings.vaults.len(), 2);
         assert!(settings.only_vault().is_err());
     }

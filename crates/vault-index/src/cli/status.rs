@@ -45,20 +45,23 @@ fn rows(status: &Status) -> Vec<(String, String)> {
     let mut row = |name: &str, value: String| rows.push((name.to_string(), value));
     row("vault", status.vault.display().to_string());
     row("index", format!("{} ({})", status.index.display(), bytes(status.index_bytes)));
-    row("notes", format!("{}, and {} other files", status.notes, status.attachments));
+    row("notes", format!("{}, and {}", status.notes, counted(status.attachments, "other file")));
     row(
         "passages",
         match status.pending {
             0 => format!("{}, all with vectors", status.chunks),
-            pending => format!("{}; {pending} vectors are still to be made: vault-index sync", status.chunks),
+            pending => format!("{}; still to be made: {}: vault-index sync", status.chunks, counted(pending, "vector")),
         },
     );
     if status.unread > 0 {
-        row("not read yet", format!("{} notes: vault-index sync", status.unread));
+        row("not read yet", format!("{}: vault-index sync", counted(status.unread, "note")));
     }
     row("links", format!("{}, {} of them unresolved", status.links, status.unresolved));
     row("tags", status.tags.to_string());
-    row("model", format!("{}, {} dimensions, {} vectors kept", status.model, status.dimensions, status.vectors));
+    row(
+        "model",
+        format!("{}, {} dimensions, {} kept", status.model, status.dimensions, counted(status.vectors, "vector")),
+    );
     if let Some(next) = &status.rebuilding_to {
         row("rebuilding", format!("to {next}: vault-index rebuild goes on with it"));
     }
@@ -115,12 +118,9 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
         out.line(&format!("{kind}: {}", harmless_line(fault)))?;
     }
     let took = super::sync::duration(record.took_ms);
-    let faults = counted(record.faults.len(), "fault", "faults");
+    let faults = counted(record.faults.len(), "fault");
     out.line(&match (record.faults.len(), record.repaired) {
-        (0, _) => {
-            let notes = counted(record.notes, "note", "notes");
-            format!("sound: {notes} read and compared ({took})")
-        }
+        (0, _) => format!("sound: {} read and compared ({took})", counted(record.notes, "note")),
         (1, true) => format!("{faults}, mended ({took})"),
         (_, true) => format!("{faults}, all mended ({took})"),
         (_, false) if args.repair => format!("{faults} left; `vault-index rebuild` makes the index anew ({took})"),

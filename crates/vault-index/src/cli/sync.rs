@@ -7,6 +7,7 @@ use super::records::SyncRecord;
 use super::settings::{PlaceArgs, Sending, Settings};
 use super::terminal::harmless_line;
 use super::{Ended, Failure, Outcome, cancel, notice};
+use crate::report::counted;
 use crate::{ErrorKind, Index, Look, Report, Result, SyncOptions, Vectors};
 
 /// Skipped notes and warnings that a summary names.
@@ -38,8 +39,8 @@ pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> E
     if let Some((has, wants)) = index.stale_model()?
         && let Ok(status) = index.status()
     {
-        let chunks = status.chunks;
-        notice(&format!("{chunks} passages with vectors of {has} are embedded again by {wants}"));
+        let chunks = counted(status.chunks, "passage");
+        notice(&format!("{chunks} with vectors of {has}: embedded again by {wants}"));
     }
     run(&index, Index::rebuild, SyncOptions::default(), &args.output, out)
 }
@@ -95,6 +96,7 @@ pub(super) fn summary(report: &Report, out: &mut Out) -> Ended<()> {
 pub(super) fn paragraph(report: &Report) -> String {
     let notes = report.added + report.changed + report.renamed + report.unchanged;
     let count = |n: usize, what: &str| (n > 0).then(|| format!("{n} {what}"));
+    let counts = |n: usize, one: &str, what: &str| (n > 0).then(|| format!("{} {what}", counted(n, one)));
     let changes: Vec<String> = [
         count(report.added, "added"),
         count(report.changed, "changed"),
@@ -105,16 +107,16 @@ pub(super) fn paragraph(report: &Report) -> String {
     .flatten()
     .collect();
     let texts: Vec<String> = [
-        count(report.embedded, "passages embedded"),
-        count(report.reused, "vectors reused"),
+        counts(report.embedded, "passage", "embedded"),
+        counts(report.reused, "vector", "reused"),
         count(report.pending, "still to embed"),
-        count(report.unread, "notes still to read"),
+        counts(report.unread, "note", "still to read"),
     ]
     .into_iter()
     .flatten()
     .collect();
     let changes = if changes.is_empty() { "nothing changed".to_string() } else { changes.join(", ") };
-    let mut text = format!("{notes} notes: {changes}");
+    let mut text = format!("{}: {changes}", counted(notes, "note"));
     if !texts.is_empty() {
         text.push_str(&format!("; {}", texts.join(", ")));
     }
@@ -162,6 +164,8 @@ mod tests {
     fn paragraphs() {
         let nothing = Report { unchanged: 66, took_ms: 12, ..Report::default() };
         assert_eq!(paragraph(&nothing), "66 notes: nothing changed (12 ms)");
+        let one = Report { added: 1, embedded: 1, took_ms: 12, ..Report::default() };
+        assert_eq!(paragraph(&one), "1 note: 1 added; 1 passage embedded (12 ms)");
         let much = Report {
             added: 2,
             removed: 1,

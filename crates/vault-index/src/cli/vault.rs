@@ -6,6 +6,16 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use crate::{Error, ErrorKind, Result, place};
 
+/// Whether the folder of a vault that is named has to be there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) enum Presence {
+    /// It has to be.
+    #[default]
+    There,
+    /// It may be gone: what is kept about it is deleted.
+    MayBeGone,
+}
+
 /// Where a vault may be named.
 #[derive(Debug, Default)]
 pub(super) struct Places<'a> {
@@ -15,10 +25,12 @@ pub(super) struct Places<'a> {
     pub variable: Option<OsString>,
     /// The current folder.
     pub current: PathBuf,
-    /// The default of the user's configuration.
-    pub configured: Option<PathBuf>,
+    /// The default of the user's configuration, and the file that it stands in.
+    pub configured: Option<(PathBuf, PathBuf)>,
     /// The home folder.
     pub home: Option<PathBuf>,
+    /// Whether they have to be there.
+    pub presence: Presence,
 }
 
 /// The vaults meant, canonical, each once, in the order they were named.
@@ -27,20 +39,33 @@ pub(super) struct Places<'a> {
 /// A folder that is not there; the home folder or `/` when nobody named them.
 pub(super) fn find(places: &Places<'_>) -> Result<Vec<PathBuf>, Failure> {
     let mut named: Vec<PathBuf> = places.flags.to_vec();
+    // Where it was said, if not on the command line.
+    let mut said: Option<&Path> = None;
     if named.is_empty() {
         named = places.variable.as_deref().map(folders_of).unwrap_or_default();
+        said = Some(Path::new("VAULT_DIR"));
     }
     if named.is_empty() {
         let above = places.current.ancestors().find(|folder| folder.join(".obsidian").is_dir());
         match (above, &places.configured) {
             (Some(folder), _) => return unnamed(folder, places).map(|vault| vec![vault]),
-            (None, Some(configured)) => named.push(configured.clone()),
+            (None, Some((configured, file))) => {
+                named.push(configured.clone());
+                said = Some(file.as_path());
+            }
             (None, None) => return unnamed(&places.current, places).map(|vault| vec![vault]),
         }
     }
     let mut vaults = Vec::with_capacity(named.len());
     for folder in named {
-        let vault = place::canonical_vault(&folder)?;
+        let vault = match places.presence {
+            Presence::There => place::canonical_vault(&folder),
+            Presence::MayBeGone => place::vault_or_gone(&folder),
+        };
+        let vault = vault.map_err(|error| match said {
+            Some(place) => Error::new(error.kind(), "the vault it names cannot be used").at(place).because(error),
+            None => error,
+        })?;
         if !vaults.contains(&vault) {
             vaults.push(vault);
         }
@@ -100,7 +125,8 @@ mod tests {
         assert_eq!(found(&inside, &home), ["notes"]);
         let plain = || Places { current: home.join("plain"), home: Some(home.clone()), ..Places::default() };
         assert_eq!(found(&plain(), &home), ["plain"]);
-        let configured = || Places { configured: Some(home.join("notes")), ..plain() };
+        let file = PathBuf::from("config.toml");
+        let configured = || Places { configured: Some((home.join("notes"), file.clone())), ..plain() };
         assert_eq!(found(&configured(), &home), ["notes"]);
         let variable = || Places { variable: Some(home.join("notes/a").into()), ..configured() };
         assert_eq!(found(&variable(), &home), ["notes/a"]);
@@ -136,5 +162,20 @@ mod tests {
         let flags = [PathBuf::from("no/such/folder")];
         let Err(Failure::Error(error)) = find(&Places { flags: &flags, ..Places::default() }) else { panic!() };
         assert!(error.to_string().contains("--vault DIR"), "{error}");
+        let gone = Places { flags: &flags, presence: Presence::MayBeGone, ..Places::default() };
+        assert_eq!(find(&gone).unwrap(), [std::env::current_dir().unwrap().canonicalize().unwrap().join(&flags[0])]);
+    }
+
+    #[test]
+    fn a_missing_folder_that_no_flag_names_says_where_it_is_named() {
+        let variable = Places { variable: Some("/no/such/folder".into()), ..Places::default() };
+        let file = PathBuf::from("/c/config.toml");
+        let configured = Some((PathBuf::from("/no/such/folder"), file));
+        let configured = Places { configured, current: std::env::temp_dir(), ..Places::default() };
+        for (places, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
+            let Err(Failure::Error(error)) = find(&places) else { panic!() };
+            let text = error.to_string();
+            assert!(text.contains(says) && text.contains("/no/such/folder: there is no such folder"), "{text}");
+        }
     }
 }

@@ -89,6 +89,19 @@ impl<'a> Diff<'a> {
             && self.removed.is_empty()
     }
 
+    /// Keeps what is under one of `unlisted`, folders that could not be listed and files that could not be looked at:
+    /// it is not known to be gone.
+    pub fn keep(&mut self, unlisted: &[String]) {
+        let is_under = |known: &KnownFile, place: &str| {
+            known.path.as_str().strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let is_unknown = |known: &KnownFile| unlisted.iter().any(|place| is_under(known, place));
+        let before = self.removed.len();
+        self.removed.retain(|known| !is_unknown(known));
+        self.moved.retain(|pair| !is_unknown(pair.known));
+        self.unchanged += before - self.removed.len();
+    }
+
     /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
     /// new file is hashed only if a gone one had its size.
     pub fn to_hash(&self) -> Vec<&'a DiskFile> {
@@ -352,6 +365,20 @@ mod tests {
         check(&["a.md 1 1 5"], &["a.md 1 1 6"], &[". a.md"]);
         // An attachment is never read.
         check(&["a.png 1 1 5"], &["a.png 1 1 6"], &[". a.png"]);
+    }
+
+    #[test]
+    fn what_could_not_be_listed_is_not_gone() {
+        let known: Vec<KnownFile> = ["a.md", "f.md", "f/a.md", "f/g/b.md", "fg/c.md"]
+            .iter()
+            .zip(0..)
+            .map(|(path, id)| known(id, path, 1, stamp(u64::from(id) + 1, 1, 5)))
+            .collect();
+        let disk = [on_disk("new.md", stamp(3, 1, 5))];
+        let mut diff = diff(&known, &disk, NOW);
+        diff.keep(&["f".to_string(), "a.md".to_string()]);
+        let removed: Vec<&str> = diff.removed.iter().map(|known| known.path.as_str()).collect();
+        assert_eq!((removed, diff.unchanged, diff.moved.len()), (vec!["f.md", "fg/c.md"], 3, 0));
     }
 
     #[test]

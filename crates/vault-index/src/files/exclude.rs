@@ -156,6 +156,15 @@ impl Exclude {
     }
 }
 
+/// Whether `globs` can be understood.
+///
+/// # Errors
+/// `ErrorKind::Query` with the first that cannot be.
+#[cfg(feature = "cli")]
+pub fn check_globs(globs: &[String]) -> Result<()> {
+    compiled(globs).map(drop)
+}
+
 fn compiled(globs: &[String]) -> Result<Gitignore> {
     let bad = |glob: &str, error: ignore::Error| {
         Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
@@ -163,6 +172,8 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
             .remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
     };
     let mut builder = GitignoreBuilder::new("");
+    // Taken as it stands, an unclosed `[` would match nothing, and what it was to keep out would be indexed.
+    builder.allow_unclosed_class(false);
     for glob in globs {
         builder.add_line(None, glob).map_err(|e| bad(glob, e))?;
     }

@@ -20,6 +20,8 @@ mod walk;
 mod watch;
 
 pub use diff::{Change, ContentHash, KnownFile, diff, settle};
+#[cfg(feature = "cli")]
+pub use exclude::check_globs;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stamp::Stamp;
 #[cfg(feature = "cli")]

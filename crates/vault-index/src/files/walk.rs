@@ -74,6 +74,9 @@ pub struct Walk {
     pub files: Vec<DiskFile>,
     /// What was odd and where (as text: names on disk need not be Unicode), ordered by path.
     pub warnings: Vec<(String, Warning)>,
+    /// Folders that could not be listed and files that could not be looked at, as the text of their paths: what is
+    /// there is not known, which is not the same as that nothing is there.
+    pub unlisted: Vec<String>,
 }
 
 /// Lists the files of the vault at `root`. A folder or file that cannot be read gives a warning.
@@ -135,12 +138,13 @@ fn vault_error(root: &Path, error: io::Error) -> Error {
 struct Found {
     files: Vec<Vec<DiskFile>>,
     warnings: Vec<(String, Warning)>,
+    unlisted: Vec<String>,
     root_error: Option<io::Error>,
 }
 
 /// Sorts, and of several files with one `VaultPath` keeps the one whose name on disk comes first.
 fn in_order(found: Found) -> Walk {
-    let mut warnings = found.warnings;
+    let (mut warnings, unlisted) = (found.warnings, found.unlisted);
     let mut files: Vec<DiskFile> = found.files.into_iter().flatten().collect();
     let bytes = |file: &'_ DiskFile| file.disk_path().as_os_str().as_encoded_bytes().to_owned();
     files.sort_unstable_by(|a, b| a.path.cmp(&b.path).then_with(|| bytes(a).cmp(&bytes(b))));
@@ -157,7 +161,7 @@ fn in_order(found: Found) -> Walk {
         clash
     });
     warnings.sort_by(|a, b| (&a.0, a.1.line, &a.1.message).cmp(&(&b.0, b.1.line, &b.1.message)));
-    Walk { files, warnings }
+    Walk { files, warnings, unlisted }
 }
 
 /// A folder to be read.
@@ -183,6 +187,7 @@ struct Walker<'a> {
 struct Part {
     files: Vec<DiskFile>,
     warnings: Vec<(String, Warning)>,
+    unlisted: Vec<String>,
 }
 
 impl<'a> Walker<'a> {
@@ -241,7 +246,8 @@ impl<'a> Walker<'a> {
         if folder.disk.as_os_str().is_empty() {
             self.found.lock().unwrap_or_else(|e| e.into_inner()).root_error = Some(error);
         } else if !vanished(&error) {
-            let message = format!("the folder cannot be read; what is in it is passed over: {error}");
+            let message = format!("the folder cannot be read; what is known of it stays as it is: {error}");
+            part.unlisted.push(lossy(&folder.disk));
             part.warn(&folder.disk, WarningKind::Unreadable, message);
         }
     }
@@ -335,6 +341,7 @@ impl<'a> Walker<'a> {
         let mut found = self.found.lock().unwrap_or_else(|e| e.into_inner());
         found.files.push(part.files);
         found.warnings.extend(part.warnings);
+        found.unlisted.extend(part.unlisted);
     }
 }
 
@@ -346,7 +353,9 @@ impl Part {
     /// A file that is gone since its folder was listed is simply not there.
     fn unreadable(&mut self, disk: &Path, error: &io::Error) {
         if !vanished(error) {
-            self.warn(disk, WarningKind::Unreadable, format!("cannot be looked at and is left out: {error}"));
+            self.unlisted.push(lossy(disk));
+            let message = format!("cannot be looked at; what is known of it stays as it is: {error}");
+            self.warn(disk, WarningKind::Unreadable, message);
         }
     }
 }
@@ -487,6 +496,7 @@ mod tests {
             ("exclude = 'x'", "line 1: invalid type"),
             ("exclude = [", "nothing else"),
             ("exclude = ['{a']", "the glob `{a`"),
+            ("exclude = ['private[']", "the glob `private[`"),
         ] {
             let root = vault(&format!("//- .vault.toml\n{text}"));
             let error = walk(root.path(), &WalkRules::default(), &NEVER).unwrap_err();

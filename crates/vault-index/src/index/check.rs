@@ -7,7 +7,7 @@ use crate::index::{Index, Look, SyncOptions, Vectors};
 use crate::indexer::Indexer;
 use crate::path::FileId;
 use crate::place::{self, LockName};
-use crate::report::{CheckReport, counted};
+use crate::report::{CheckReport, counted_as};
 use crate::store::Store;
 
 /// Vectors in doubt are dropped one by one up to this many; above, all are made anew.
@@ -181,7 +181,7 @@ impl Index {
         faults.extend(differences.faults);
         let pending = store.pending()?;
         if pending > 0 {
-            faults.push(counted(pending, "text has no vector yet", "texts have no vector yet"));
+            faults.push(counted_as(pending, "text has no vector yet", "texts have no vector yet"));
         }
         let cure = match differences.vectors.len() > FEW_VECTORS {
             true => Cure::Rebuild,

@@ -6,9 +6,9 @@ use crate::error::Result;
 use crate::files::{DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
 use crate::index::Index;
 use crate::links::{
-    Among, Direction, Edge, Graph, Names, Target, block_at, heading_at, ranked, resolve, unresolved_key,
+    Among, Direction, Edge, Graph, Names, Rule, Target, block_at, heading_at, ranked, resolve, unresolved_key,
 };
-use crate::note::split_link;
+use crate::note::{LinkText, ParseOptions, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
 use crate::search::find_note;
@@ -201,7 +201,7 @@ impl Index {
     }
 
     /// Where a link leads from a note (the vault's root if none is named), and which rule decided. The link may be
-    /// written with or without its brackets.
+    /// written as it stands in a note, `[[path#heading|shown]]` or `[shown](path%20encoded.md)`, or be its path alone.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) when `from` is no note.
@@ -212,10 +212,13 @@ impl Index {
                 Some(note) => paths[&find_note(store, note)?].clone(),
                 None => VaultPath::new("-").expect("a path"),
             };
-            let inner = link.trim().trim_start_matches('!').trim_start_matches("[[").trim_end_matches("]]");
-            let parts = split_link(inner);
             let mut names = Names::new();
             paths.iter().for_each(|(id, path)| names.insert(*id, path));
+            let is_there = |path: &str| resolve(&names, path, &source).target.is_some();
+            let Some(parts) = link_parts(link, &is_there) else {
+                let (target, line, candidates) = (None, None, Vec::new());
+                return Ok(Resolved { target, line, subpath_missing: false, rule: Rule::External, candidates });
+            };
             let resolution = resolve(&names, &parts.path, &source);
             let candidates =
                 ranked(&names, &parts.path, &source).into_iter().filter_map(|id| paths.get(&id).cloned()).collect();
@@ -273,6 +276,31 @@ impl Index {
             Ok(GraphData { nodes, edges: edges.into_iter().map(|((from, to), n)| (from, to, n)).collect() })
         })
     }
+}
+
+/// The parts of a link as somebody typed it; `None` for an address outside the vault.
+fn link_parts(link: &str, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
+    let link = link.trim();
+    let bare = link.strip_prefix('!').unwrap_or(link);
+    if bare.starts_with('[') && !bare.starts_with("[[") {
+        // As the parser of notes takes it.
+        let note = parse(&VaultPath::new("-.md").expect("a path"), link.as_bytes(), &ParseOptions::default());
+        if let Some(link) = note.links.into_iter().next() {
+            return Some(LinkText { path: link.path, subpath: link.subpath, display: link.display });
+        }
+        if bare.contains("](") {
+            return None;
+        }
+    }
+    if bare.contains("://") || bare.starts_with("mailto:") {
+        return None;
+    }
+    let parts = split_link(bare.trim_start_matches("[[").trim_end_matches("]]"));
+    if bare.contains('%') && !bare.starts_with("[[") && !is_there(&parts.path) {
+        let decoded = percent_encoding::percent_decode_str(bare).decode_utf8();
+        return Some(decoded.map_or(parts, |decoded| split_link(&decoded)));
+    }
+    Some(parts)
 }
 
 /// Line `line` of a text whose own first line is line `first`, if `raw` stands in it.

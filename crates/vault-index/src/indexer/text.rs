@@ -119,11 +119,6 @@ impl<'a> Writer<'a> {
     fn note(&mut self, job: Job, prepared: Prepared, report: &mut Report) -> Result<()> {
         let store = self.indexer.store;
         let path = job.file.path.as_str();
-        match job.counts_as {
-            CountsAs::Added => report.added += 1,
-            CountsAs::Changed => report.changed += 1,
-            CountsAs::Renamed => report.renamed += 1,
-        }
         if job.is_new == IsNew::No {
             store.remove_passages(job.id)?;
             store.remove_links(job.id)?;
@@ -135,6 +130,11 @@ impl<'a> Writer<'a> {
                 return store.put_warnings(path, &[warning], true);
             }
         };
+        match job.counts_as {
+            CountsAs::Added => report.added += 1,
+            CountsAs::Changed => report.changed += 1,
+            CountsAs::Renamed => report.renamed += 1,
+        }
         store.set_read(job.id, prepared.stamp, prepared.hash, prepared.seen_ns, self.version)?;
         let title_vector = note.title_key.map_or(Ok(None), |key| self.find(&key))?;
         store.put_note(job.id, &note.row, title_vector, job.is_new)?;

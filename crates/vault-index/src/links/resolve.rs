@@ -78,10 +78,12 @@ pub enum Rule {
     NoSuchName,
     /// Unresolved: files have this name, but not in this place.
     NoSuchPath,
+    /// An address outside the vault, which no name is looked up for.
+    External,
 }
 
 impl Rule {
-    /// Every rule.
+    /// Every rule that looks up a name.
     pub const ALL: [Self; 8] = [
         Self::SelfNote,
         Self::OnlyCandidate,
@@ -104,6 +106,7 @@ impl Rule {
             Self::Elsewhere => "elsewhere",
             Self::NoSuchName => "no-such-name",
             Self::NoSuchPath => "no-such-path",
+            Self::External => "external",
         }
     }
 }
@@ -123,6 +126,7 @@ impl fmt::Display for Rule {
             }
             Self::NoSuchName => "no file has this name",
             Self::NoSuchPath => "files have this name, but none lies where the link says",
+            Self::External => "the link leads out of the vault",
         })
     }
 }

@@ -88,36 +88,45 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
     if !linked.is_empty() {
         found.links = quoted_links(yaml, fences.yaml.start, &linked);
     }
-    let mut classes = Vec::new();
+    // Texts that may stand under two names are one list of properties, behind the others.
+    let mut lists: [(&str, Option<Vec<Property>>); 3] = [("tags", None), ("aliases", None), ("cssclasses", None)];
     let mut others: Vec<(String, Property)> = Vec::new();
     let (mut keys, mut names) = (HashSet::new(), HashSet::new());
     for (key, value) in entries {
-        match key.to_lowercase().as_str() {
-            "title" if found.title.is_none() && title(&value).is_some() => found.title = title(&value),
+        let folded = key.to_lowercase();
+        if folded == "title" && found.title.is_none() {
+            found.title = title(&value);
+        }
+        match folded.as_str() {
             "tags" | "tag" => {
                 // A tag has no comma, so a single text may hold several.
                 let items: Vec<&str> = match &value {
                     Property::Text(text) => text.split(',').collect(),
                     other => other.texts(),
                 };
-                found.tags.extend(items.into_iter().filter_map(frontmatter_tag).map(str::to_owned));
+                let tags: Vec<String> = items.into_iter().filter_map(frontmatter_tag).map(str::to_owned).collect();
+                lists[0].1.get_or_insert_default().extend(tags.iter().cloned().map(Property::Text));
+                found.tags.extend(tags);
             }
             "aliases" | "alias" => {
+                let properties = lists[1].1.get_or_insert_default();
                 for alias in value.texts().into_iter().map(str::trim) {
                     if !alias.is_empty() && names.insert(alias.to_owned()) {
                         found.aliases.push(alias.to_owned());
+                        properties.push(Property::from_text(alias.to_owned()));
                     }
                 }
             }
             "cssclasses" | "cssclass" => {
-                classes.extend(value.texts().into_iter().map(|class| Property::Text(class.to_owned())));
+                let classes = value.texts().into_iter().map(|class| Property::Text(class.to_owned()));
+                lists[2].1.get_or_insert_default().extend(classes);
             }
             _ if !keys.insert(key.clone()) => found.warnings.push(repeated(yaml, &key)),
             _ => others.push((key, value)),
         }
     }
-    if !classes.is_empty() {
-        others.push(("cssclasses".to_owned(), Property::List(classes)));
+    for (key, list) in lists {
+        others.extend(list.map(|items| (key.to_owned(), Property::List(items))));
     }
     found.properties = Properties::from(others);
     found

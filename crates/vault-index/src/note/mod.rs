@@ -44,7 +44,8 @@ pub struct Note {
     pub aliases: Vec<String>,
     /// Tags of the frontmatter, then of the body, each once, as first seen.
     pub tags: Vec<Tag>,
-    /// The frontmatter's other content, typed; empty if there is none or it is broken.
+    /// All that the frontmatter says, typed; empty if there is none or it is broken. Tags, aliases and classes are
+    /// lists, under `tags`, `aliases` and `cssclasses`.
     pub properties: Properties,
     /// The frontmatter with its fences, if the file begins with one (broken or not).
     pub frontmatter: Option<Range<usize>>,

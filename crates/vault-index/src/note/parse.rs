@@ -10,7 +10,7 @@ use crate::error::{Warning, WarningKind};
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 1;
+pub const PARSER_VERSION: u32 = 2;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -283,7 +283,7 @@ fn frontmatter_values() {
     assert_eq!(note.aliases, ["One", "Two"]);
     assert_eq!(
         serde_json::to_string(&note.properties).unwrap(),
-        r#"{"yes":"yes","on":true,"empty":null,"n":2024,"f":1.5,"zip":"007","day":"2024-02-29","at":"2024-02-29T10:00","list":[1,"x",null],"map":{"k":"v"},"big":"12345678901234567890","nan":".nan","kind":"y","cssclasses":["wide"]}"#
+        r#"{"yes":"yes","on":true,"empty":null,"n":2024,"f":1.5,"zip":"007","day":"2024-02-29","at":"2024-02-29T10:00","list":[1,"x",null],"map":{"k":"v"},"big":"12345678901234567890","nan":".nan","kind":"y","tags":["a","b/c","A","d"],"aliases":["One","Two"],"cssclasses":["wide"]}"#
     );
     assert!(matches!(note.properties.get("DAY"), Some(Property::Date(_))));
     assert!(matches!(note.properties.get("at"), Some(Property::DateTime(_))));
@@ -418,7 +418,7 @@ fn a_broken_canvas_gives_what_it_has() {
         (" \n", "", 0),
         ("{}", "", 0),
         ("\u{feff}{\"nodes\":[]}", "", 0),
-        ("[]", "", 0),
+        ("[]", "", 1),
         ("not json", "", 1),
         (r#"{"nodes":[{"type":"text","text":"a"},{"type":"text","te"#, "a", 1),
         (r#"{"nodes":[{"type":"text","text":"\ud800"},{"type":"text","text":"b"}]}"#, "b", 1),
@@ -432,4 +432,15 @@ fn a_broken_canvas_gives_what_it_has() {
     }
     let deep = "[".repeat(100_000);
     assert_eq!(note_of("a.canvas", deep.as_bytes()).warnings.len(), 1);
+}
+
+#[test]
+fn a_canvas_that_is_none_says_so() {
+    let deep = format!("{}1{}", "[".repeat(10_000), "]".repeat(10_000));
+    let deep_node = format!("{{\"nodes\":[{{\"id\":{}1{}}}]}}", "[".repeat(1_000), "]".repeat(1_000));
+    for json in ["[1, 2]", "1", "\"text\"", &deep, &deep_node] {
+        let note = parse(&VaultPath::new("c.canvas").unwrap(), json.as_bytes(), &ParseOptions::default());
+        assert_eq!(note.warnings.len(), 1, "{}", &json[..json.len().min(40)]);
+        assert_eq!(note.warnings[0].kind, WarningKind::Canvas);
+    }
 }

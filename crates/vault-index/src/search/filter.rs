@@ -1,5 +1,7 @@
 //! What must hold before anything is ranked: tags, paths, dates, properties.
 
+use std::cmp::Ordering;
+
 use globset::{GlobBuilder, GlobMatcher};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -20,6 +22,10 @@ pub struct Filter {
     pub before: Option<Timestamp>,
     /// Conditions on frontmatter properties. All must hold.
     pub properties: Vec<PropertyTest>,
+    /// Tags as in `tags`; none of them may be held.
+    pub without_tags: Vec<String>,
+    /// Paths as in `paths`; none may hold.
+    pub without_paths: Vec<String>,
 }
 
 /// `KEY`, `KEY=VALUE`, `KEY!=VALUE`, `KEY<VALUE`, … on a frontmatter property. Keys fold case.
@@ -33,11 +39,15 @@ pub struct PropertyTest {
     pub value: String,
 }
 
-/// How a property is compared. Numbers compare as numbers, dates as dates, all else as text with case
-/// folded; a list holds when one of its items does (for `!=`: when none is equal).
+/// How a property is compared. Numbers compare as numbers; all else as text with case folded; a list holds when one
+/// of its items does (for `!=`: when none is equal).
+///
+/// A property that is a day, or a day with a time, compares as a date with all that [`parse_date`] reads. A period
+/// such as `2026-03` or `yesterday` is equal to what lies within it, greater than what is before it, less than what
+/// is after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// The property is there and not empty.
+    /// The key is there, whatever it holds: nothing, an empty list, a map.
     Exists,
     /// Equal.
     Equal,
@@ -59,6 +69,15 @@ impl Filter {
         *self == Self::default()
     }
 
+    /// Adds a tag, with or without its `#`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] when it names nothing.
+    pub fn add_tag(&mut self, tag: &str) -> Result<()> {
+        self.tags.push(checked_tag(tag)?);
+        Ok(())
+    }
+
     /// Adds a path glob, checked.
     ///
     /// # Errors
@@ -68,6 +87,19 @@ impl Filter {
         self.paths.push(glob.to_string());
         Ok(())
     }
+}
+
+/// A tag without its `#`.
+///
+/// # Errors
+/// [`ErrorKind::Query`] when nothing is left of it.
+pub(crate) fn checked_tag(text: &str) -> Result<String> {
+    let tag = text.trim().trim_start_matches('#').trim_end_matches('/');
+    if tag.is_empty() {
+        return Err(Error::new(ErrorKind::Query, format!("`{text}` is not a tag"))
+            .remedy("write a tag's name, such as garden or garden/roses; `vault-index tags` lists them"));
+    }
+    Ok(tag.to_string())
 }
 
 /// The matchers of one `path:` pattern: itself, everything under the folder it names, the note it names.
@@ -120,7 +152,10 @@ impl std::str::FromStr for PropertyTest {
             (Comparison::Exists, "?")
         };
         let (key, value) = (key.trim(), value.trim());
-        if key.is_empty() || (test == Comparison::Exists && !value.is_empty()) {
+        // `=>` is a slip of the pen, not a value that begins with `>`.
+        let odd = if test == Comparison::Exists { !value.is_empty() } else { value.starts_with(['=', '<', '>']) };
+        let lacks_value = test != Comparison::Exists && value.is_empty();
+        if key.is_empty() || odd || lacks_value {
             return Err(Error::new(ErrorKind::Query, format!("`{text}` is not a condition on a property"))
                 .remedy("write KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY<=VALUE, KEY>VALUE or KEY>=VALUE"));
         }
@@ -136,48 +171,70 @@ pub(crate) struct PropertyValue {
 }
 
 impl PropertyTest {
+    /// What values are compared with, `now` being what words such as `yesterday` count from.
+    pub(crate) fn wanted(&self, now: &Zoned) -> Wanted {
+        let text = self.value.to_lowercase();
+        let edge = |edge| date_of(text.trim(), edge, now);
+        let period = edge(DateEdge::Start).zip(edge(DateEdge::End));
+        let number = text.parse().ok().filter(|n: &f64| n.is_finite());
+        Wanted { test: self.test, number, period, text, now: now.clone() }
+    }
+}
+
+/// A [`PropertyTest`] that is ready to be asked of many notes.
+pub(crate) struct Wanted {
+    test: Comparison,
+    number: Option<f64>,
+    /// The first moment of the date and the first one after it; twice the same where it is a moment.
+    period: Option<(Timestamp, Timestamp)>,
+    /// Folded.
+    text: String,
+    now: Zoned,
+}
+
+impl Wanted {
     /// Whether the values of the property (none: it is absent or empty) pass.
     pub(crate) fn holds(&self, values: &[PropertyValue]) -> bool {
-        let wanted = self.value.to_lowercase();
-        let wanted_number = wanted.parse::<f64>().ok().filter(|n| n.is_finite());
-        let wanted_date = civil(&self.value);
-        let order = |value: &PropertyValue| {
-            if let (Some(a), Some(b)) = (value.number, wanted_number) {
-                return a.partial_cmp(&b);
-            }
-            if let (Some(a), Some(b)) = (civil(&value.text), wanted_date) {
-                return Some(a.cmp(&b));
-            }
-            Some(value.text.to_lowercase().cmp(&wanted))
-        };
-        // A number and a word, or a date and a word, are neither less nor greater.
-        let comparable = |value: &PropertyValue| {
-            value.number.is_some() == wanted_number.is_some() && civil(&value.text).is_some() == wanted_date.is_some()
-        };
-        let equal = |value: &PropertyValue| order(value).is_some_and(|o| o.is_eq());
+        let equal = |value: &PropertyValue| self.order(value).is_some_and(Ordering::is_eq);
         match self.test {
             Comparison::Exists => !values.is_empty(),
             Comparison::Equal => values.iter().any(equal),
             Comparison::NotEqual => !values.is_empty() && !values.iter().any(equal),
-            test => values.iter().filter(|v| comparable(v)).any(|value| {
-                order(value).is_some_and(|o| match test {
-                    Comparison::Less => o.is_lt(),
-                    Comparison::LessOrEqual => o.is_le(),
-                    Comparison::Greater => o.is_gt(),
-                    _ => o.is_ge(),
-                })
+            test => values.iter().filter_map(|value| self.order(value)).any(|order| match test {
+                Comparison::Less => order.is_lt(),
+                Comparison::LessOrEqual => order.is_le(),
+                Comparison::Greater => order.is_gt(),
+                _ => order.is_ge(),
             }),
         }
     }
+
+    /// How a value stands to what is wanted. `None`: a number and a word, or a date and a word, are neither less nor
+    /// greater nor equal.
+    fn order(&self, value: &PropertyValue) -> Option<Ordering> {
+        if let (Some(a), Some(b)) = (value.number, self.number) {
+            return a.partial_cmp(&b);
+        }
+        let date = date(&value.text, &self.now);
+        if let (Some(moment), Some((start, end))) = (date, self.period) {
+            return Some(match moment {
+                moment if moment < start => Ordering::Less,
+                moment if moment < end || moment == start => Ordering::Equal,
+                _ => Ordering::Greater,
+            });
+        }
+        let text = value.text.to_lowercase();
+        let same_kind = value.number.is_some() == self.number.is_some() && date.is_some() == self.period.is_some();
+        (same_kind || text == self.text).then(|| text.cmp(&self.text))
+    }
 }
 
-/// A date, or a date with a time, without a zone.
-fn civil(text: &str) -> Option<DateTime> {
+/// The first moment of a text that is a day, or a day with a time, as frontmatter has them.
+fn date(text: &str, now: &Zoned) -> Option<Timestamp> {
     let text = text.trim();
-    if !text.starts_with(|c: char| c.is_ascii_digit()) || text.len() < 8 {
-        return None;
-    }
-    text.parse::<DateTime>().ok().or_else(|| text.parse::<Date>().ok().map(|d| d.at(0, 0, 0, 0)))
+    let bytes = text.as_bytes();
+    let is_day = bytes.len() >= 10 && bytes[0].is_ascii_digit() && bytes[4] == b'-' && bytes[7] == b'-';
+    if is_day { date_of(&text.to_lowercase(), DateEdge::Start, now) } else { None }
 }
 
 /// Which side of a day or month a bare date means.
@@ -303,14 +360,15 @@ mod tests {
 
     #[test]
     fn property_tests() {
-        fn check(test: &str, values: &[&str], expected: bool) {
+        let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
+        let check = |test: &str, values: &[&str], expected: bool| {
             let values: Vec<_> = values
                 .iter()
                 .map(|text| PropertyValue { number: text.parse().ok(), text: (*text).to_string() })
                 .collect();
             let parsed: PropertyTest = test.parse().unwrap();
-            assert_eq!(parsed.holds(&values), expected, "{test} on {values:?}");
-        }
+            assert_eq!(parsed.wanted(&now).holds(&values), expected, "{test} on {values:?}");
+        };
         check("status", &["draft"], true);
         check("status", &[], false);
         check("status=Draft", &["draft"], true);
@@ -324,7 +382,34 @@ mod tests {
         check("due<2026-02-01", &["2026-02-01T00:00:00"], false);
         check("authors=ann", &["Bob", "Ann"], true);
         check("authors!=ann", &["Bob", "Ann"], false);
-        for bad in ["", "=x", "a!b", " >= 3"] {
+        let day = &["2026-03-05"];
+        for (test, expected) in [
+            ("due>=2026-03", true),
+            ("due>2026", false),
+            ("due>2025", true),
+            ("due<2027", true),
+            ("due<=2026", true),
+            ("due<yesterday", true),
+            ("due<7d", true),
+            ("due>7d", false),
+            ("due>=2026-03-05", true),
+            ("due>2026-03-05", false),
+            ("due=2026-03", true),
+            ("due=2026-04", false),
+            ("due!=2026-03", false),
+            ("due=2026-03-05T10:00", false),
+        ] {
+            check(test, day, expected);
+        }
+        check("when=2026-03-05", &["2026-03-05T10:00"], true);
+        check("when=2026-03-05", &["2026-03-05 10:00"], true);
+        check("when<2026-03-05T10:00", &["2026-03-05T09:59"], true);
+        check("when=2026-03-05", &["2026-03-05T23:30:00Z"], false);
+        check("year>=2026", &["2026"], true);
+        check("name>=today", &["tomorrow"], false);
+        check("mood=today", &["Today"], true);
+        check("s>=abc", &["ABD"], true);
+        for bad in ["", "=x", "a!b", " >= 3", "s>", "s=", "s=>1", "s=<1", "s!="] {
             assert!(bad.parse::<PropertyTest>().is_err(), "{bad:?}");
         }
     }

@@ -15,7 +15,7 @@ pub struct Hits {
     pub mode: Mode,
     /// Notes in the index.
     pub indexed: usize,
-    /// Passages still without a vector; they were ranked by words alone.
+    /// Passages and file titles still without a vector, as a status counts them: they were ranked by words alone.
     pub pending: usize,
     /// Notes that were found but not read yet: nothing of them can be among the results.
     pub unread: usize,

@@ -15,12 +15,14 @@ mod lexical;
 mod query;
 mod semantic;
 mod snippet;
+mod unmatched;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use jiff::Timestamp;
+use globset::GlobMatcher;
+use jiff::{Timestamp, Zoned};
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
 pub use hit::{Hit, Hits, NearMiss, Why};
@@ -32,7 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::links::{Names, resolve};
 use crate::note::TagKey;
 use crate::path::{FileId, VaultPath};
-use crate::search::filter::path_matchers;
+use crate::search::filter::{PropertyValue, path_matchers};
 use crate::search::fuse::{Candidates, FLOOR, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::semantic::Semantic;
@@ -56,7 +58,9 @@ pub(crate) struct Snapshot {
     /// By id.
     passages: Vec<PassageRow>,
     notes: usize,
+    /// Passages and file titles without a vector, as a status counts them.
     pending: usize,
+    has_vectors: bool,
     unread: usize,
     /// Loaded for the second query: one alone is answered sooner from the file.
     codes: OnceLock<Codes>,
@@ -72,7 +76,9 @@ impl Searcher {
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
         }
-        let pending = passages.iter().filter(|p| p.vector.is_none()).count();
+        let has_vectors = passages.iter().any(|p| p.vector.is_some());
+        // Vectors that cannot be used are as good as none.
+        let pending = if usable { store.pending()? } else { passages.len() };
         let (notes, unread) = (store.note_count()?, store.unread()?);
         let snapshot = Snapshot {
             store: Mutex::new(store),
@@ -80,6 +86,7 @@ impl Searcher {
             passages,
             notes,
             pending,
+            has_vectors,
             unread,
             codes: OnceLock::new(),
             asked: AtomicBool::new(false),
@@ -113,6 +120,13 @@ impl Snapshot {
         if query.is_empty() {
             return Err(Error::new(ErrorKind::Query, "the query is empty")
                 .remedy("write what you look for, or a filter such as tag:garden"));
+        }
+        if query.like.is_some() && query.mode == Mode::Lexical {
+            return Err(Error::new(
+                ErrorKind::Query,
+                "notes are similar by meaning, so `like` does not go with words only",
+            )
+            .remedy("leave out --mode lexical"));
         }
         let like = query.like.as_deref().map(|note| self.find_note(note)).transpose()?;
         let mut eligible = self.eligible(query)?;
@@ -168,11 +182,10 @@ impl Snapshot {
     /// What the parts of the score are multiplied by: where most words of the query are unknown to the model,
     /// words alone decide.
     fn weights(&self, mode: Mode, text: &str) -> Result<Weights> {
-        let has_vectors = self.passages.len() > self.pending;
         Ok(match mode {
             Mode::Lexical => Weights::LEXICAL,
             Mode::Semantic => Weights::SEMANTIC,
-            Mode::Hybrid if !has_vectors => Weights::HYBRID.without_semantic(),
+            Mode::Hybrid if !self.has_vectors => Weights::HYBRID.without_semantic(),
             Mode::Hybrid if (self.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
             Mode::Hybrid => Weights::HYBRID,
         })
@@ -222,7 +235,15 @@ impl Snapshot {
     fn mean_vector(&self, note: FileId) -> Result<Vec<f32>> {
         let store = self.store();
         let mut sum: Vec<f32> = Vec::new();
-        for passage in store.passages_of(note)? {
+        let passages = store.passages_of(note)?;
+        if passages.is_empty() {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "this is not an indexed note, so nothing is known to be like it",
+            )
+            .remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
+        }
+        for passage in passages {
             let Some(slot) = passage.vector else { continue };
             let vector = store.vector(slot)?;
             sum.resize(vector.len(), 0.0);
@@ -250,7 +271,7 @@ impl Snapshot {
             return Ok(None);
         }
         let store = self.store();
-        let mut notes: Option<std::collections::HashSet<FileId>> = None;
+        let mut notes: Option<HashSet<FileId>> = None;
         let mut keep = |ids: Vec<FileId>| {
             let ids = ids.into_iter().collect();
             notes = Some(match notes.take() {
@@ -262,10 +283,7 @@ impl Snapshot {
             keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
         }
         if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
-            let mut matchers = Vec::new();
-            for pattern in &filter.paths {
-                matchers.extend(path_matchers(pattern)?);
-            }
+            let matchers = matchers(&filter.paths)?;
             // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
             let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
             let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
@@ -280,26 +298,30 @@ impl Snapshot {
             }
             keep(ids);
         }
+        let now = Zoned::now();
         for test in &filter.properties {
-            let mut values = store.property_values(&test.key.to_lowercase())?;
-            let mut ids = Vec::new();
-            while let Some((note, _)) = values.first() {
-                let note = *note;
-                let end = values.partition_point(|(n, _)| *n <= note);
-                let of_note: Vec<_> = values.drain(..end).map(|(_, value)| value).collect();
-                if test.holds(&of_note) {
-                    ids.push(note);
-                }
-            }
-            keep(ids);
+            keep(holding(&store, test, &now)?);
         }
         let mut eligible: Bitmap = match &notes {
             Some(notes) => self.positions(|p| notes.contains(&p.note)),
             None => (0..self.passages.len()).collect(),
         };
+        for tag in &filter.without_tags {
+            let notes: HashSet<FileId> = store.notes_with_tag(TagKey::new(tag).as_str())?.into_iter().collect();
+            let allowed = self.positions(|p| !notes.contains(&p.note));
+            eligible.intersect(&allowed);
+        }
+        if !filter.without_paths.is_empty() {
+            let matchers = matchers(&filter.without_paths)?;
+            let matched = |path: &VaultPath| matchers.iter().any(|m| m.is_match(path.as_str()));
+            let notes: HashSet<FileId> =
+                store.notes()?.into_iter().filter(|(_, path, _)| matched(path)).map(|(id, ..)| id).collect();
+            let allowed = self.positions(|p| !notes.contains(&p.note));
+            eligible.intersect(&allowed);
+        }
         for word in &query.without {
             let holders = lexical::holders_of_word(&store, word)?;
-            let notes: std::collections::HashSet<FileId> =
+            let notes: HashSet<FileId> =
                 holders.iter().filter_map(|&id| self.position(id)).map(|at| self.passages[at].note).collect();
             let allowed = self.positions(|p| !notes.contains(&p.note));
             eligible.intersect(&allowed);
@@ -325,7 +347,7 @@ impl Snapshot {
         let store = self.store();
         let modified: HashMap<FileId, i64> = store.notes()?.into_iter().map(|(id, _, time)| (id, time)).collect();
         let mut rows: Vec<(i64, &PassageRow)> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         for (at, passage) in self.passages.iter().enumerate() {
             if eligible.is_none_or(|e| e.contains(at))
                 && (query.grouping == Grouping::Passages || seen.insert(passage.note))
@@ -383,6 +405,30 @@ impl Snapshot {
     }
 }
 
+/// Notes whose properties pass a test.
+fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
+    let key = test.key.to_lowercase();
+    if test.test == Comparison::Exists {
+        return store.notes_with_property(&key);
+    }
+    let wanted = test.wanted(now);
+    let values = store.property_values(&key)?;
+    let of_notes = values.chunk_by(|(a, _), (b, _)| a == b);
+    let holds = |of_note: &&[(FileId, PropertyValue)]| {
+        let values: Vec<PropertyValue> = of_note.iter().map(|(_, value)| value.clone()).collect();
+        wanted.holds(&values)
+    };
+    Ok(of_notes.filter(holds).map(|of_note| of_note[0].0).collect())
+}
+
+fn matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
+    let mut matchers = Vec::new();
+    for pattern in patterns {
+        matchers.extend(path_matchers(pattern)?);
+    }
+    Ok(matchers)
+}
+
 /// Best first; equal scores by path, then by line.
 fn order(hits: &mut [Hit]) {
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.line.cmp(&b.line)));
@@ -413,7 +459,7 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
 
 /// Up to three paths whose names are most like `name`, by shared pairs of letters.
 fn nearest<'a>(name: &str, paths: impl Iterator<Item = &'a VaultPath>) -> Vec<String> {
-    let pairs = |text: &str| -> std::collections::HashSet<(char, char)> {
+    let pairs = |text: &str| -> HashSet<(char, char)> {
         let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
         letters.windows(2).map(|w| (w[0], w[1])).collect()
     };

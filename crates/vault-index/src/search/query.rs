@@ -1,7 +1,7 @@
-//! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`) and its options.
+//! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`) and its options.
 
 use crate::error::Result;
-use crate::search::filter::Filter;
+use crate::search::filter::{Filter, checked_tag, path_matchers};
 
 /// A question to a vault, with everything that shapes the answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -86,7 +86,7 @@ impl Query {
     /// quote runs to the end; a `-` or a `key:` with nothing behind it is a word; `--` ends the syntax.
     ///
     /// # Errors
-    /// A `path:` glob that cannot be understood.
+    /// A `path:` glob that cannot be understood; a `tag:` that names none.
     pub fn parse(text: &str) -> Result<Self> {
         let mut query = Self::default();
         let mut rest = text;
@@ -110,9 +110,14 @@ impl Query {
                 words.push(rest.trim());
                 break;
             } else if let Some(value) = value_of(word, "tag:") {
-                query.filter.tags.push(value.trim_start_matches('#').to_string());
+                query.filter.tags.push(checked_tag(value)?);
             } else if let Some(value) = value_of(word, "path:") {
                 query.filter.add_path(value)?;
+            } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "tag:")) {
+                query.filter.without_tags.push(checked_tag(value)?);
+            } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "path:")) {
+                path_matchers(value)?;
+                query.filter.without_paths.push(value.to_string());
             } else if let Some(excluded) = word.strip_prefix('-').filter(|w| w.chars().any(char::is_alphanumeric)) {
                 query.without.push(excluded.trim_matches('"').to_string());
             } else {
@@ -203,6 +208,13 @@ mod tests {
         check("5\" pipe", "5\" pipe", &[], &[], &[], &[]);
         check("TAG:x note", "note", &[], &[], &["x"], &[]);
         check("héé:x", "héé:x", &[], &[], &[], &[]);
+        let without = Query::parse("rose -tag:#a -path:\"My notes\" -tag: -word").unwrap();
+        assert_eq!(
+            (without.filter.without_tags, without.filter.without_paths),
+            (vec!["a".to_string()], vec!["My notes".to_string()])
+        );
+        assert_eq!(without.without, ["tag:", "word"]);
+        assert!(Query::parse("-path:[").is_err() && Query::parse("tag:#").is_err() && Query::parse("-tag:#").is_err());
         assert!(Query::parse("").unwrap().is_empty());
         assert!(Query::parse("path:[").is_err());
     }

@@ -6,7 +6,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::report::counted;
+use crate::report::counted_as;
 use crate::store::Store;
 use crate::store::notes::{file_id, from_json};
 
@@ -158,7 +158,7 @@ impl Store {
                 .query_row(&format!("SELECT count(*) {rows}"), [], |row| row.get(0))
                 .map_err(|e| self.error(e))?;
             if count > 0 {
-                faults.push(counted(count, &format!("{what} {of}"), &format!("{what}s {of}")));
+                faults.push(counted_as(count, &format!("{what} {of}"), &format!("{what}s {of}")));
             }
         }
         Ok(faults)

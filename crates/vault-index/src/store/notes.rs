@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Result, Warning};
+use crate::error::{Result, Warning, WarningKind};
 use crate::files::{ContentHash, KnownFile, Stamp};
-use crate::note::TitleSource;
+use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
 use crate::search::filter::PropertyValue;
@@ -280,6 +280,27 @@ impl Store {
         read().map_err(|e| self.error(e))
     }
 
+    /// Notes whose frontmatter has a key, whatever it holds; `outer.inner` is a key of a map. `key` is folded.
+    pub(crate) fn notes_with_property(&self, key: &str) -> Result<Vec<FileId>> {
+        // Most notes are passed over by the database where the key's characters stand in JSON as they are.
+        let last = key.rsplit('.').next().unwrap_or(key);
+        let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
+        let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
+        let read = || -> rusqlite::Result<Vec<FileId>> {
+            let mut statement =
+                self.conn.prepare_cached("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id")?;
+            let mut rows = statement.query([like])?;
+            let mut ids = Vec::new();
+            while let Some(row) = rows.next()? {
+                if has_key(&from_json(&row.get::<_, String>(1)?), key) {
+                    ids.push(file_id(row, 0)?);
+                }
+            }
+            Ok(ids)
+        };
+        read().map_err(|e| self.error(e))
+    }
+
     /// Every tag with its notes counted.
     pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
         let read = || -> rusqlite::Result<Vec<TagCount>> {
@@ -325,21 +346,35 @@ impl Store {
         ))
     }
 
-    /// Replaces the oddities of a file; `skipped` says that they are why it is not indexed.
+    /// Replaces the oddities of a file; `skipped` says that they are why it is not indexed. That another file has the
+    /// same name is none of its own: the walk says so, and takes it back.
     pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
-        self.run("DELETE FROM warning WHERE file = ?1", [file])?;
-        for warning in warnings {
-            self.run(
-                "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
-                params![file, skipped, json(&warning.kind), warning.line, warning.message],
-            )?;
-        }
-        Ok(())
+        self.run("DELETE FROM warning WHERE file = ?1 AND kind <> ?2", params![file, json(&WarningKind::NameClash)])?;
+        warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped))
+    }
+
+    /// Adds an oddity.
+    pub(crate) fn add_warning(&self, file: &str, warning: &Warning, skipped: bool) -> Result<()> {
+        self.run(
+            "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
+            params![file, skipped, json(&warning.kind), warning.line, warning.message],
+        )
+    }
+
+    /// Takes one back.
+    pub(crate) fn remove_warning(&self, file: &str, warning: &Warning) -> Result<()> {
+        self.run(
+            "DELETE FROM warning WHERE file = ?1 AND kind = ?2 AND message = ?3",
+            params![file, json(&warning.kind), warning.message],
+        )
     }
 
     /// Oddities go with their file.
     pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
-        self.run("UPDATE warning SET file = ?2 WHERE file = ?1", [from, to])
+        self.run(
+            "UPDATE warning SET file = ?2 WHERE file = ?1 AND kind <> ?3",
+            params![from, to, json(&WarningKind::NameClash)],
+        )
     }
 
     /// All oddities: (files that are skipped, warnings on the rest), by path.
@@ -382,6 +417,21 @@ impl Store {
 pub(crate) enum IsNew {
     Yes,
     No,
+}
+
+fn has_key(properties: &Properties, key: &str) -> bool {
+    properties.iter().any(|(outer, value)| {
+        let outer = outer.to_lowercase();
+        key == outer || key.strip_prefix(&outer).and_then(|k| k.strip_prefix('.')).is_some_and(|k| has_inner(value, k))
+    })
+}
+
+fn has_inner(value: &Property, key: &str) -> bool {
+    match value {
+        Property::Map(map) => has_key(map, key),
+        Property::List(items) => items.iter().any(|item| has_inner(item, key)),
+        _ => false,
+    }
 }
 
 fn delete_note_parts(conn: &Connection, id: FileId) -> rusqlite::Result<()> {

@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::report::counted;
+use crate::report::counted_as;
 use crate::store::{Store, schema};
 use crate::vectors::{BLOCK_ROWS, Block, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
 
@@ -261,7 +261,7 @@ impl Store {
                 |row| row.get(0),
             )?;
             if dangling > 0 {
-                faults.push(counted(
+                faults.push(counted_as(
                     dangling,
                     "text names a vector that is not there",
                     "texts name a vector that is not there",
@@ -293,7 +293,7 @@ impl Store {
                 }
             }
             if wrong > 0 {
-                faults.push(counted(
+                faults.push(counted_as(
                     wrong,
                     "vector differs from its codes or is missing",
                     "vectors differ from their codes or are missing",

@@ -289,3 +289,72 @@ fn queries_long_and_strange() {
     }
     fails(&vault, "vault-search", &["   "], &["nothing to search for"]);
 }
+
+/// Root may list everything, so as root the commands run as nobody.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_cannot_be_listed_keeps_its_notes() {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    use std::os::unix::process::CommandExt;
+
+    let vault = Vault::new("//- f/g/a.md\na cormorant\n//- b.md\na heron\n");
+    let home = vault.root().parent().unwrap().to_path_buf();
+    let mode = |path: &std::path::Path, mode| {
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    mode(&home, 0o777);
+    let program = home.join("vault-index");
+    std::fs::copy(env!("CARGO_BIN_EXE_vault-index"), &program).unwrap();
+    mode(&program, 0o755);
+    let sync = || {
+        let mut command = std::process::Command::new(&program);
+        command
+            .env_clear()
+            .env("HOME", &home)
+            .env("VAULT_DIR", vault.root())
+            .env("VAULT_INDEX_FILE", vault.index_file());
+        command.args(["sync", "--json", "--model", "hashed"]).stdin(std::process::Stdio::null());
+        if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
+            command.uid(65_534).gid(65_534);
+        }
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", stderr(&output));
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
+    };
+    assert_eq!(sync()["added"], 2);
+    mode(&vault.root().join("f"), 0o000);
+    std::fs::remove_file(vault.root().join("b.md")).unwrap();
+    let report = sync();
+    mode(&vault.root().join("f"), 0o755);
+    assert_eq!(report["removed"], 1, "{report}");
+    assert!(report["skipped"][0]["reason"].as_str().unwrap().contains("stays as it is"), "{report}");
+    let report = sync();
+    assert_eq!((&report["unchanged"], &report["added"]), (&1.into(), &0.into()), "{report}");
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn that_two_files_have_one_name_is_said_until_one_is_gone() {
+    let vault = Vault::new("//- e\u{301}.md\none\n//- \u{e9}.md\ntwo\n");
+    let is_said = || vault.sync().skipped.iter().filter(|skipped| skipped.reason.contains("left out")).count();
+    assert_eq!(is_said(), 1);
+    vault.write("e\u{301}.md", "another text of it\n");
+    assert_eq!((is_said(), is_said()), (1, 1));
+    std::fs::remove_file(vault.root().join("\u{e9}.md")).unwrap();
+    assert_eq!(is_said(), 0);
+}
+
+#[test]
+fn the_last_sync_is_the_last_that_found_the_index_up_to_date() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    vault.sync();
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    let set = |when: &str| db.execute("UPDATE meta SET value = ?1 WHERE key = 'last_sync'", [when]).unwrap();
+    let last = || vault.index().status().unwrap().last_sync.unwrap().to_string();
+    assert_eq!(set("2001-01-01T00:00:00Z"), 1);
+    vault.sync();
+    let noted = last();
+    assert!(!noted.starts_with("2001"), "{noted}");
+    vault.sync();
+    assert_eq!(last(), noted, "an unchanged vault is noted once a minute");
+}

@@ -159,6 +159,19 @@ fn links_and_their_relatives() {
     assert!(stdout(&index(&["tags"])).contains("garden/pruning"));
     assert!(stdout(&index(&["resolve", "[[Soil#pH]]", "--from", "Garden/Roses"])).contains("Soil.md:3"));
     assert_eq!(index(&["resolve", "[[Nowhere]]", "--from", "Soil"]).status.code(), Some(1));
+    vault.write("My note.md", "text\n");
+    for (link, leads) in [
+        ("[x](../Soil.md#pH)", "Soil.md:3"),
+        ("![x](<../My note.md> \"title\")", "My note.md"),
+        ("[x](../My%20note.md)", "My note.md"),
+        ("My%20note", "My note.md"),
+        ("https://example.org/a%20b", "leads out of the vault"),
+        ("[x](https://example.org)", "leads out of the vault"),
+    ] {
+        let output = index(&["resolve", link, "--from", "Garden/Roses"]);
+        assert!(output.status.success() && stdout(&output).contains(leads), "{link}: {}", stdout(&output));
+    }
+    std::fs::remove_file(vault.root().join("My note.md")).unwrap();
     assert_eq!(index(&["links", "Nowhere at all"]).status.code(), Some(2));
 
     let graph = json(&index(&["graph", "--format", "json"]));
@@ -249,6 +262,19 @@ fn status_check_rebuild_forget() {
     let output = run(&vault, "vault-search", &["--no-sync", "x"]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("vault-index sync"));
+}
+
+#[test]
+fn what_is_kept_about_a_vault_that_is_gone_can_be_deleted() {
+    let vault = vault();
+    let output = run(&vault, "vault-index", &["adopt", vault.root().to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("nothing to adopt"), "{}", stderr(&output));
+    std::fs::remove_dir_all(vault.root()).unwrap();
+    let output = run(&vault, "vault-index", &["forget", "--yes"]);
+    assert!(output.status.success() && !vault.index_file().exists(), "{}", stderr(&output));
+    let output = run(&vault, "vault-index", &["forget", "--yes", "--vault", vault.root().to_str().unwrap()]);
+    assert!(output.status.success() && stdout(&output).contains("nothing is kept"), "{}", stderr(&output));
 }
 
 /// Nothing is contacted: no machine has these addresses, and nothing is left to embed.

@@ -92,6 +92,40 @@ fn properties_and_dates() {
     assert_eq!(hits.results[0].path.as_str(), "Garden/Roses.md");
 }
 
+#[test]
+fn every_property_can_be_asked_for() {
+    let vault = Vault::new(
+        "//- a.md
+        ---
+        title: The Title
+        aliases: [One, Two]
+        tags: project/x
+        map: {a: 1}
+        empty:
+        none: []
+        ---
+        text #inline
+        //- b.md
+        text #project",
+    );
+    vault.sync();
+    let index = vault.index();
+    let found = |test: &str| {
+        let filter = Filter { properties: vec![test.parse().unwrap()], ..Filter::default() };
+        index.search(&Query { filter, ..Query::default() }).unwrap().results.len()
+    };
+    for test in ["title", "title=the title", "aliases=two", "Tags", "tags=project/x", "map", "map.a", "map.a=1"] {
+        assert_eq!(found(test), 1, "{test}");
+    }
+    assert_eq!((found("empty"), found("none"), found("empty=x"), found("empty!=x")), (1, 1, 0, 0));
+    assert_eq!((found("tags=inline"), found("map.b"), found("a"), found("ma")), (0, 0, 0, 0));
+    let listed = |query: &str| index.search(&Query::parse(query).unwrap()).unwrap().results.len();
+    assert_eq!(
+        (listed("-tag:project"), listed("-tag:other"), listed("-path:a"), listed("text -path:b.md")),
+        (0, 2, 1, 1)
+    );
+}
+
 /// Times of files are kept as 64 bits of nanoseconds, which end in 1677 and 2262.
 #[test]
 fn dates_beyond_all_times_of_files() {
@@ -175,6 +209,18 @@ fn similar_notes() {
     let hits = vault.index().search(&query).unwrap();
     assert!(!hits.results.is_empty());
     assert!(hits.results.iter().all(|h| h.path.as_str() != "Garden/Apple.md"));
+    let words = Query { like: Some("Apple".into()), mode: Mode::Lexical, ..Query::default() };
+    assert!(vault.index().search(&words).unwrap_err().to_string().contains("leave out --mode lexical"));
+    vault.write("pic.png", "not really");
+    vault.sync();
+    let attachment = Query { like: Some("pic.png".into()), ..Query::default() };
+    assert!(vault.index().search(&attachment).unwrap_err().to_string().contains("not an indexed note"));
+    let filter = Query::parse("tag:gardn tag:garden path:Nowhere path:Garden").unwrap().filter;
+    let unmatched = vault.index().searcher().unwrap().unmatched(&filter).unwrap();
+    assert!(
+        unmatched.len() == 2 && unmatched[0].contains("`gardn`") && unmatched[1].contains("`Nowhere`"),
+        "{unmatched:?}"
+    );
     let unknown = Query { like: Some("Aple".into()), ..Query::default() };
     let error = vault.index().search(&unknown).unwrap_err().to_string();
     assert!(error.contains("Garden/Apple.md"), "{error}");
