@@ -202,11 +202,6 @@ pub struct TagCount {
 }
 
 /// `1 note`, `2 notes`.
-pub(crate) fn counted(number: usize, noun: &str) -> String {
-    counted_as(number, noun, &format!("{noun}s"))
-}
-
-/// Likewise, where an s at the end does not make the plural.
 pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
     format!("{number} {}", if number == 1 { one } else { many })
 }

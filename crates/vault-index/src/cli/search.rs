@@ -11,9 +11,8 @@ use super::output::{Format, Out};
 use super::records::{SearchAnswer, SearchResult};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use super::terminal::{harmless_line, padded};
+use super::terminal::{counted, harmless_line, padded};
 use super::{Ended, Outcome, fresh, notice, passage, queries};
-use crate::report::counted;
 use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Why};
 
 /// An index that can be asked.

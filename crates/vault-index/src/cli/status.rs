@@ -7,9 +7,8 @@ use super::output::{JsonArgs, ListArgs, Out};
 use super::progress::Bar;
 use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
-use super::terminal::{columns, harmless_line, padded};
+use super::terminal::{columns, counted, harmless_line, padded};
 use super::{Ended, Outcome, cancel};
-use crate::report::counted;
 use crate::{Repair, Status, SyncOptions};
 
 pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {

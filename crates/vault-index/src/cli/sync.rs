@@ -5,9 +5,8 @@ use super::output::{JsonArgs, Out};
 use super::progress::Bar;
 use super::records::SyncRecord;
 use super::settings::{PlaceArgs, Sending, Settings};
-use super::terminal::harmless_line;
+use super::terminal::{counted, harmless_line};
 use super::{Ended, Failure, Outcome, cancel, notice};
-use crate::report::counted;
 use crate::{ErrorKind, Index, Look, Report, Result, SyncOptions, Vectors};
 
 /// Skipped notes and warnings that a summary names.

@@ -6,6 +6,8 @@ use std::path::Path;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
+use crate::report::counted_as;
+
 /// How standard output may be decorated. The default: not at all.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Paint {
@@ -151,6 +153,11 @@ pub(super) fn push_harmless(to: &mut String, c: char) {
 
 fn is_harmful(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+}
+
+/// A number with a noun whose plural has an s.
+pub(super) fn counted(number: usize, noun: &str) -> String {
+    counted_as(number, noun, &format!("{noun}s"))
 }
 
 /// Columns a text takes on a terminal: wide scripts and emoji two, marks that combine none. Near enough to align by.
