@@ -121,7 +121,8 @@ impl Batch {
             store.put_warnings(path.as_str(), &note.warnings, false)?;
             let mut passages = Vec::with_capacity(note.passages.len());
             for passage in note.passages {
-                store.put_passage(PassageRow { id: next_passage, note: id, vector: None }, &passage.row)?;
+                let length = passage.fields.length();
+                store.put_passage(PassageRow { id: next_passage, note: id, vector: None, length }, &passage.row)?;
                 words.push((next_passage, passage.fields));
                 passages.push(passage.key);
                 next_passage += 1;

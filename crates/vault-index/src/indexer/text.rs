@@ -141,7 +141,8 @@ impl<'a> Writer<'a> {
         for passage in note.passages {
             let vector = self.find(&passage.key)?;
             report.reused += usize::from(vector.is_some());
-            store.put_passage(PassageRow { id: self.next_passage, note: job.id, vector }, &passage.row)?;
+            let length = passage.fields.length();
+            store.put_passage(PassageRow { id: self.next_passage, note: job.id, vector, length }, &passage.row)?;
             self.bytes += passage.fields.bytes();
             self.words.push((self.next_passage, passage.fields));
             self.next_passage += 1;

@@ -1,23 +1,26 @@
 //! Ranking by words: BM25 over title, aliases, headings, tags and body, as a share of the best score there can be.
 //!
 //! A passage's score is the sum over the query's terms of `idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`,
-//! where `f` counts the term in each field times the field's weight (Okapi BM25, k1 = 1.2, b = 0.75). No passage
-//! can reach more than `(k1 + 1) · Σ idf`; the lexical score is the share of it that is reached: 0 to 1, and the
-//! same whatever else matches.
+//! where `f` counts the term in each field times the field's weight, `length` the terms of the text, and
+//! `idf = ln(1 + (N - n + ½) / (n + ½))` for a term that `n` of `N` passages hold (Okapi BM25 as in Lucene, whose idf
+//! is never below 0; k1 = .9 and b = .4 as in Anserini). No passage can reach more than `(k1 + 1) · Σ idf`; the
+//! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches.
 //!
-//! SQLite computes all but the idf. Its own is 0 for a word that stands in more than half of the passages, so that
-//! in a vault about gardens nobody finds "garden"; ours is `ln(1 + (N - n + ½) / (n + ½))`, never below 0.
+//! SQLite keeps the places of the terms and no more: its own `bm25()` has a fixed k1 and b, looks every passage's
+//! length up, and gives a word that stands in more than half of the passages nothing.
 
 use std::collections::HashSet;
 
 use crate::error::Result;
-use crate::store::{FieldWeights, PassageRow, Store};
+use crate::store::{FIELD_COUNT, PassageRow, Store};
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word};
 
 /// Weights of title, aliases, headings, tags, body.
-const FIELDS: FieldWeights = [2.0, 2.0, 1.5, 1.5, 1.0];
+const FIELDS: [f64; FIELD_COUNT] = [2.0, 2.0, 1.5, 1.5, 1.0];
 
-const K1: f64 = 1.2;
+const K1: f64 = 0.9;
+
+const B: f64 = 0.4;
 
 /// More terms than this are not looked up: the rarest stay. A query of 100 kB is a text, and its rare words
 /// say what it is about.
@@ -41,22 +44,32 @@ impl Lexical {
     pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
         let terms = choose(store, text)?;
         let mut sums = vec![0.0_f64; passages.len()];
+        let mut counts = vec![0.0_f64; passages.len()];
+        let mut holders: Vec<usize> = Vec::new();
         let mut ideal = 0.0;
-        let mut matches: Vec<(i64, f64)> = Vec::new();
+        let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
+        let average = (total / passages.len().max(1) as f64).max(1.0);
         for term in &terms {
-            matches.clear();
-            store.match_words(&quoted(term), &FIELDS, |id, bm25| matches.push((id, bm25)))?;
-            let (all, holding) = (passages.len() as f64, matches.len() as f64);
+            let mut at = 0;
+            store.each_occurrence(&term.text, term.matching, |id, field| {
+                if passages.get(at).is_none_or(|p| p.id != id) {
+                    match passages.binary_search_by_key(&id, |p| p.id) {
+                        Ok(found) => at = found,
+                        Err(_) => return,
+                    }
+                }
+                if counts[at] == 0.0 {
+                    holders.push(at);
+                }
+                counts[at] += FIELDS[field];
+            })?;
+            let (all, holding) = (passages.len() as f64, holders.len() as f64);
             let idf = (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
             ideal += (K1 + 1.0) * idf;
-            let factor = idf / sqlite_idf(all, holding);
-            // Both run by ascending id.
-            let mut at = 0;
-            for &(id, bm25) in &matches {
-                at += passages[at..].partition_point(|p| p.id < id);
-                if at < passages.len() && passages[at].id == id {
-                    sums[at] += factor * bm25;
-                }
+            for at in holders.drain(..) {
+                let count = std::mem::take(&mut counts[at]);
+                let length = f64::from(passages[at].length) / average;
+                sums[at] += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
             }
         }
         let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
@@ -78,12 +91,6 @@ impl Lexical {
         }
         Ok(held)
     }
-}
-
-/// The idf in SQLite's `bm25()`.
-fn sqlite_idf(all: f64, holding: f64) -> f64 {
-    let idf = ((all - holding + 0.5) / (holding + 0.5)).ln();
-    if idf > 0.0 { idf } else { 1e-6 }
 }
 
 /// The terms to look up, each once, in the query's order: no stop words unless there is nothing else.

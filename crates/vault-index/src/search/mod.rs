@@ -42,7 +42,7 @@ use crate::store::{PassageRow, Store};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
 
 /// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
-/// vector and 24 a passage.
+/// vector and 40 a passage.
 #[derive(Clone)]
 pub struct Searcher {
     snapshot: Arc<Snapshot>,

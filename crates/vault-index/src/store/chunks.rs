@@ -17,6 +17,8 @@ pub(crate) struct PassageRow {
     pub note: FileId,
     /// The slot of its vector.
     pub vector: Option<i64>,
+    /// Terms in its text.
+    pub length: u32,
 }
 
 /// A passage's text and where it stands.
@@ -67,7 +69,11 @@ impl Store {
 
     /// Adds a passage.
     pub(crate) fn put_passage(&self, row: PassageRow, text: &TextRow) -> Result<()> {
-        self.run("INSERT INTO passage(id, note, vector) VALUES(?1, ?2, ?3)", params![row.id, row.note.0, row.vector])?;
+        let PassageRow { id, note, vector, length } = row;
+        self.run(
+            "INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)",
+            params![id, note.0, vector, length],
+        )?;
         self.run(
             "INSERT INTO passage_text(id, headings, line, end_line, start, end, text) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             params![row.id, text.headings, text.lines.0, text.lines.1, text.span.start, text.span.end, text.text],
@@ -84,9 +90,11 @@ impl Store {
     /// All passages by id.
     pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
         let read = || -> rusqlite::Result<Vec<PassageRow>> {
-            let mut statement = self.conn.prepare_cached("SELECT id, note, vector FROM passage ORDER BY id")?;
+            let mut statement = self.conn.prepare_cached("SELECT id, note, vector, length FROM passage ORDER BY id")?;
             statement
-                .query_map([], |row| Ok(PassageRow { id: row.get(0)?, note: file_id(row, 1)?, vector: row.get(2)? }))?
+                .query_map([], |row| {
+                    Ok(PassageRow { id: row.get(0)?, note: file_id(row, 1)?, vector: row.get(2)?, length: row.get(3)? })
+                })?
                 .collect()
         };
         read().map_err(|e| self.error(e))
@@ -96,9 +104,11 @@ impl Store {
     pub(crate) fn passages_of(&self, note: FileId) -> Result<Vec<PassageRow>> {
         let read = || -> rusqlite::Result<Vec<PassageRow>> {
             let mut statement =
-                self.conn.prepare_cached("SELECT id, vector FROM passage WHERE note = ?1 ORDER BY id")?;
+                self.conn.prepare_cached("SELECT id, vector, length FROM passage WHERE note = ?1 ORDER BY id")?;
             statement
-                .query_map([note.0], |row| Ok(PassageRow { id: row.get(0)?, note, vector: row.get(1)? }))?
+                .query_map([note.0], |row| {
+                    Ok(PassageRow { id: row.get(0)?, note, vector: row.get(1)?, length: row.get(2)? })
+                })?
                 .collect()
         };
         read().map_err(|e| self.error(e))

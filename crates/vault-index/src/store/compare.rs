@@ -19,7 +19,7 @@ const PARTS: [(&str, &str); 6] = [
     ("properties", "SELECT key, n, number, text FROM property WHERE note = ?1 ORDER BY key, n"),
     (
         PASSAGES,
-        "SELECT headings, line, end_line, start, end, text
+        "SELECT length, headings, line, end_line, start, end, text
          FROM passage LEFT JOIN passage_text ON passage_text.id = passage.id WHERE note = ?1 ORDER BY passage.id",
     ),
     (
@@ -110,9 +110,7 @@ impl Store {
     /// The words of all passages.
     pub(crate) fn word_prints(&self) -> Result<WordPrints> {
         let read = || -> rusqlite::Result<WordPrints> {
-            self.conn.execute_batch(
-                "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_instances USING fts5vocab(main, words, instance)",
-            )?;
+            self.words_instances()?;
             let mut prints = WordPrints::new();
             let mut statement = self.conn.prepare("SELECT doc, term, col, offset FROM temp.words_instances")?;
             let mut rows = statement.query([])?;

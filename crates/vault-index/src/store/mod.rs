@@ -11,7 +11,7 @@
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
-//! | `passage` | a chunk: which note, which vector | small rows, read whole by every search |
+//! | `passage` | a chunk: which note, which vector, how many terms its text has | small rows, read whole by every search |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
@@ -46,7 +46,7 @@ use crate::place;
 
 pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use compare::{Expected, WordPrints};
-pub(crate) use fulltext::{FieldWeights, Fields};
+pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
 pub(crate) use vectors::{EmbeddingKey, key_of};

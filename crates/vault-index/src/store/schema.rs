@@ -4,10 +4,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 3;
+pub(crate) const FORMAT: i64 = 4;
 
 /// The oldest format it reads; what is older was never released.
-const OLDEST: i64 = 3;
+const OLDEST: i64 = 4;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -20,7 +20,7 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { to: 3, sql: FIRST, reindex: false }];
+const MIGRATIONS: &[Migration] = &[Migration { to: 4, sql: FIRST, reindex: false }];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -74,7 +74,8 @@ CREATE INDEX property_note ON property(note);
 CREATE TABLE passage(
   id INTEGER PRIMARY KEY,
   note INTEGER NOT NULL,
-  vector INTEGER
+  vector INTEGER,
+  length INTEGER NOT NULL
 );
 CREATE INDEX passage_note ON passage(note);
 CREATE INDEX passage_pending ON passage(note) WHERE vector IS NULL;
