@@ -1,6 +1,7 @@
 //! One pass over codes: an estimated score for every row, with how far off it may be.
 
 use std::ops::Range;
+use std::slice;
 
 use super::block::{Parts, floats};
 use super::codes::Codes;
@@ -11,6 +12,9 @@ use crate::error::Result;
 
 /// Rows a kernel call: one word of a filter.
 pub(super) const GROUP: usize = 64;
+
+/// Rows that all queries look at before any goes on: their codes stay in the second cache meanwhile.
+const SHARED: usize = 16 * GROUP;
 
 /// An estimated score. The exact one is within `score ± error`, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -57,20 +61,44 @@ impl Codes {
     /// # Panics
     /// If the query has other dimensions.
     pub fn estimates(&self, query: &QueryCodes, precision: Precision, threads: Threads, out: &mut Vec<Estimate>) {
-        assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
+        self.estimates_many(slice::from_ref(query), precision, threads, slice::from_mut(out));
+    }
+
+    /// [`estimates`](Self::estimates) for many queries at once, in their order: one pass over memory for all.
+    ///
+    /// # Panics
+    /// If a query has other dimensions, or `outs` another length than `queries`.
+    pub fn estimates_many(
+        &self,
+        queries: &[QueryCodes],
+        precision: Precision,
+        threads: Threads,
+        outs: &mut [Vec<Estimate>],
+    ) {
+        assert_eq!(queries.len(), outs.len(), "one list of estimates a query");
+        for query in queries {
+            assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
+        }
         let rows = self.as_rows();
-        out.resize(rows.len(), Estimate::NONE);
-        let bytes = rows.high.len() * if precision == Precision::Fine { 2 } else { 1 };
+        let bytes = queries.len() * rows.high.len() * if precision == Precision::Fine { 2 } else { 1 };
         let part = rows.groups().div_ceil(threads.for_bytes(bytes)).max(1) * GROUP;
+        let mut parts: Vec<Vec<&mut [Estimate]>> = Vec::new();
+        parts.resize_with(rows.len().div_ceil(part), Vec::new);
+        for out in outs {
+            out.resize(rows.len(), Estimate::NONE);
+            parts.iter_mut().zip(out.chunks_mut(part)).for_each(|(part, out)| part.push(out));
+        }
         std::thread::scope(|scope| {
-            let mut parts = out.chunks_mut(part).enumerate();
+            let mut parts = parts.into_iter().enumerate().map(|(i, outs)| {
+                let len = outs.first().map_or(0, |out| out.len());
+                (rows.part(i * part..i * part + len), outs)
+            });
             let mine = parts.next();
-            for (i, out) in parts {
-                let rows = rows.part(i * part..i * part + out.len());
-                scope.spawn(move || rows.estimates(self.kernel(), query, precision, out));
+            for (rows, outs) in parts {
+                scope.spawn(move || rows.estimates_many(self.kernel(), queries, precision, outs));
             }
-            if let Some((_, out)) = mine {
-                rows.part(0..out.len()).estimates(self.kernel(), query, precision, out);
+            if let Some((rows, outs)) = mine {
+                rows.estimates_many(self.kernel(), queries, precision, outs);
             }
         });
     }
@@ -152,6 +180,22 @@ impl<'a> Rows<'a> {
             scales: &self.scales[rows.clone()],
             coarse: &self.coarse[rows.clone()],
             errors: &self.errors[rows],
+        }
+    }
+
+    /// Their estimates for each query.
+    fn estimates_many(
+        &self,
+        kernel: Kernel,
+        queries: &[QueryCodes],
+        precision: Precision,
+        mut outs: Vec<&mut [Estimate]>,
+    ) {
+        for from in (0..self.len()).step_by(SHARED) {
+            let shared = from..(from + SHARED).min(self.len());
+            for (query, out) in queries.iter().zip(&mut outs) {
+                self.part(shared.clone()).estimates(kernel, query, precision, &mut out[shared.clone()]);
+            }
         }
     }
 

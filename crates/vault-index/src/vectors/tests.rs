@@ -386,3 +386,26 @@ fn the_layout_of_a_block_is_as_documented() {
     assert_eq!((high[127], low[127]), (0x0c, 0x00));
     assert_eq!(super::place(2050), (2, 2));
 }
+
+#[test]
+fn many_queries_have_the_estimates_of_each() {
+    // More rows than the queries share at a time, and a gap.
+    let row = |n: usize| {
+        let row: Vec<f32> = (0..24).map(|i| ((n * 31 + i * 17) % 29) as f32 - 14.0).collect();
+        let norm = rescore(&row, &row).sqrt();
+        (n != 2000).then(|| row.iter().map(|x| x / norm).collect())
+    };
+    let rows: Vec<Option<Vec<f32>>> = (0..2500).map(row).collect();
+    let codes = codes_of(24, &rows);
+    let queries: Vec<QueryCodes> =
+        [3, 700, 2400].iter().map(|&n: &usize| QueryCodes::new(rows[n].as_ref().unwrap()).unwrap()).collect();
+    for threads in [Threads::One, Threads::Exactly(2.try_into().unwrap()), Threads::Exactly(64.try_into().unwrap())] {
+        let mut outs = vec![Vec::new(), vec![Estimate { score: 9.0, error: 9.0 }; 4000], Vec::new()];
+        codes.estimates_many(&queries, Precision::Fine, threads, &mut outs);
+        for (query, out) in queries.iter().zip(outs) {
+            let each: Vec<Estimate> = (0..codes.len()).map(|slot| codes.estimate(query, slot)).collect();
+            assert_eq!(out, each);
+        }
+    }
+    codes.estimates_many(&[], Precision::Fine, Threads::Auto, &mut []);
+}

@@ -171,11 +171,13 @@ fn scores_are_absolute_and_filters_come_first() {
         assert!(all.iter().all(|h| h.score.is_finite() && (0.0..=1.0).contains(&h.score)));
         assert!(all.windows(2).all(|w| w[0].score > w[1].score || (w[0].score == w[1].score && w[0].path < w[1].path)));
     }
-    let many = [Query::literal("cloud"), Query::literal("road river"), Query::literal("")];
+    let words = Query { mode: Mode::Lexical, ..Query::literal("stone") };
+    let many = [Query::literal("cloud"), Query::literal("road river"), Query::literal(""), words];
     let answers = index.searcher().unwrap().search_many(&many);
     assert_eq!(answers[0].as_ref().unwrap(), &index.search(&many[0]).unwrap());
     assert_eq!(answers[1].as_ref().unwrap(), &index.search(&many[1]).unwrap());
     assert!(answers[2].is_err());
+    assert_eq!(answers[3].as_ref().unwrap(), &index.search(&many[3]).unwrap());
 }
 
 #[test]
