@@ -19,7 +19,7 @@ use crate::index::model::Loaded;
 use crate::indexer::Indexer;
 use crate::place::{self, LockName, canonical_vault};
 use crate::report::{Progress, Report, Status};
-use crate::search::{Hits, Query, Searcher};
+use crate::search::{Hits, Query, Rerank, Searcher};
 use crate::store::Store;
 
 pub use check::Repair;
@@ -224,6 +224,14 @@ impl Index {
     /// See [`Index::searcher`] and [`Searcher::search`].
     pub fn search(&self, query: &Query) -> Result<Hits> {
         self.searcher()?.search(query)
+    }
+
+    /// The same, with the best passages scored again by a reranker.
+    ///
+    /// # Errors
+    /// See [`Index::searcher`] and [`Searcher::search_reranked`].
+    pub fn search_reranked(&self, query: &Query, rerank: &Rerank) -> Result<Hits> {
+        self.searcher()?.search_reranked(query, rerank)
     }
 
     /// Who keeps this index fresh now, if a watcher does.

@@ -40,7 +40,10 @@ pub mod note;
 pub mod links;
 pub mod chunk;
 mod terms;
+#[cfg(feature = "fastembed")]
+mod onnx;
 mod embed;
+mod rerank;
 pub mod vectors;
 mod report;
 mod store;
@@ -65,7 +68,8 @@ pub use place::{config_folder, default_index_file, home, state_folder};
 pub use report::{
     CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };
+pub use rerank::{Reranker, RerankerName, load as load_reranker};
 pub use search::{
-    Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Searcher, Why, marks,
-    parse_date,
+    Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
+    Why, marks, parse_date,
 };

@@ -13,7 +13,7 @@ use super::search::{self, Opened, merged};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
 use super::{Ended, Failure, Outcome, notice};
-use crate::{Error, ErrorKind, Hits, Query, Result, Searcher};
+use crate::{Error, ErrorKind, Hits, Query, Rerank, Result, Searcher};
 
 /// Queries answered together. What stands ready is taken, nothing is waited for, so that a program can
 /// write a line and read its answer.
@@ -27,18 +27,21 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
         _ => Box::new(File::open(file).map_err(|error| Error::io(file, error))?),
     };
     let mut input = BufReader::new(input);
+    let rerank = args.reranking()?;
     let (opened, why) = search::open_all(settings, args, options.mode)?;
     if let Some(why) = why {
         notice(&why);
     }
     let searchers = opened.iter().map(|o| o.index.searcher()).collect::<Result<Vec<_>>>()?;
+    // A reranker takes longer than whoever writes the queries wants to wait for the first answer.
+    let together = if rerank.is_some() { 1 } else { TOGETHER };
     let (mut asked, mut found, mut failed) = (0, 0, 0);
     loop {
-        let lines = next_lines(&mut input, asked == 0).map_err(|error| Error::io(file, error))?;
+        let lines = next_lines(&mut input, together, asked == 0).map_err(|error| Error::io(file, error))?;
         if lines.is_empty() {
             break;
         }
-        for answer in answers(&lines, &options, &searchers, &opened) {
+        for answer in answers(&lines, &options, rerank.as_ref(), &searchers, &opened) {
             asked += 1;
             found += usize::from(!answer.results.is_empty());
             failed += usize::from(answer.error.is_some());
@@ -56,8 +59,8 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
     }
 }
 
-/// The next lines: one, and those that stand ready behind it. Empty at the end of the input.
-fn next_lines(input: &mut BufReader<Box<dyn Read>>, at_start: bool) -> io::Result<Vec<String>> {
+/// The next lines, at most `together`: one, and those that stand ready behind it. Empty at the end of the input.
+fn next_lines(input: &mut BufReader<Box<dyn Read>>, together: usize, at_start: bool) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut bytes = Vec::new();
     loop {
@@ -69,14 +72,20 @@ fn next_lines(input: &mut BufReader<Box<dyn Read>>, at_start: bool) -> io::Resul
         let text = text.trim_end_matches(['\n', '\r']);
         let text = if at_start && lines.is_empty() { text.trim_start_matches('\u{feff}') } else { text };
         lines.push(text.to_string());
-        if lines.len() == TOGETHER || !input.buffer().contains(&b'\n') {
+        if lines.len() == together || !input.buffer().contains(&b'\n') {
             break;
         }
     }
     Ok(lines)
 }
 
-fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[Opened]) -> Vec<SearchAnswer> {
+fn answers(
+    lines: &[String],
+    options: &Query,
+    rerank: Option<&Rerank>,
+    searchers: &[Searcher],
+    opened: &[Opened],
+) -> Vec<SearchAnswer> {
     let started = Instant::now();
     let queries: Vec<Query> = lines.iter().map(|line| Query { text: line.clone(), ..options.clone() }).collect();
     // An empty line without filters asks for nothing and finds nothing; it keeps its place all the same.
@@ -84,7 +93,11 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
     let wanted: Vec<Query> = asked.iter().map(|&n| queries[n].clone()).collect();
     let mut per_query: Vec<Vec<Result<Hits>>> = lines.iter().map(|_| Vec::new()).collect();
     for searcher in searchers {
-        for (&n, hits) in asked.iter().zip(searcher.search_many(&wanted)) {
+        let hits = match rerank {
+            Some(rerank) => wanted.iter().map(|query| searcher.search_reranked(query, rerank)).collect(),
+            None => searcher.search_many(&wanted),
+        };
+        for (&n, hits) in asked.iter().zip(hits) {
             per_query[n].push(hits);
         }
     }
@@ -104,6 +117,7 @@ fn answers(lines: &[String], options: &Query, searchers: &[Searcher], opened: &[
         let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);
         if unanswered {
             answer.mode = options.mode.name();
+            answer.reranker = rerank.map(|rerank| rerank.reranker.id().to_owned());
             (answer.indexed, answer.pending) = (indexed, pending);
         }
         answer.error = error;
@@ -120,16 +134,16 @@ mod tests {
     fn lines_that_stand_ready_come_together() {
         let text = "\u{feff}one\r\ntwo\n\nlast without an end";
         let mut input = BufReader::new(Box::new(text.as_bytes()) as Box<dyn Read>);
-        assert_eq!(next_lines(&mut input, true).unwrap(), ["one", "two", ""]);
-        assert_eq!(next_lines(&mut input, false).unwrap(), ["last without an end"]);
-        assert!(next_lines(&mut input, false).unwrap().is_empty());
+        assert_eq!(next_lines(&mut input, TOGETHER, true).unwrap(), ["one", "two", ""]);
+        assert_eq!(next_lines(&mut input, 1, false).unwrap(), ["last without an end"]);
+        assert!(next_lines(&mut input, TOGETHER, false).unwrap().is_empty());
     }
 
     #[test]
     fn at_most_so_many_together() {
         let text = "q\n".repeat(TOGETHER + 1);
         let mut input = BufReader::new(Box::new(io::Cursor::new(text)) as Box<dyn Read>);
-        assert_eq!(next_lines(&mut input, true).unwrap().len(), TOGETHER);
-        assert_eq!(next_lines(&mut input, false).unwrap().len(), 1);
+        assert_eq!(next_lines(&mut input, TOGETHER, true).unwrap().len(), TOGETHER);
+        assert_eq!(next_lines(&mut input, TOGETHER, false).unwrap().len(), 1);
     }
 }

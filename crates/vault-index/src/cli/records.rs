@@ -18,6 +18,9 @@ pub(super) struct SearchAnswer {
     pub like: Option<String>,
     /// How passages were ranked: `hybrid`, `semantic` or `lexical`.
     pub mode: &'static str,
+    /// The reranker that gave the scores, if one was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reranker: Option<String>,
     /// The vault's folder; null for a search over several.
     pub vault: Option<String>,
     /// The folders of a search over several vaults.
@@ -52,7 +55,7 @@ pub(super) struct SearchResult {
     pub line: u32,
     /// Its last line.
     pub end_line: u32,
-    /// 0 to 1; the same for this passage and query whatever else matches.
+    /// 0 to 1; the same for this passage and query whatever else matches. The reranker's, where one was asked.
     pub score: f32,
     /// The passage.
     pub text: String,
@@ -77,11 +80,24 @@ pub(super) struct WhyRecord {
     pub terms: Vec<String>,
     /// What `semantic` and `lexical` were multiplied by.
     pub weights: (f32, f32),
+    /// What the passage had before a reranker gave it its score.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<RerankRecord>,
+}
+
+/// A passage in the ranking that its reranker was given.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct RerankRecord {
+    /// Its place among the passages that were reranked, from 1.
+    pub rank: usize,
+    /// Its score there: `semantic` and `lexical` by their weights.
+    pub score: f32,
 }
 
 impl SearchResult {
     pub(super) fn new(hit: Hit, vault: Option<String>) -> Self {
-        let Why { semantic, title, lexical, terms, weights } = hit.why;
+        let Why { semantic, title, lexical, terms, weights, rerank } = hit.why;
+        let rerank = rerank.map(|before| RerankRecord { rank: before.rank, score: before.score });
         Self {
             vault,
             path: hit.path.to_string(),
@@ -93,7 +109,7 @@ impl SearchResult {
             text: hit.text,
             tags: hit.tags,
             modified: hit.modified.to_string(),
-            why: WhyRecord { semantic, title, lexical, terms, weights },
+            why: WhyRecord { semantic, title, lexical, terms, weights, rerank },
         }
     }
 }

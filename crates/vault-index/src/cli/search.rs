@@ -13,7 +13,7 @@ use super::search_args::SearchArgs;
 use super::settings::Settings;
 use super::terminal::{counted, harmless_line, padded};
 use super::{Ended, Outcome, fresh, notice, passage, queries};
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Why};
+use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query};
 
 /// An index that can be asked.
 pub(super) struct Opened {
@@ -28,9 +28,11 @@ struct Found {
 }
 
 /// What all vaults together answer.
+#[derive(Default)]
 pub(super) struct Answer {
     found: Vec<Found>,
     mode: Mode,
+    reranker: Option<String>,
     indexed: usize,
     pending: usize,
     unread: usize,
@@ -55,9 +57,15 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
             .remedy("give --vault once")
             .into());
     }
+    // What it lacks is said before any work.
+    let rerank = args.reranking()?;
     let (opened, why) = open_all(&settings, &args, query.mode)?;
     let started = Instant::now();
-    let answers = opened.iter().map(|o| o.index.search(&query)).collect::<Result<Vec<_>, _>>()?;
+    let search = |o: &Opened| match &rerank {
+        Some(rerank) => o.index.search_reranked(&query, rerank),
+        None => o.index.search(&query),
+    };
+    let answers = opened.iter().map(search).collect::<Result<Vec<_>, _>>()?;
     let answer = merged(answers, query.limit);
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
 
@@ -96,10 +104,10 @@ pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> En
 
 /// One answer from those of all vaults, in the order of the vaults: best first, at most `limit`.
 pub(super) fn merged(answers: Vec<Hits>, limit: usize) -> Answer {
-    let mut all =
-        Answer { found: Vec::new(), mode: Mode::default(), indexed: 0, pending: 0, unread: 0, near: Vec::new() };
+    let mut all = Answer::default();
     for (vault, hits) in answers.into_iter().enumerate() {
         all.mode = hits.mode;
+        all.reranker = hits.reranker;
         all.indexed += hits.indexed;
         all.pending += hits.pending;
         all.unread += hits.unread;
@@ -124,6 +132,7 @@ pub(super) fn record(typed: String, query: &Query, answer: Answer, opened: &[Ope
         query: typed,
         like: query.like.clone(),
         mode: answer.mode.name(),
+        reranker: answer.reranker,
         vault: opened.first().filter(|_| !several).map(text),
         vaults: if several { opened.iter().map(text).collect() } else { Vec::new() },
         indexed: answer.indexed,
@@ -190,7 +199,8 @@ fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out:
         } else {
             found.hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string()
         };
-        for line in block(&found.hit, &file, &path, &score, explain, out) {
+        let explained = explain.then(|| explained(&found.hit, answer.reranker.as_deref()));
+        for line in block(&found.hit, &file, &path, &score, explained.as_deref(), out) {
             out.line(&line)?;
         }
     }
@@ -198,7 +208,7 @@ fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out:
 }
 
 /// The lines of one result.
-fn block(hit: &Hit, file: &Path, path: &str, score: &str, explain: bool, out: &Out) -> Vec<String> {
+fn block(hit: &Hit, file: &Path, path: &str, score: &str, explained: Option<&str>, out: &Out) -> Vec<String> {
     let paint = out.paint;
     let place = format!("{}{}", paint.path(path), paint.dim(&format!(":{}", hit.line)));
     let mut lines = vec![format!("{}  {}", paint.link(file, &place), paint.good(score))];
@@ -208,20 +218,26 @@ fn block(hit: &Hit, file: &Path, path: &str, score: &str, explain: bool, out: &O
     for line in passage::excerpt(&hit.text, &hit.why.terms, paint.columns() - 4) {
         lines.push(format!("    {}", passage::painted(&line, &paint)));
     }
-    if explain {
-        lines.push(format!("    {}", paint.dim(&explained(&hit.why))));
+    if let Some(explained) = explained {
+        lines.push(format!("    {}", paint.dim(explained)));
     }
     lines
 }
 
 /// The parts of a score on one line.
-fn explained(why: &Why) -> String {
+fn explained(hit: &Hit, reranker: Option<&str>) -> String {
+    let why = &hit.why;
     let mut parts = Vec::new();
     if let Some(semantic) = why.semantic {
         parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
     }
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
+    if let Some(before) = why.rerank {
+        let by = harmless_line(reranker.unwrap_or_default());
+        text =
+            format!("reranked {:.3} by {by}; before: place {}, {:.3} = {text}", hit.score, before.rank, before.score);
+    }
     if let Some(title) = why.title {
         text.push_str(&format!("; file name {title:.3}"));
     }
@@ -275,7 +291,7 @@ impl Missing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::VaultPath;
+    use crate::{Reranked, VaultPath, Why};
 
     fn hit(path: &str, score: f32) -> Hit {
         Hit {
@@ -294,13 +310,14 @@ mod tests {
                 lexical: 0.25,
                 terms: vec!["soil".into()],
                 weights: (0.75, 0.25),
+                rerank: None,
             },
         }
     }
 
     fn hits(results: Vec<Hit>) -> Hits {
         let near = NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 };
-        Hits { results, mode: Mode::Hybrid, indexed: 3, pending: 1, unread: 0, near_misses: vec![near] }
+        Hits { results, mode: Mode::Hybrid, reranker: None, indexed: 3, pending: 1, unread: 0, near_misses: vec![near] }
     }
 
     #[test]
@@ -318,8 +335,9 @@ mod tests {
     #[test]
     fn a_block_for_people() {
         let out = Out::to(Vec::new());
-        let lines =
-            block(&hit("Garden/Soil.md", 0.5), Path::new("/v/Garden/Soil.md"), "Garden/Soil.md", "0.50", true, &out);
+        let hit = hit("Garden/Soil.md", 0.5);
+        let why = explained(&hit, None);
+        let lines = block(&hit, Path::new("/v/Garden/Soil.md"), "Garden/Soil.md", "0.50", Some(&why), &out);
         assert_eq!(
             lines,
             [
@@ -329,6 +347,19 @@ mod tests {
                 "    meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil",
             ]
         );
+    }
+
+    #[test]
+    fn what_a_reranker_did_is_explained() {
+        let mut hit = hit("a.md", 0.875);
+        hit.why.rerank = Some(Reranked { rank: 7, score: 0.4375 });
+        assert_eq!(
+            explained(&hit, Some("onnx:my \u{1b}model")),
+            "reranked 0.875 by onnx:my ␛model; before: place 7, 0.438 = meaning 0.500 × 0.75 + words 0.250 × 0.25; \
+             found: soil"
+        );
+        let json = serde_json::to_value(SearchResult::new(hit, None)).unwrap();
+        assert_eq!(json["why"]["rerank"], serde_json::json!({"rank": 7, "score": 0.4375}));
     }
 
     #[test]

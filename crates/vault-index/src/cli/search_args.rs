@@ -14,7 +14,10 @@ use super::fresh::Before;
 use super::output::ListArgs;
 use super::settings::{PlaceArgs, SETTINGS_HELP};
 use super::terminal;
-use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Result, parse_date};
+use crate::{
+    DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, load_reranker,
+    parse_date,
+};
 
 /// How long a search waits for changed files where nobody watches its progress.
 const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
@@ -33,6 +36,7 @@ Examples:
   vault-search rose -thorn tag:garden --after 'last month'
   vault-search '\"compound interest\"' --prop 'rating>=4' -n 3
   vault-search --like 'Garden/Soil.md'
+  vault-search --rerank fastembed:BGERerankerBase when do pears ripen
   vault-search --tag project --prop status=open --files
   vault-search -- -x tag:y
   vault-search --queries questions.txt > answers.jsonl
@@ -68,6 +72,14 @@ pub(super) struct SearchArgs {
     /// Notes similar to this one, instead of a query
     #[arg(long, value_name = "NOTE", allow_hyphen_values = true)]
     pub like: Option<String>,
+    /// Have the best passages scored again by a cross-encoder, which reads each beside the query, and order results by
+    /// that: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
+    /// or onnx:DIR. Slow, one run of the model a passage; needs the feature `fastembed` and ONNX Runtime
+    #[arg(long, value_name = "MODEL", allow_hyphen_values = true)]
+    pub rerank: Option<RerankerName>,
+    /// How many of the best passages --rerank scores [default: 50]
+    #[arg(long, value_name = "N", requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true)]
+    pub rerank_depth: Option<usize>,
 
     /// Notes with this tag or one below it; repeated: with all of them
     #[arg(long, value_name = "TAG", help_heading = "Filters", allow_hyphen_values = true)]
@@ -217,6 +229,14 @@ impl SearchArgs {
             return Err(Error::new(ErrorKind::Query, "--like compares by meaning, and --mode lexical by words alone")
                 .remedy("leave out one of them"));
         }
+        if self.rerank.is_some() && query.like.is_some() {
+            return Err(Error::new(ErrorKind::Query, "--rerank compares passages with words, and --like has none")
+                .remedy("leave out one of them"));
+        }
+        if self.rerank.is_some() && !has_words && !query.is_empty() {
+            return Err(Error::new(ErrorKind::Query, "--rerank compares passages with words, and filters have none")
+                .remedy("write what to search for, or leave out --rerank"));
+        }
         if query.is_empty() {
             return Err(Error::new(ErrorKind::Query, "there is nothing to search for").remedy(
                 "for example: vault-search how to prune an apple tree; or give a filter, such as --tag garden",
@@ -255,6 +275,16 @@ impl SearchArgs {
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
         Ok(query)
+    }
+
+    /// The reranker, if one was asked for.
+    ///
+    /// # Errors
+    /// It is not built in, its files are not there, or there is no ONNX Runtime.
+    pub(super) fn reranking(&self) -> Result<Option<Rerank>> {
+        let Some(name) = &self.rerank else { return Ok(None) };
+        let rerank = Rerank::new(load_reranker(name, None)?);
+        Ok(Some(Rerank { depth: self.rerank_depth.unwrap_or(rerank.depth), ..rerank }))
     }
 
     /// What is done before the search.
@@ -366,6 +396,9 @@ mod tests {
             &[""],
             &["x", "--like", "a.md"],
             &["--like", "a.md", "--mode", "lexical"],
+            &["--like", "a.md", "--rerank", "onnx:m"],
+            &["--tag", "a", "--rerank", "onnx:m"],
+            &["-word", "--rerank", "onnx:m"],
             &["x", "--after", "soon"],
             &["x", "--prop", "=3"],
             &["x", "--prop", "s=>1"],
@@ -379,6 +412,10 @@ mod tests {
             &["x", "--limit", "0"][..],
             &["x", "--min-score", "2"],
             &["x", "--mode", "best"],
+            &["x", "--rerank", "best"],
+            &["x", "--rerank", "fastembed:"],
+            &["x", "--rerank-depth", "5"],
+            &["x", "--rerank", "onnx:m", "--rerank-depth", "0"],
             &["x", "--json", "--jsonl"],
             &["x", "--json", "--files"],
             &["x", "--no-sync", "--wait", "1"],
@@ -396,6 +433,22 @@ mod tests {
         assert!(question(&["--tag", "a"]).is_ok());
         assert!(question(&["tag:a"]).is_ok());
         assert_eq!(question(&["--like", "a.md", "tag:b"]).unwrap().like.as_deref(), Some("a.md"));
+    }
+
+    #[test]
+    fn rerankers() {
+        let asked = args(&["x", "--rerank", "onnx:my model", "--rerank-depth", "7", "y"]).unwrap();
+        assert_eq!(
+            (asked.rerank.as_ref().map(ToString::to_string), asked.rerank_depth),
+            (Some("onnx:my model".into()), Some(7))
+        );
+        assert_eq!(asked.typed(), "x y");
+        assert!(question(&["\"a phrase\"", "--rerank", "onnx:m"]).is_ok());
+        assert!(args(&["x"]).unwrap().reranking().unwrap().is_none());
+        let help = SearchArgs::command().render_long_help().to_string();
+        let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(help.contains(&format!("--rerank scores [default: {}]", Rerank::DEPTH)));
+        assert!(RerankerName::FASTEMBED.iter().all(|name| help.contains(name)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
 use super::terminal::{columns, counted, harmless_line, padded};
 use super::{Ended, Outcome, cancel};
-use crate::{Repair, Status, SyncOptions};
+use crate::{Repair, RerankerName, Status, SyncOptions};
 
 pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {
     if args.schema {
@@ -150,7 +150,11 @@ pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended
         match &has {
             Some(has) => out.line(&format!("* the index has vectors of {}", harmless_line(has))),
             None => out.line("there is no index of this vault yet"),
-        }
+        }?;
+        let lacking =
+            if cfg!(feature = "fastembed") { "" } else { " (not in this program: it lacks the feature fastembed)" };
+        let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
+        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(lacking)))
     })
 }
 

@@ -13,6 +13,9 @@ pub struct Hits {
     pub results: Vec<Hit>,
     /// How the passages were ranked.
     pub mode: Mode,
+    /// The [`id`](crate::Reranker::id) of the reranker that gave the scores, if one was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reranker: Option<String>,
     /// Notes in the index.
     pub indexed: usize,
     /// Passages and file titles still without a vector, as a status counts them: they were ranked by words alone.
@@ -36,7 +39,8 @@ pub struct Hit {
     pub line: u32,
     /// Its last line.
     pub end_line: u32,
-    /// 0 to 1, the same for this passage and query whatever else matches or is filtered.
+    /// 0 to 1, the same for this passage and query whatever else matches or is filtered; the reranker's, where one was
+    /// asked.
     pub score: f32,
     /// The passage.
     pub text: String,
@@ -48,7 +52,7 @@ pub struct Hit {
     pub why: Why,
 }
 
-/// The parts of a score.
+/// The parts of a ranking's score.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Why {
     /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
@@ -61,6 +65,18 @@ pub struct Why {
     pub terms: Vec<String>,
     /// What `semantic` and `lexical` were multiplied by.
     pub weights: (f32, f32),
+    /// What the passage had before a reranker gave it its score; absent where none was asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rerank: Option<Reranked>,
+}
+
+/// A passage in the ranking that its reranker was given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Reranked {
+    /// Its place among the passages that were reranked, from 1.
+    pub rank: usize,
+    /// Its score there: `semantic` and `lexical` by their weights.
+    pub score: f32,
 }
 
 /// A note that nearly matched.

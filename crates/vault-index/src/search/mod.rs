@@ -6,6 +6,7 @@
 //!       ── semantic > cosine of every passage, as an interval       semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     below
+//!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
 pub(crate) mod filter;
@@ -13,6 +14,7 @@ mod fuse;
 mod hit;
 mod lexical;
 mod query;
+mod rerank;
 mod semantic;
 mod snippet;
 mod unmatched;
@@ -25,8 +27,9 @@ use globset::GlobMatcher;
 use jiff::{Timestamp, Zoned};
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
-pub use hit::{Hit, Hits, NearMiss, Why};
+pub use hit::{Hit, Hits, NearMiss, Reranked, Why};
 pub use query::{Grouping, Mode, Query};
+pub use rerank::Rerank;
 pub use snippet::marks;
 
 use crate::embed::{Embedder, Role};
@@ -47,6 +50,9 @@ use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes,
 pub struct Searcher {
     snapshot: Arc<Snapshot>,
 }
+
+/// Notes that are named where none is found.
+const NEAR_MISSES: usize = 3;
 
 /// Where a searcher gets the model that turns queries into vectors.
 pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
@@ -155,44 +161,53 @@ impl Snapshot {
         if text.trim().is_empty() && like.is_none() {
             return self.list(query, eligible.as_ref());
         }
-        let mode = if like.is_some() { Mode::Semantic } else { query.mode };
+        let asked = self.ask(query.mode, like, &text, eligible, meaning)?;
+        let floor = query.min_score.unwrap_or(FLOOR.of(asked.mode));
+        let results = self.best(&asked, query.grouping, query.limit, floor)?;
+        let near_misses = match results.is_empty() && query.limit > 0 {
+            true => self.near_misses(&asked, query.grouping)?,
+            false => Vec::new(),
+        };
+        Ok(self.hits(results, asked.mode, near_misses))
+    }
+
+    /// Looks the words up and scans the vectors: all that every passage's score is made of.
+    fn ask(
+        &self,
+        mode: Mode,
+        like: Option<FileId>,
+        text: &str,
+        eligible: Option<Bitmap>,
+        meaning: Option<Meaning>,
+    ) -> Result<Asked<'_>> {
+        let mode = if like.is_some() { Mode::Semantic } else { mode };
         let lexical = match mode {
             Mode::Semantic => Lexical::none(),
-            _ => Lexical::run(&self.store(), &self.passages, &text)?,
+            _ => Lexical::run(&self.store(), &self.passages, text)?,
         };
-        let weights = self.weights(mode, &text)?;
+        let weights = self.weights(mode, text)?;
         let semantic = match weights.semantic > 0.0 {
-            true => self.semantic(like, &text, meaning)?,
+            true => self.semantic(like, text, meaning)?,
             false => Semantic::none(),
         };
-        let floor = query.min_score.unwrap_or(FLOOR.of(mode));
-        let candidates = Candidates {
-            passages: &self.passages,
-            eligible: eligible.as_ref(),
-            lexical: &lexical,
-            semantic: &semantic,
-            weights,
-            grouping: query.grouping,
-        };
+        Ok(Asked { eligible, lexical, semantic, weights, mode })
+    }
+
+    /// The `limit` best with at least `floor`, best first.
+    fn best(&self, asked: &Asked<'_>, grouping: Grouping, limit: usize, floor: f32) -> Result<Vec<Hit>> {
         let store = self.store();
-        let exact = |slot| store.vector(slot);
-        let mut best = candidates.best(query.limit, floor, &exact)?;
-        let near_misses = if best.is_empty() && query.limit > 0 {
-            self.near_misses(&store, candidates.best(3, 0.0, &exact)?)?
-        } else {
-            Vec::new()
-        };
-        let mut results = Vec::with_capacity(best.len());
-        for scored in best.drain(..) {
-            results.push(self.hit(&store, &scored, &lexical, weights)?);
+        let mut results = Vec::new();
+        for scored in asked.candidates(&self.passages, grouping).best(limit, floor, &|slot| store.vector(slot))? {
+            results.push(self.hit(&store, &scored, &asked.lexical, asked.weights)?);
         }
         order(&mut results);
-        results.truncate(query.limit);
-        Ok(self.hits(results, mode, near_misses))
+        results.truncate(limit);
+        Ok(results)
     }
 
     fn hits(&self, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
-        Hits { results, mode, indexed: self.notes, pending: self.pending, unread: self.unread, near_misses }
+        let (indexed, pending, unread) = (self.notes, self.pending, self.unread);
+        Hits { results, mode, reranker: None, indexed, pending, unread, near_misses }
     }
 
     /// What the parts of the score are multiplied by: where most words of the query are unknown to the model,
@@ -434,6 +449,7 @@ impl Snapshot {
             lexical: scored.lexical,
             terms: lexical.terms_of(store, scored.passage)?,
             weights: (weights.semantic, weights.lexical),
+            rerank: None,
         };
         Ok(Hit {
             path: note.path,
@@ -449,17 +465,36 @@ impl Snapshot {
         })
     }
 
-    fn near_misses(&self, store: &Store, scored: Vec<Scored>) -> Result<Vec<NearMiss>> {
+    /// The best notes without regard to a floor.
+    fn near_misses(&self, asked: &Asked<'_>, grouping: Grouping) -> Result<Vec<NearMiss>> {
+        let store = self.store();
+        let candidates = asked.candidates(&self.passages, grouping);
         let mut misses: Vec<NearMiss> = Vec::new();
-        for scored in scored {
+        for scored in candidates.best(NEAR_MISSES, 0.0, &|slot| store.vector(slot))? {
             if let Some(note) = store.note_meta(scored.note)?
                 && misses.iter().all(|miss| miss.path != note.path)
             {
                 misses.push(NearMiss { path: note.path, title: note.title, score: scored.score });
             }
         }
-        misses.truncate(3);
+        misses.truncate(NEAR_MISSES);
         Ok(misses)
+    }
+}
+
+/// A query that is looked up: what every passage's score is made of.
+struct Asked<'a> {
+    eligible: Option<Bitmap>,
+    lexical: Lexical,
+    semantic: Semantic<'a>,
+    weights: Weights,
+    mode: Mode,
+}
+
+impl Asked<'_> {
+    fn candidates<'a>(&'a self, passages: &'a [PassageRow], grouping: Grouping) -> Candidates<'a> {
+        let Self { eligible, lexical, semantic, weights, .. } = self;
+        Candidates { passages, eligible: eligible.as_ref(), lexical, semantic, weights: *weights, grouping }
     }
 }
 

@@ -13,6 +13,7 @@ mod demo;
 mod floor_plan;
 mod incremental;
 mod readers;
+mod rerank;
 mod search_laws;
 mod vault;
 #[cfg(feature = "watch")]

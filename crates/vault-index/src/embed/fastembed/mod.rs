@@ -6,7 +6,6 @@
 //! runtime itself is looked for at once, because without it nothing will work.
 
 mod folder;
-mod runtime;
 #[cfg(test)]
 mod tests;
 
@@ -20,10 +19,9 @@ use super::prompts::Prompts;
 use super::{Embedder, LoadOptions, Role, estimate, to_unit};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
+use crate::onnx::{WINDOW, download_folder, find_runtime, with_causes};
 
-/// The longest text the models of fastembed take, special tokens included.
-const WINDOW: usize = 512;
-/// That of the one model that takes less.
+/// The longest text of the one model of fastembed that takes less than the others.
 const CLIP_WINDOW: usize = 77;
 const SPECIAL_TOKENS: usize = 2;
 
@@ -61,18 +59,8 @@ pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
             .remedy("`vault-index models` lists the names")
     })?;
     let dimensions = EmbeddingModel::get_model_info(&model).map_or(0, |info| info.dim);
-    let folder = match (&options.model_folder, std::env::var_os("FASTEMBED_CACHE_DIR")) {
-        (Some(folder), _) => folder.clone(),
-        (None, Some(folder)) => folder.into(),
-        (None, None) => crate::place::cache_folder()
-            .ok_or_else(|| {
-                Error::new(ErrorKind::Model, "the system names no cache folder to keep the model in")
-                    .remedy("set FASTEMBED_CACHE_DIR")
-            })?
-            .join("vault-index")
-            .join("models"),
-    };
-    runtime::find()?;
+    let folder = download_folder(options.model_folder.as_deref())?;
+    find_runtime()?;
     let prompts = Prompts::of(name);
     Ok(OnnxModel {
         id: format!("fastembed:{model:?}{}", prompts.id_suffix()),
@@ -88,7 +76,7 @@ pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
 /// loaded to find them out.
 pub(super) fn folder(path: &Path, options: &LoadOptions) -> Result<OnnxModel> {
     let folder = Folder::open(path)?;
-    runtime::find()?;
+    find_runtime()?;
     let mut model = OnnxModel {
         id: folder.id(),
         window: folder.window.min(WINDOW),
@@ -121,7 +109,7 @@ impl OnnxModel {
                 let options = InitOptionsUserDefined::new().with_max_length(self.window);
                 TextEmbedding::try_new_from_user_defined(folder.read()?, options).map_err(|error| {
                     Error::new(ErrorKind::Model, "the model could not be loaded")
-                        .at(&folder.path)
+                        .at(folder.files.folder())
                         .because(with_causes(&error))
                         .remedy("it must be an ONNX export of a sentence embedding model with its tokenizer files")
                 })
@@ -150,17 +138,6 @@ impl OnnxModel {
             Err(Error::new(ErrorKind::Model, message).remedy("try another model"))
         }
     }
-}
-
-/// fastembed keeps the reason below its message.
-fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut below = error.source();
-    while let Some(cause) = below {
-        text = format!("{text}: {cause}");
-        below = cause.source();
-    }
-    text
 }
 
 impl TokenCount for OnnxModel {

@@ -1,25 +1,15 @@
-//! A tiny model of our own on a real ONNX Runtime, where there is one; and what is said where there is none.
-
-use std::path::PathBuf;
+//! A tiny model of our own on a real ONNX Runtime, where there is one.
 
 use super::*;
+use crate::onnx::tests::{has_runtime, testdata};
 
 fn tiny() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/tiny-onnx")
+    testdata("tiny-onnx")
 }
 
-/// One test, since a process loads one runtime and keeps it.
 #[test]
-#[allow(clippy::print_stderr)]
 fn a_model_of_ones_own() {
-    let error = runtime::load(Some(tiny().join("config.json"))).unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Model);
-    assert!(error.to_string().contains("pip install onnxruntime"), "{error}");
-    let error = runtime::load(Some(tiny())).unwrap_err().to_string();
-    assert!(error.contains("names it"), "{error}");
-
-    if std::env::var_os("ORT_DYLIB_PATH").is_none() {
-        eprintln!("skipped: set ORT_DYLIB_PATH to an ONNX Runtime to test models on it");
+    if !has_runtime() {
         return;
     }
     let learned = folder(&tiny(), &LoadOptions::default()).unwrap();

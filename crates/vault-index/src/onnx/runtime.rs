@@ -20,7 +20,7 @@ const VARIABLE: &str = "ORT_DYLIB_PATH";
 ///
 /// # Errors
 /// [`ErrorKind::Model`] if there is none, or only older ones.
-pub(super) fn find() -> Result<()> {
+pub(crate) fn find() -> Result<()> {
     load(std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 

@@ -1,0 +1,44 @@
+//! What all models on ONNX Runtime share: finding the runtime, a folder of model files, where downloads are kept.
+
+mod files;
+mod runtime;
+#[cfg(test)]
+pub(crate) mod tests;
+
+use std::path::{Path, PathBuf};
+
+pub(crate) use files::ModelFiles;
+pub(crate) use runtime::find as find_runtime;
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Tokens of the longest text the models take, special tokens included, unless they say less.
+pub(crate) const WINDOW: usize = 512;
+
+/// Where downloaded models are kept: `asked`, else `FASTEMBED_CACHE_DIR`, else in the user's cache folder.
+///
+/// # Errors
+/// [`ErrorKind::Model`] when the system names no cache folder.
+pub(crate) fn download_folder(asked: Option<&Path>) -> Result<PathBuf> {
+    match (asked, std::env::var_os("FASTEMBED_CACHE_DIR")) {
+        (Some(folder), _) => Ok(folder.to_path_buf()),
+        (None, Some(folder)) => Ok(folder.into()),
+        (None, None) => {
+            crate::place::cache_folder().map(|folder| folder.join("vault-index").join("models")).ok_or_else(|| {
+                Error::new(ErrorKind::Model, "the system names no cache folder to keep the model in")
+                    .remedy("set FASTEMBED_CACHE_DIR")
+            })
+        }
+    }
+}
+
+/// What went wrong, in one line: fastembed keeps the reason below its message.
+pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut below = error.source();
+    while let Some(cause) = below {
+        text = format!("{text}: {cause}");
+        below = cause.source();
+    }
+    text
+}

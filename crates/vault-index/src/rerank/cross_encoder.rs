@@ -1,0 +1,241 @@
+//! A cross-encoder on ONNX Runtime, through the crate fastembed: `fastembed:NAME` and `onnx:DIR`.
+//!
+//! One pair a run, on all cores: in a batch, pairs are padded and dynamically quantised models take
+//! one scale for all, so a score would depend on its neighbours. Such a model gives one number a pair,
+//! its logit, of any size; the score is its logistic, `1 / (1 + e^-logit)`, as in the models' training.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use ::fastembed::{
+    RerankInitOptions, RerankInitOptionsUserDefined, RerankerModel, TextRerank, UserDefinedRerankingModel,
+};
+use serde_json::Value;
+
+use super::{Reranker, RerankerName};
+use crate::error::{Error, ErrorKind, Result};
+use crate::onnx::{ModelFiles, WINDOW, download_folder, find_runtime, with_causes};
+
+/// What a folder of the user's must hold.
+const WANTED: &str = "it must be an ONNX export of a cross-encoder: a sequence classifier with one label";
+
+/// A cross-encoder; its session is made when the first passage comes.
+pub(super) struct CrossEncoder {
+    id: String,
+    source: Source,
+    session: Mutex<Option<TextRerank>>,
+}
+
+enum Source {
+    Named { model: RerankerModel, folder: PathBuf },
+    Folder { files: ModelFiles, window: usize },
+}
+
+/// A model of fastembed's list. It is downloaded when the first passage comes, unless it has been.
+pub(super) fn named(name: &str, model_folder: Option<&Path>) -> Result<CrossEncoder> {
+    let known = TextRerank::list_supported_models().into_iter().map(|info| info.model);
+    let model = known.into_iter().find(|model| format!("{model:?}") == name).ok_or_else(|| {
+        Error::new(ErrorKind::Model, format!("fastembed has no reranker `{name}`"))
+            .remedy(format!("it has {}", RerankerName::FASTEMBED.join(", ")))
+    })?;
+    let folder = download_folder(model_folder)?;
+    find_runtime()?;
+    Ok(CrossEncoder {
+        id: format!("fastembed:{model:?}"),
+        source: Source::Named { model, folder },
+        session: Mutex::new(None),
+    })
+}
+
+/// A model in a folder of the user's, as `onnx/files.rs` describes it.
+pub(super) fn folder(path: &Path) -> Result<CrossEncoder> {
+    let files = ModelFiles::open(path)?;
+    let labels = labels(&files.config()?);
+    if labels > 1 {
+        let message = format!("this model sorts texts into {labels} classes, and a cross-encoder has one score a pair");
+        return Err(Error::new(ErrorKind::Model, message).at(path).remedy(WANTED));
+    }
+    // Some tokenizers say 1e30 for "as long as you like".
+    let window = files.tokenizer_window()?.map_or(WINDOW, |tokens| tokens as usize).clamp(1, WINDOW);
+    find_runtime()?;
+    Ok(CrossEncoder {
+        id: format!("onnx:{}", path.display()),
+        source: Source::Folder { files, window },
+        session: Mutex::new(None),
+    })
+}
+
+/// How many classes `config.json` says there are; it names each, unless there is but one.
+fn labels(config: &Value) -> usize {
+    let named = config["id2label"].as_object().map(|names| names.len());
+    named.or_else(|| config["num_labels"].as_u64().map(|count| count as usize)).unwrap_or(1)
+}
+
+impl CrossEncoder {
+    fn make_session(&self) -> Result<TextRerank> {
+        match &self.source {
+            Source::Named { model, folder } => {
+                let options = RerankInitOptions::new(model.clone())
+                    .with_cache_dir(folder.clone())
+                    .with_max_length(WINDOW)
+                    .with_show_download_progress(false);
+                TextRerank::try_new(options).map_err(|error| {
+                    Error::new(ErrorKind::Model, format!("the reranker `{}` could not be loaded", self.id))
+                        .because(with_causes(&error))
+                        .remedy("it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`")
+                })
+            }
+            Source::Folder { files, window } => {
+                let model = UserDefinedRerankingModel::new(files.model().to_path_buf(), files.tokenizer()?);
+                let options = RerankInitOptionsUserDefined::new().with_max_length(*window);
+                TextRerank::try_new_from_user_defined(model, options).map_err(|error| {
+                    Error::new(ErrorKind::Model, "the reranker could not be loaded")
+                        .at(files.folder())
+                        .because(with_causes(&error))
+                        .remedy(WANTED)
+                })
+            }
+        }
+    }
+
+    /// The logits, in the order of the passages.
+    fn run(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>> {
+        let mut session = self.session.lock().unwrap_or_else(PoisonError::into_inner);
+        let session = match &mut *session {
+            Some(session) => session,
+            none => none.insert(self.make_session()?),
+        };
+        let failed = |why: String| {
+            Error::new(ErrorKind::Model, format!("the reranker `{}` failed", self.id)).because(why).remedy(WANTED)
+        };
+        // fastembed takes for granted that logits are a table of pairs and labels, and panics where they are not.
+        let ranked = catch_unwind(AssertUnwindSafe(|| session.rerank(query, passages, false, Some(1))))
+            .map_err(|_| failed("its logits are no table of pairs and labels".to_owned()))?
+            .map_err(|error| failed(with_causes(&error)))?;
+        let mut logits = vec![f32::NAN; passages.len()];
+        for result in &ranked {
+            logits[result.index] = result.score;
+        }
+        Ok(logits)
+    }
+}
+
+impl Reranker for CrossEncoder {
+    fn id(&self) -> &str {
+        &self.id
+    }
+
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>> {
+        // No session is made for nothing.
+        if passages.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.run(query, passages)?.into_iter().map(logistic).collect())
+    }
+}
+
+/// 0 to 1 for every number; what is no number stays none.
+fn logistic(logit: f32) -> f32 {
+    (1.0 / (1.0 + (-f64::from(logit)).exp())) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::onnx::tests::{has_runtime, testdata};
+
+    const TINY: &str = "tiny-cross-encoder";
+
+    /// The files of the tiny model in a folder of their own, to be spoilt.
+    fn copy() -> tempfile::TempDir {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["model.onnx", "tokenizer.json", "tokenizer_config.json", "config.json"] {
+            std::fs::copy(testdata(TINY).join(name), folder.path().join(name)).unwrap();
+        }
+        folder
+    }
+
+    fn refused(folder: &Path) -> String {
+        match super::folder(folder) {
+            Ok(model) => panic!("{} was taken", model.id()),
+            Err(error) => {
+                assert_eq!((error.kind(), error.path()), (ErrorKind::Model, Some(folder)));
+                error.to_string()
+            }
+        }
+    }
+
+    #[test]
+    fn scores_are_the_logistic_of_the_logit() {
+        for (logit, score) in [(0.0, 0.5), (f32::INFINITY, 1.0), (f32::NEG_INFINITY, 0.0), (-500.0, 0.0)] {
+            assert_eq!(logistic(logit), score);
+        }
+        assert!((logistic(3.0) - 0.952_574_1).abs() < 1e-6 && logistic(2.0) < logistic(3.0));
+        assert!(logistic(f32::NAN).is_nan());
+    }
+
+    #[test]
+    fn the_names_are_fastembeds() {
+        let mut known: Vec<String> =
+            TextRerank::list_supported_models().into_iter().map(|info| format!("{:?}", info.model)).collect();
+        assert_eq!(RerankerName::FASTEMBED[0], format!("{:?}", RerankerModel::default()));
+        known.sort();
+        assert_eq!(known, RerankerName::FASTEMBED);
+        let error = named("NoSuchModel", None).map(|model| model.id).unwrap_err();
+        assert!(error.to_string().contains("BGERerankerBase"), "{error}");
+    }
+
+    #[test]
+    fn a_folder_is_looked_through_before_anything_is_loaded() {
+        let folder = copy();
+        std::fs::write(folder.path().join("config.json"), r#"{"id2label": {"0": "no", "1": "yes"}}"#).unwrap();
+        let says = refused(folder.path());
+        assert!(says.contains("2 classes") && says.contains("one label"), "{says}");
+        std::fs::remove_file(folder.path().join("tokenizer.json")).unwrap();
+        assert!(refused(folder.path()).contains("no tokenizer.json here"));
+    }
+
+    /// The tiny model's logit is the number of pairs of words, one of the query and one of the passage, that are of
+    /// one subject, less 3.
+    #[test]
+    fn a_cross_encoder_of_ones_own() {
+        if !has_runtime() {
+            return;
+        }
+        let model = folder(&testdata(TINY)).unwrap();
+        assert!(model.score("prune", &[]).unwrap().is_empty());
+        assert!(model.session.lock().unwrap().is_none(), "nothing is loaded before it is needed");
+
+        let passages = ["the bank", "apple branches in winter", "", "apple pasta", "garden"];
+        let scores = model.score("how to prune trees", &passages).unwrap();
+        for (passage, (score, logit)) in passages.iter().zip(scores.iter().zip([-3.0, 3.0, -3.0, -1.0, -1.0])) {
+            assert!((score - logistic(logit)).abs() < 1e-6, "{passage}: {score}");
+        }
+        let alone = model.score("how to prune trees", &passages[1..2]).unwrap();
+        assert_eq!(alone[0], scores[1], "the same bits, whatever stands beside it");
+        assert_ne!(model.score("money", &["the bank"]).unwrap()[0], scores[0]);
+        // 32 tokens are read, the rest is cut off, of the longer text.
+        let long = "the ".repeat(40);
+        let cut = model.score("prune", &[&(long.clone() + "apple"), &("apple ".to_owned() + &long)]).unwrap();
+        assert!((cut[0] - logistic(-3.0)).abs() < 1e-6 && (cut[1] - logistic(-2.0)).abs() < 1e-6, "{cut:?}");
+    }
+
+    #[test]
+    fn what_is_no_cross_encoder_is_said() {
+        if !has_runtime() {
+            return;
+        }
+        let spoilt = copy();
+        for (other, says) in [("tiny-onnx/model.onnx", "logits"), ("tiny-cross-encoder/flat.onnx", "no table")] {
+            std::fs::copy(testdata(other), spoilt.path().join("model.onnx")).unwrap();
+            let error = folder(spoilt.path()).unwrap().score("prune", &["apple"]).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Model);
+            assert!(error.to_string().contains(says) && error.to_string().contains("cross-encoder"), "{error}");
+        }
+        std::fs::write(spoilt.path().join("model.onnx"), "none").unwrap();
+        let error = folder(spoilt.path()).unwrap().score("prune", &["apple"]).unwrap_err();
+        assert_eq!(error.path(), Some(spoilt.path()));
+        assert!(error.to_string().contains("could not be loaded"), "{error}");
+    }
+}

@@ -1,0 +1,71 @@
+//! (Query, passage) -> score: the trait every reranker implements, and the cross-encoders we know.
+//!
+//! | name | file | feature | where texts go |
+//! | --- | --- | --- | --- |
+//! | `fastembed:NAME`, `onnx:DIR` | `cross_encoder.rs` | `fastembed` | nowhere; `fastembed:` downloads the model once |
+//!
+//! An embedding model reads a passage once, without knowing what will be asked; a cross-encoder reads
+//! query and passage together, once for each pair. So it is asked about few passages, those that a
+//! ranking found (`search/rerank.rs`), and only by who names one: nothing here is loaded otherwise.
+
+#[cfg(feature = "fastembed")]
+mod cross_encoder;
+mod load;
+mod name;
+
+pub use load::load;
+pub use name::RerankerName;
+
+use crate::error::Result;
+
+/// Scores passages by how well they answer a query. Implement it to bring your own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use vault_index::{Index, Options, Query, Rerank, Reranker, Result};
+///
+/// /// The share of the query's words that a passage holds.
+/// struct SharedWords;
+///
+/// impl Reranker for SharedWords {
+///     fn id(&self) -> &str {
+///         "shared-words"
+///     }
+///
+///     fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>> {
+///         let words: Vec<&str> = query.split_whitespace().collect();
+///         let share = |passage: &&str| {
+///             words.iter().filter(|word| passage.contains(**word)).count() as f32 / words.len().max(1) as f32
+///         };
+///         Ok(passages.iter().map(share).collect())
+///     }
+/// }
+///
+/// # let vault = tempfile::tempdir()?;
+/// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back in late winter.")?;
+/// # let embedder: Option<Arc<dyn vault_index::Embedder>> = Some(Arc::new(vault_index::Hashed::new()));
+/// # let options = Options { index_file: Some(vault.path().join(".index/index.db")), embedder, ..Options::default() };
+/// # let vault_dir = vault.path();
+/// let index = Index::open(vault_dir, options)?;
+/// index.sync()?;
+/// let rerank = Rerank::new(Arc::new(SharedWords));
+/// let hits = index.search_reranked(&Query::parse("late winter pruning")?, &rerank)?;
+/// assert_eq!(hits.results[0].score, 2.0 / 3.0);
+/// assert_eq!(hits.reranker.as_deref(), Some("shared-words"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub trait Reranker: Send + Sync {
+    /// Names the reranker: hits and errors tell it to people.
+    fn id(&self) -> &str;
+
+    /// One score a passage, in the order of `passages`: 0 to 1, more for a passage that answers the
+    /// query better. Each depends on its pair alone: the same query and passage have the same score,
+    /// whatever stands beside it.
+    ///
+    /// A passage comes with its note's title and the headings it is under, one a line before its text.
+    /// Longer pairs than the model takes are cut by it. Called once a search, with all its candidates.
+    ///
+    /// # Errors
+    /// When the model fails; then the search fails.
+    fn score(&self, query: &str, passages: &[&str]) -> Result<Vec<f32>>;
+}
