@@ -1,0 +1,65 @@
+//! A person decides in the terminal: `cargo run -p agent-loop --example approve_in_terminal`. The model is scripted.
+
+// A program may print.
+#![allow(clippy::print_stdout)]
+
+use std::io::{BufRead, Write};
+
+use agent_loop::{About, Agent, Event, Pause, Question, Run, RunId, RunOptions, Scripted, Step, Tool, Verdict};
+use serde_json::json;
+
+/// Writes a note.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct WriteNote {
+    path: String,
+    text: String,
+}
+
+fn ask(question: &Question) -> Verdict {
+    let About::Running { why } = &question.about else { return Verdict::Allow };
+    println!("\n{why}: {} {:#}", question.call.name, question.call.arguments);
+    print!("[y]es, [s]ession, [e]dit, anything else is no: ");
+    std::io::stdout().flush().expect("the terminal is there");
+    let mut lines = std::io::stdin().lock().lines();
+    let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
+    match line().trim() {
+        "y" => Verdict::Allow,
+        "s" => Verdict::AllowForSession,
+        "e" => {
+            println!("all arguments, as JSON on one line:");
+            match serde_json::from_str(&line()) {
+                Ok(arguments) => Verdict::AllowEdited { arguments },
+                Err(error) => Verdict::Deny { reason: Some(format!("the edited arguments are no JSON: {error}")) },
+            }
+        }
+        reason => Verdict::Deny { reason: (!reason.is_empty()).then(|| reason.to_string()) },
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let tools = vec![Tool::write("write_note", |WriteNote { path, text }| async move {
+        Ok(format!("wrote {} bytes to {path} (not really)", text.len()))
+    })];
+    let call = ("write_note", json!({"path": "Plan.md", "text": "1. Prune the roses."}));
+    let model = Scripted::new([Step::calls([call]), Step::text("That is all.")]);
+    let agent = Agent::new(model, tools)?;
+    let mut run = Run::new(RunId::random(), RunOptions::default(), "Write down my plan.");
+    let mut show = |event: Event| match event {
+        Event::Text(text) => print!("{text}"),
+        Event::ToolFinished { end, .. } => println!("  {end:?}"),
+        _ => {}
+    };
+    loop {
+        match agent.drive(&mut run, &mut show, &Default::default()).await? {
+            Pause::Done(outcome) => break println!("\n({})", outcome.stop),
+            Pause::Waiting(questions) => {
+                let decisions: Vec<_> = questions.iter().map(|question| question.decide(ask(question))).collect();
+                for rejection in run.decide(agent.rules(), decisions).err().into_iter().flatten() {
+                    println!("not taken: {rejection}");
+                }
+            }
+        }
+    }
+    Ok(())
+}

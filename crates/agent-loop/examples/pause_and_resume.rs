@@ -1,0 +1,45 @@
+//! A run that waits for a person is saved, and goes on in "another process":
+//! `cargo run -p agent-loop --example pause_and_resume`.
+
+// A program may print.
+#![allow(clippy::print_stdout)]
+
+use agent_loop::{Agent, Durability, Pause, Run, RunId, RunOptions, Scripted, Step, Tool, Transcript, Verdict};
+use serde_json::json;
+
+/// Deletes a note.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Delete {
+    path: String,
+}
+
+fn tools() -> Vec<Tool> {
+    vec![Tool::write("delete", |Delete { path }| async move { Ok(format!("{path} is gone (not really)")) })]
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let path = std::env::temp_dir().join(format!("{}.jsonl", RunId::random()));
+
+    let call = Step::calls([("delete", json!({"path": "Old.md"}))]);
+    let first = Agent::new(Scripted::new([call]), tools())?;
+    let mut run = Run::new(RunId::random(), RunOptions::default(), "Delete the old note.");
+    let mut transcript = Transcript::create(&path, &run, Durability::Machine)?;
+    let Pause::Waiting(questions) = first.drive(&mut run, &mut transcript, &Default::default()).await? else {
+        return Err("deleting asks first".into());
+    };
+    println!("waiting for a decision about {}; saved in {}", questions[0].call.name, path.display());
+    drop((first, run, transcript));
+
+    let (mut transcript, mut run, repairs) = Transcript::open(&path, Durability::Machine)?;
+    println!("loaded with {} repairs", repairs.len());
+    let second = Agent::new(Scripted::new([Step::text("It is deleted.")]), tools())?;
+    let decision = questions[0].decide(Verdict::Allow);
+    run.decide(second.rules(), [decision]).map_err(|rejections| rejections[0].to_string())?;
+    let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &Default::default()).await? else {
+        return Err("nothing is left to ask".into());
+    };
+    println!("{}", outcome.text);
+    std::fs::remove_file(path)?;
+    Ok(())
+}

@@ -1,0 +1,148 @@
+//! The driver: does what the run says, and tells it how it went. All waiting, time and concurrency of the loop is here.
+
+mod event;
+mod limits;
+mod reply;
+mod retry;
+mod tools;
+
+use std::sync::Arc;
+
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::approval::{AskBeforeWriting, Policy, Question};
+use crate::compaction::{Compaction, DropThenSummarise};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Model, Request};
+use crate::run::{Next, Outcome, Rules, Run};
+use crate::tool::{ToolSet, Tools};
+
+pub use event::{Event, Observer};
+pub use limits::Limits;
+pub use retry::Retries;
+
+use reply::Ended;
+
+/// A model, tools and a policy, ready to drive runs; any number at once.
+pub struct Agent {
+    model: Arc<dyn Model>,
+    tools: Arc<dyn Tools>,
+    set: ToolSet,
+    policy: Arc<dyn Policy>,
+    compaction: Arc<dyn Compaction>,
+    limits: Limits,
+}
+
+/// Why the driver came back.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pause {
+    /// A person has to decide about these; then drive on, here or in another process.
+    Waiting(Vec<Question>),
+    /// The run is done.
+    Done(Outcome),
+}
+
+impl Agent {
+    /// An agent that asks before writing, with the default compaction and limits.
+    ///
+    /// # Errors
+    /// `Tools` when two tools have one name or a schema is none.
+    pub fn new(model: impl Model + 'static, tools: impl Tools + 'static) -> Result<Self> {
+        let set = ToolSet::new(tools.specs())?;
+        let (model, tools) = (Arc::new(model), Arc::new(tools));
+        let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarise::default()));
+        Ok(Self { model, tools, set, policy, compaction, limits: Limits::default() })
+    }
+
+    /// With another policy.
+    #[must_use]
+    pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
+        self.policy = Arc::new(policy);
+        self
+    }
+
+    /// With another compaction.
+    #[must_use]
+    pub fn compaction(mut self, compaction: impl Compaction + 'static) -> Self {
+        self.compaction = Arc::new(compaction);
+        self
+    }
+
+    /// With other limits.
+    #[must_use]
+    pub fn limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// What its runs are judged by; [`Run::decide`] wants it.
+    pub fn rules(&self) -> Rules<'_> {
+        Rules { tools: &self.set, policy: &*self.policy }
+    }
+
+    /// Drives a run until a person is needed or it is done.
+    ///
+    /// The observer sees everything as it happens and saves the run after every step. Cancelling ends the run within
+    /// [`Limits::cancel`]. A future that is dropped instead leaves a run that can be driven on.
+    ///
+    /// # Errors
+    /// Only what the observer could not save. What goes wrong with the model or a tool is part of the run.
+    pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
+        run.interrupted();
+        loop {
+            if cancel.is_cancelled() {
+                run.cancel(Vec::new());
+            }
+            let next = run.next(self.rules());
+            observer.save(run)?;
+            match next {
+                Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
+                Next::Compact => self.compact(run, observer, cancel).await?,
+                Next::RunTools(calls) => self.run_tools(run, calls, observer, cancel).await?,
+                Next::Wait => return Err(Error::new(ErrorKind::State, "calls of this run are running elsewhere")),
+                Next::Ask(questions) => {
+                    questions.iter().for_each(|question| observer.event(Event::ApprovalNeeded(question.clone())));
+                    return Ok(Pause::Waiting(questions));
+                }
+                Next::Done(outcome) => {
+                    observer.event(Event::Done(outcome.clone()));
+                    return Ok(Pause::Done(outcome));
+                }
+            }
+        }
+    }
+
+    async fn call_model(
+        &self,
+        run: &mut Run,
+        request: Request,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let started = Instant::now();
+        let ended = self.reply(&request, observer, cancel).await;
+        drop(request);
+        run.spend_time(started.elapsed());
+        match ended {
+            Ended::Replied(reply) => run.replied(reply),
+            Ended::Failed(error) => run.failed(&error),
+            Ended::Cancelled(said) => {
+                run.cancel(said);
+                Ok(())
+            }
+        }
+    }
+
+    async fn compact(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<()> {
+        let (started, before) = (Instant::now(), run.history().size());
+        let shorter = tokio::select! {
+            () = cancel.cancelled() => return Ok(()),
+            shorter = self.compaction.compact(run.history(), &*self.model) => shorter,
+        };
+        run.spend_time(started.elapsed());
+        run.compacted(shorter)?;
+        observer.event(Event::Compacted { before, after: run.history().size() });
+        Ok(())
+    }
+}

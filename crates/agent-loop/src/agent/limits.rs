@@ -1,0 +1,32 @@
+//! How long the driver waits for what.
+
+use std::time::Duration;
+
+use super::Retries;
+
+/// How long the driver waits for what.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Limits {
+    /// For a tool that has no limit of its own; by default a minute.
+    pub tool: Duration,
+    /// For the next piece of a reply; by default two minutes.
+    pub silence: Duration,
+    /// For tools that are cancelled; what has not ended then is dropped. By default half a second.
+    pub cancel: Duration,
+    /// How many reading calls run side by side; by default 8.
+    pub parallel_reads: usize,
+    /// When a failed request is made again.
+    pub retries: Retries,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tool: Duration::from_secs(60),
+            silence: Duration::from_secs(120),
+            cancel: Duration::from_millis(500),
+            parallel_reads: 8,
+            retries: Retries::default(),
+        }
+    }
+}

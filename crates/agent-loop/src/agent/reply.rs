@@ -1,0 +1,67 @@
+//! One request to the model: streamed, shown, given up when silent, made again while nothing was shown.
+
+use futures_util::StreamExt;
+use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Part;
+use crate::model::{Delta, Reply, ReplyBuilder, Request};
+
+use super::{Agent, Event, Observer};
+
+/// How a request to the model ended.
+pub(super) enum Ended {
+    Replied(Reply),
+    Failed(Error),
+    Cancelled(Vec<Part>),
+}
+
+impl Agent {
+    /// One reply, with retries for as long as nothing of it was shown.
+    pub(super) async fn reply(
+        &self,
+        request: &Request,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+    ) -> Ended {
+        for attempt in 1.. {
+            let (mut builder, mut is_shown) = (ReplyBuilder::new(), false);
+            let streamed = tokio::select! {
+                biased;
+                () = cancel.cancelled() => return Ended::Cancelled(builder.give_up()),
+                streamed = self.stream(request, &mut builder, &mut is_shown, observer) => streamed,
+            };
+            let error = match streamed.and_then(|()| builder.finish()) {
+                Ok(reply) => return Ended::Replied(reply),
+                Err(error) => error,
+            };
+            let delay = self.limits.retries.delay(attempt, &error, fastrand::f64()).filter(|_| !is_shown);
+            let Some(delay) = delay else { return Ended::Failed(error) };
+            observer.event(Event::Retry { attempt, delay, failure: (&error).into() });
+            tokio::select! {
+                () = cancel.cancelled() => return Ended::Cancelled(Vec::new()),
+                () = sleep(delay) => {}
+            }
+        }
+        unreachable!("attempts do not end by themselves")
+    }
+
+    async fn stream(
+        &self,
+        request: &Request,
+        builder: &mut ReplyBuilder,
+        is_shown: &mut bool,
+        observer: &mut dyn Observer,
+    ) -> Result<()> {
+        let silent = |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").at(self.model.name());
+        let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
+        while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
+            let delta = delta?;
+            builder.push(&delta)?;
+            *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::End(_));
+            Event::of(delta).into_iter().for_each(|event| observer.event(event));
+        }
+        Ok(())
+    }
+}

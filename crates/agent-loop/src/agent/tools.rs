@@ -1,0 +1,84 @@
+//! A batch of calls: side by side, each with its limit of time, all of them within a bound when cancelled.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio::task::{Id, JoinSet};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::Result;
+use crate::message::CallId;
+use crate::run::{ReadyCall, Run};
+use crate::tool::{Effect, ToolError, ToolOutput, Tools};
+
+use super::{Agent, Event, Observer};
+
+impl Agent {
+    /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
+    pub(super) async fn run_tools(
+        &self,
+        run: &mut Run,
+        calls: Vec<ReadyCall>,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let started = Instant::now();
+        let seats = Arc::new(Semaphore::new(self.limits.parallel_reads.max(1)));
+        let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, CallId>::new());
+        for ready in calls {
+            observer.event(Event::ToolStarted { call: ready.call.clone() });
+            let id = ready.call.id.clone();
+            let (tools, seats, cancel) = (Arc::clone(&self.tools), Arc::clone(&seats), cancel.child_token());
+            let limit = ready.time_limit.unwrap_or(self.limits.tool);
+            let task = tasks.spawn(async move {
+                let _seat = seats.acquire().await;
+                run_one(&*tools, &ready, limit, &cancel).await
+            });
+            ids.insert(task.id(), id);
+        }
+        let mut last_moment = None;
+        loop {
+            let joined = tokio::select! {
+                biased;
+                joined = tasks.join_next_with_id() => joined,
+                () = cancel.cancelled(), if last_moment.is_none() => {
+                    last_moment = Some(Instant::now() + self.limits.cancel);
+                    continue;
+                }
+                () = sleep_until(last_moment.unwrap_or(started)), if last_moment.is_some() => break,
+            };
+            let (task, end) = match joined {
+                Some(Ok((task, end))) => (task, end),
+                Some(Err(error)) => (error.id(), Err(ToolError::new("The tool crashed."))),
+                None => break,
+            };
+            if let Some(call) = ids.remove(&task) {
+                observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
+                run.finished(self.rules(), &call, end)?;
+                observer.save(run)?;
+            }
+        }
+        run.spend_time(started.elapsed());
+        Ok(())
+    }
+}
+
+async fn run_one(
+    tools: &dyn Tools,
+    ready: &ReadyCall,
+    limit: Duration,
+    cancel: &CancellationToken,
+) -> Result<ToolOutput, ToolError> {
+    let Ok(end) = timeout(limit, tools.call(&ready.call, cancel)).await else {
+        cancel.cancel();
+        let effect = match ready.effect {
+            Effect::Read => "",
+            Effect::Write => " It may or may not have taken effect: check before repeating it.",
+        };
+        return Err(ToolError(format!("Timed out after {limit:?}.{effect}")));
+    };
+    end
+}

@@ -1,0 +1,215 @@
+//! How much a run may use before it ends: turns, calls, tokens, time, and identical calls. Counts, never estimates a price.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The limits of one run, counted from the person's last message on. `None` is no limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Budget {
+    /// Replies of the model; by default 10.
+    pub turns: Option<u32>,
+    /// Tool calls; by default 64.
+    pub calls: Option<u32>,
+    /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
+    pub tokens: Option<u64>,
+    /// Time in which the model or tools work. Waiting for a person does not count.
+    pub time: Option<Duration>,
+    /// How often the same call (name and arguments) may give the same result; by default 3.
+    pub repeats: Option<u32>,
+    /// What happens at a limit of turns, calls or repeats.
+    pub at_limit: AtLimit,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { turns: Some(10), calls: Some(64), tokens: None, time: None, repeats: Some(3), at_limit: AtLimit::Stop }
+    }
+}
+
+/// What happens when a limit is reached.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AtLimit {
+    /// The run ends.
+    #[default]
+    Stop,
+    /// The model gets one more turn, without tools, to sum up what it has found; then the run ends. Limits of tokens
+    /// and time end it at once.
+    SumUp,
+}
+
+/// A limit that was reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Limit {
+    /// Of turns.
+    Turns,
+    /// Of tool calls.
+    Calls,
+    /// Of tokens.
+    Tokens,
+    /// Of time.
+    Time,
+    /// Of identical calls.
+    Repeats,
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Turns => "Agent exceeded maximum iterations",
+            Self::Calls => "Maximum number of tool uses reached",
+            Self::Tokens => "Maximum number of tokens reached",
+            Self::Time => "Maximum time reached",
+            Self::Repeats => "The same tool call gave the same result too often",
+        })
+    }
+}
+
+/// What a run has used since the person's last message.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Spent {
+    /// Replies of the model.
+    pub turns: u32,
+    /// Tool calls the model asked for and was granted by the budget, failed ones included.
+    pub calls: u32,
+    /// Tokens.
+    pub tokens: u64,
+    /// Time in which the model or tools worked.
+    pub time: Duration,
+}
+
+impl Budget {
+    /// The limit that forbids another turn, if one does.
+    pub fn reached(&self, spent: &Spent) -> Option<Limit> {
+        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
+        if over(self.tokens, spent.tokens) {
+            Some(Limit::Tokens)
+        } else if self.time.is_some_and(|limit| spent.time >= limit) {
+            Some(Limit::Time)
+        } else if over(self.turns.map(u64::from), u64::from(spent.turns)) {
+            Some(Limit::Turns)
+        } else {
+            None
+        }
+    }
+
+    /// How many more calls may run.
+    pub fn calls_left(&self, spent: &Spent) -> u32 {
+        self.calls.map_or(u32::MAX, |limit| limit.saturating_sub(spent.calls))
+    }
+}
+
+/// Counts how often the same call gave the same result, over the last [`Repeats::REMEMBERED`] different ones.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Repeats {
+    seen: VecDeque<(u64, u32)>,
+}
+
+impl Repeats {
+    /// How many different calls are remembered: saved states stay small, and a model that goes round in a longer circle
+    /// is stopped by the other limits.
+    pub const REMEMBERED: usize = 128;
+
+    /// Counts one call with its result; gives the count.
+    pub fn count(&mut self, name: &str, arguments: &Value, result: &str) -> u32 {
+        let mut hasher = blake3::Hasher::new();
+        for part in [name, &canonical_json(arguments), result] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let mut key = [0; 8];
+        hasher.finalize_xof().fill(&mut key);
+        let key = u64::from_le_bytes(key);
+        if let Some((_, count)) = self.seen.iter_mut().find(|(seen, _)| *seen == key) {
+            *count += 1;
+            return *count;
+        }
+        if self.seen.len() == Self::REMEMBERED {
+            self.seen.pop_front();
+        }
+        self.seen.push_back((key, 1));
+        1
+    }
+}
+
+/// A value as JSON text that does not depend on the order of an object's keys.
+pub(crate) fn canonical_json(value: &Value) -> String {
+    let mut out = String::new();
+    write_canonical(value, &mut out);
+    out
+}
+
+fn write_canonical(value: &Value, out: &mut String) {
+    match value {
+        Value::Object(fields) => {
+            // Sorted here: whether a map keeps its order is decided by features of other crates.
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by(|a, b| a.0.cmp(b.0));
+            out.push('{');
+            for (index, (key, value)) in fields.into_iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(&Value::String(key.clone()), out);
+                out.push(':');
+                write_canonical(value, out);
+            }
+            out.push('}');
+        }
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_canonical(item, out);
+            }
+            out.push(']');
+        }
+        scalar => out.push_str(&scalar.to_string()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn limits_are_reached() {
+        let budget = Budget { tokens: Some(100), time: Some(Duration::from_secs(5)), ..Budget::default() };
+        let spent = Spent { turns: 9, calls: 60, tokens: 99, time: Duration::from_secs(4) };
+        assert_eq!(budget.reached(&spent), None);
+        assert_eq!(budget.calls_left(&spent), 4);
+        assert_eq!(budget.reached(&Spent { turns: 10, ..spent }), Some(Limit::Turns));
+        assert_eq!(budget.reached(&Spent { tokens: 100, ..spent }), Some(Limit::Tokens));
+        assert_eq!(budget.reached(&Spent { time: Duration::from_secs(5), ..spent }), Some(Limit::Time));
+        let free = Budget { turns: None, calls: None, ..Budget::default() };
+        assert_eq!(free.reached(&Spent { turns: u32::MAX, ..spent }), None);
+        assert_eq!(free.calls_left(&spent), u32::MAX);
+    }
+
+    #[test]
+    fn repeats_are_counted_by_call_and_result() {
+        let mut repeats = Repeats::default();
+        assert_eq!(repeats.count("a", &json!({"x": 1, "y": [2]}), "r"), 1);
+        let other_order: Value = serde_json::from_str(r#"{"y":[2],"x":1}"#).unwrap();
+        assert_eq!(repeats.count("a", &other_order, "r"), 2);
+        assert_eq!(repeats.count("a", &other_order, "changed"), 1);
+        assert_eq!(repeats.count("ax", &json!({}), ""), 1);
+        assert_eq!(repeats.count("a", &json!({"x": 1, "y": [2]}), "r"), 3);
+        for number in 0..Repeats::REMEMBERED {
+            repeats.count("n", &json!(number), "");
+        }
+        assert_eq!(repeats.count("a", &json!({"x": 1, "y": [2]}), "r"), 1);
+    }
+}

@@ -1,0 +1,239 @@
+//! What can go wrong, in words that say what, where and what to do; never with a key or a prompt in it.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: what kind, where, what happened, and what the reader can do about it.
+#[derive(Debug)]
+pub struct Error(Box<Details>);
+
+/// Behind a pointer: results are passed through many functions, and most of them are fine.
+#[derive(Debug)]
+struct Details {
+    kind: ErrorKind,
+    message: String,
+    place: Option<String>,
+    remedy: Option<String>,
+    status: Option<u16>,
+    request_id: Option<String>,
+    retry_after: Option<Duration>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The kinds of error a caller may want to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The provider does not accept the key, or there is none.
+    Authentication,
+    /// Too many requests; [`Error::retry_after`] may say how long to wait.
+    RateLimit,
+    /// The conversation does not fit the model's context.
+    ContextTooLong,
+    /// The provider declined the request as such.
+    Refused,
+    /// A content filter stopped the reply.
+    Filtered,
+    /// The provider could not be reached, or said that it cannot serve now.
+    Unavailable,
+    /// Nothing came for longer than the caller was ready to wait.
+    TimedOut,
+    /// A stream ended without its terminal event; what came before it may be incomplete.
+    CutStream,
+    /// The provider answered with something that is not of its format.
+    BadResponse,
+    /// The provider says that the request is wrong.
+    BadRequest,
+    /// The model takes no tools; [`TextCalls`](crate::TextCalls) gives it calls in text.
+    ToolsUnsupported,
+    /// The list of tools is wrong: two of one name, or a schema that is none.
+    Tools,
+    /// A message that would leave a call without its one result.
+    History,
+    /// The run was asked for something that its state does not allow.
+    State,
+    /// Saved by a newer version of the program.
+    Newer,
+    /// A saved run or transcript that cannot be read.
+    Damaged,
+    /// A file could not be read or written.
+    Io,
+    /// A scripted or replayed model was asked for something that is not in its script.
+    Script,
+}
+
+impl ErrorKind {
+    /// Whether the same request may succeed when it is made again later.
+    pub fn is_retryable(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Unavailable | Self::TimedOut | Self::CutStream)
+    }
+}
+
+impl Error {
+    /// An error of `kind` with a message that says what happened.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Details {
+            kind,
+            message: message.into(),
+            place: None,
+            remedy: None,
+            status: None,
+            request_id: None,
+            retry_after: None,
+            source: None,
+        }))
+    }
+
+    /// Where: a file, a provider, a tool.
+    #[must_use]
+    pub fn at(mut self, place: impl Into<String>) -> Self {
+        self.0.place = Some(place.into());
+        self
+    }
+
+    /// What the reader can do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.0.remedy = Some(remedy.into());
+        self
+    }
+
+    /// The HTTP status it came with.
+    #[must_use]
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// The provider's name for the request, which its support asks for.
+    #[must_use]
+    pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
+        self.0.request_id = Some(id.into());
+        self
+    }
+
+    /// How long the provider asks to wait.
+    #[must_use]
+    pub fn with_retry_after(mut self, delay: Duration) -> Self {
+        self.0.retry_after = Some(delay);
+        self
+    }
+
+    /// The error below this one; its text is appended to the message.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    /// Without a secret, wherever it stands in the texts: providers repeat keys in their messages.
+    pub(crate) fn without(mut self, secret: &str) -> Self {
+        if !secret.is_empty() {
+            self.0.message = self.0.message.replace(secret, "…");
+            if self.0.source.as_ref().is_some_and(|source| source.to_string().contains(secret)) {
+                self.0.source = None;
+            }
+        }
+        self
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What happened, without place and remedy.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The HTTP status it came with, if any.
+    pub fn status(&self) -> Option<u16> {
+        self.0.status
+    }
+
+    /// The provider's name for the request, if it gave one.
+    pub fn request_id(&self) -> Option<&str> {
+        self.0.request_id.as_deref()
+    }
+
+    /// How long the provider asks to wait, if it said so.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.0.retry_after
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(place) = &self.0.place {
+            write!(f, "{place}: ")?;
+        }
+        f.write_str(&self.0.message)?;
+        if let Some(status) = self.0.status {
+            write!(f, " (status {status})")?;
+        }
+        if let Some(id) = &self.0.request_id {
+            write!(f, " [request {id}]")?;
+        }
+        if let Some(source) = &self.0.source {
+            write!(f, ": {source}")?;
+        }
+        if let Some(remedy) = &self.0.remedy {
+            write!(f, " ({remedy})")?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source.as_deref().map(|e| e as _)
+    }
+}
+
+/// An [`Error`] as a value that a run can keep: what stopped it, and whether trying again makes sense.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failure {
+    /// The kind of error.
+    pub kind: ErrorKind,
+    /// Its full text, with place and remedy.
+    pub message: String,
+}
+
+impl From<&Error> for Failure {
+    fn from(error: &Error) -> Self {
+        Self { kind: error.kind(), message: error.to_string() }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_where_and_what_to_do() {
+        let error = Error::new(ErrorKind::RateLimit, "too many requests")
+            .at("openai")
+            .with_status(429)
+            .with_request_id("req_7")
+            .because("slow down")
+            .remedy("wait a minute");
+        assert_eq!(
+            error.to_string(),
+            "openai: too many requests (status 429) [request req_7]: slow down (wait a minute)"
+        );
+        assert!(error.kind().is_retryable() && !ErrorKind::BadRequest.is_retryable());
+    }
+}

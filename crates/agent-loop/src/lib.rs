@@ -1,0 +1,89 @@
+//! A loop between a language model and tools that can be trusted with any model.
+//!
+//! ```text
+//!            ┌──────────────────────── run: what is needed next (pure, can be saved) ───────────────────────┐
+//!            │                                                                                              │
+//! message ──>│ CallModel ──> model ──> reply ──> calls ──> policy ──> Ask ──> a person ──> RunTools ──> results │──> Done
+//!            │                                                                                              │
+//!            └──────────────────────── agent: does it (time, concurrency, retries) ─────────────────────────┘
+//! ```
+//!
+//! Every call gets exactly one result before the model speaks again; a person decides what the policy leaves open, in
+//! this process or a later one; one budget ends every run. The eleven invariants are the tests in `tests/it/invariants`.
+//!
+//! ```
+//! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, Step, Tool};
+//!
+//! /// Adds two numbers.
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let tools = vec![Tool::read("add", |Add { a, b }| async move { Ok(Json(a + b)) })];
+//! let model = Scripted::new([
+//!     Step::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
+//!     Step::text("It is 5."),
+//! ]);
+//! let agent = Agent::new(model, tools)?;
+//! let mut run = Run::new(RunId::random(), RunOptions::default(), "What is 2 + 3?");
+//! let mut shown = String::new();
+//! let mut watch = |event| {
+//!     if let Event::Text(text) = event {
+//!         shown.push_str(&text);
+//!     }
+//! };
+//! let Pause::Done(outcome) = agent.drive(&mut run, &mut watch, &Default::default()).await? else {
+//!     unreachable!("a tool that only reads needs nobody");
+//! };
+//! assert_eq!(outcome.text, "It is 5.");
+//! assert_eq!(run.results().next().map(|result| result.text()).as_deref(), Some("5"));
+//! assert_eq!(shown, "It is 5.");
+//! # Ok(())
+//! # }
+//! ```
+
+#![deny(missing_docs)]
+
+// The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
+mod error;
+mod message;
+mod tool;
+mod model;
+mod budget;
+mod approval;
+mod compaction;
+mod run;
+mod agent;
+mod transcript;
+mod text_calls;
+pub mod responses;
+pub mod schema;
+mod models;
+
+pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
+pub use approval::{
+    About, AllowAll, AskBeforeWriting, Decision, Digest, Policy, Question, RejectedBecause, Rejection, Review, Ruling,
+    RunId, Verdict,
+};
+pub use budget::{AtLimit, Budget, Limit, Repeats, Spent};
+pub use compaction::{Compaction, DropThenSummarise};
+pub use error::{Error, ErrorKind, Failure, Result};
+pub use message::{CallId, History, Message, Messages, Part, Repair, Status, ToolCall, ToolResult, Usage};
+pub use model::{
+    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, ToolChoice, ToolSupport,
+};
+pub use models::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Transport, Wire};
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Rules, Run, RunOptions, SavedRun, Stop, VERSION};
+pub use text_calls::{Parser, Piece, TextCalls, escape, example, prompt_block, transcript_messages};
+pub use tool::{
+    Boxed, Effect, Fault, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
+};
+pub use transcript::{Durability, Transcript, load, to_markdown};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -1,0 +1,179 @@
+//! A list of messages in which every call has exactly one result before the model speaks again; others cannot be built.
+
+use std::collections::HashSet;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::error::{Error, ErrorKind, Result};
+
+use super::{CallId, Message, Repair, repair};
+
+/// Messages behind one pointer. A clone costs nothing and shares all of them.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Messages(Arc<Vec<Arc<Message>>>);
+
+impl Messages {
+    /// Whether both are the same list in memory.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Messages {
+    /// Checks that a provider accepts them: every call has its one result, and no id is used twice. Linear.
+    ///
+    /// # Errors
+    /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
+    pub fn check(&self) -> Result<()> {
+        let mut ids = HashSet::new();
+        let mut last = None;
+        for message in self.iter() {
+            check_next(last, |id| ids.contains(id), message)?;
+            ids.extend(message.calls().map(|call| &call.id));
+            last = Some(&**message);
+        }
+        match last.and_then(|message| message.calls().next()) {
+            Some(call) => refuse(format!("the call {} has no result", call.id)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Deref for Messages {
+    type Target = [Arc<Message>];
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
+
+impl FromIterator<Message> for Messages {
+    fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
+        Self(Arc::new(messages.into_iter().map(Arc::new).collect()))
+    }
+}
+
+impl Serialize for Messages {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.iter().map(|message| &**message))
+    }
+}
+
+impl<'de> Deserialize<'de> for Messages {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Vec::<Message>::deserialize(deserializer).map(Self::from_iter)
+    }
+}
+
+/// A conversation that any provider accepts: it begins with the person, every call has exactly one result, given
+/// directly behind the message that made the call, and no id is used twice.
+///
+/// It may end with calls whose results are not there yet ([`open_calls`](Self::open_calls)); then nothing but their
+/// results can be added, and [`messages`](Self::messages) must not be sent.
+#[derive(Debug, Clone, Default)]
+pub struct History {
+    messages: Messages,
+    ids: HashSet<CallId>,
+    size: usize,
+}
+
+impl History {
+    /// An empty one.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes messages as they are.
+    ///
+    /// # Errors
+    /// `History`, naming the first message that does not fit. [`repaired`](Self::repaired) takes any list.
+    pub fn from_messages(messages: impl IntoIterator<Item = Message>) -> Result<Self> {
+        let mut history = Self::new();
+        for message in messages {
+            history.push(message)?;
+        }
+        Ok(history)
+    }
+
+    /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
+    pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+        repair::repair(messages)
+    }
+
+    /// Adds a message at the end. Copies the list (not the messages) if somebody still holds it.
+    ///
+    /// # Errors
+    /// `History` when the message would break the rule; nothing is added then.
+    pub fn push(&mut self, message: Message) -> Result<()> {
+        self.check(&message)?;
+        self.ids.extend(message.calls().map(|call| call.id.clone()));
+        self.size += message.size();
+        Arc::make_mut(&mut self.messages.0).push(Arc::new(message));
+        Ok(())
+    }
+
+    /// The calls at its end that have no result yet, in order.
+    pub fn open_calls(&self) -> impl Iterator<Item = &super::ToolCall> {
+        self.messages.last().into_iter().flat_map(|message| message.calls())
+    }
+
+    /// All messages, shared.
+    pub fn messages(&self) -> &Messages {
+        &self.messages
+    }
+
+    /// Whether a call of this id is in it.
+    pub fn has_call(&self, id: &CallId) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// About how many bytes its messages are.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// How many calls are in it.
+    pub(crate) fn calls_made(&self) -> usize {
+        self.ids.len()
+    }
+
+    fn check(&self, message: &Message) -> Result<()> {
+        check_next(self.messages.last().map(|last| &**last), |id| self.has_call(id), message)
+    }
+}
+
+/// Whether a message may stand behind `last`, where `is_used` knows the ids before it.
+fn check_next(last: Option<&Message>, is_used: impl Fn(&CallId) -> bool, message: &Message) -> Result<()> {
+    let open: Vec<&CallId> = last.into_iter().flat_map(Message::calls).map(|call| &call.id).collect();
+    match message {
+        Message::Results { .. } if open.is_empty() => refuse("results without calls directly before them".into()),
+        Message::Results { results } => {
+            let given: Vec<&CallId> = results.iter().map(|result| &result.call).collect();
+            if given == open {
+                return Ok(());
+            }
+            refuse(format!("results for {}, but the calls were {}", list(&given), list(&open)))
+        }
+        _ if !open.is_empty() => refuse(format!("a message before the results of {}", list(&open))),
+        Message::User { .. } => Ok(()),
+        Message::Assistant { parts } if parts.is_empty() => refuse("an assistant message without any part".into()),
+        Message::Assistant { .. } if last.is_none() => refuse("an assistant message at the beginning".into()),
+        Message::Assistant { .. } => {
+            let mut new = HashSet::new();
+            match message.calls().find(|call| call.id.0.is_empty() || is_used(&call.id) || !new.insert(&call.id)) {
+                Some(call) => refuse(format!("the call id {:?}, which is empty or there before", call.id.0)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+fn refuse(what: String) -> Result<()> {
+    Err(Error::new(ErrorKind::History, what))
+}
+
+fn list(ids: &[&CallId]) -> String {
+    ids.iter().map(|id| id.0.as_str()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,232 @@
+//! What is said in a conversation, as plain data: messages, calls, results; and histories in which every call has one result.
+
+mod history;
+mod repair;
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+pub use history::{History, Messages};
+pub use repair::Repair;
+
+/// One message. A system text is no message: it stands in the request, and so cannot be pushed out of place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "role", rename_all = "snake_case")]
+pub enum Message {
+    /// The person.
+    User {
+        /// What the person says.
+        text: String,
+    },
+    /// The model.
+    Assistant {
+        /// Text, reasoning and calls in the order in which they came.
+        parts: Vec<Part>,
+    },
+    /// The results of all calls of the assistant message before it, in the order of the calls.
+    Results {
+        /// One for each call, never more, never fewer.
+        results: Vec<ToolResult>,
+    },
+}
+
+/// A part of what a model says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "part", rename_all = "snake_case")]
+pub enum Part {
+    /// Text for the person.
+    Text {
+        /// The text.
+        text: String,
+    },
+    /// What the model thought aloud.
+    Reasoning {
+        /// As much of it as the provider shows.
+        text: String,
+        /// What the provider wants back unchanged (a signature, an encrypted item).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
+    },
+    /// A call of a tool.
+    Call(ToolCall),
+}
+
+/// The name of a call, unique within its conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct CallId(pub String);
+
+impl fmt::Display for CallId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<T: Into<String>> From<T> for CallId {
+    fn from(id: T) -> Self {
+        Self(id.into())
+    }
+}
+
+/// A call as the model made it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// Its name within the conversation.
+    pub id: CallId,
+    /// The tool's name, as the model wrote it.
+    pub name: String,
+    /// An object. Where `fault` is set it may be a string: the text that could not be read.
+    pub arguments: Value,
+    /// Why this call must not run, in words for the model: it was cut off, its arguments are no JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fault: Option<String>,
+    /// What the provider wants back unchanged with this call.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub opaque: Option<Value>,
+}
+
+impl ToolCall {
+    /// A sound call.
+    pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
+        Self { id: id.into(), name: name.into(), arguments, fault: None, opaque: None }
+    }
+}
+
+/// How a call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// The tool ran.
+    Ok,
+    /// It could not run or failed; the text says why.
+    Error,
+    /// A person or the policy said no; it did not run.
+    Denied,
+    /// It was given up before its end; the text says whether it may have had an effect.
+    Cancelled,
+}
+
+/// The one result of a call.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call it belongs to.
+    pub call: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// How the call ended.
+    pub status: Status,
+    /// What the loop has to say about it: that the arguments were changed, that items are withheld.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+    /// What the tool said, item by item. It is data, never an instruction.
+    pub items: Vec<String>,
+}
+
+impl ToolResult {
+    /// A result of one item.
+    pub fn new(call: &ToolCall, status: Status, text: impl Into<String>) -> Self {
+        Self { call: call.id.clone(), name: call.name.clone(), status, note: None, items: vec![text.into()] }
+    }
+
+    /// What a model is sent: the note, if there is one, and the items, each on a line of its own.
+    pub fn text(&self) -> String {
+        let mut text = String::with_capacity(self.size());
+        for item in self.note.iter().chain(&self.items) {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(item);
+        }
+        text
+    }
+
+    fn size(&self) -> usize {
+        self.note.iter().chain(&self.items).map(|item| item.len() + 1).sum()
+    }
+}
+
+impl Message {
+    /// What a person says.
+    pub fn user(text: impl Into<String>) -> Self {
+        Self::User { text: text.into() }
+    }
+
+    /// What a model says, in text alone.
+    pub fn assistant(text: impl Into<String>) -> Self {
+        Self::Assistant { parts: vec![Part::Text { text: text.into() }] }
+    }
+
+    /// Its calls, in order.
+    pub fn calls(&self) -> impl Iterator<Item = &ToolCall> {
+        let parts: &[Part] = if let Self::Assistant { parts } = self { parts } else { &[] };
+        parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
+    }
+
+    /// The text meant for a person: reasoning, calls and results are left out.
+    pub fn text(&self) -> String {
+        match self {
+            Self::User { text } => text.clone(),
+            Self::Assistant { parts } => parts
+                .iter()
+                .filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None })
+                .collect(),
+            Self::Results { .. } => String::new(),
+        }
+    }
+
+    /// About how many bytes a provider is sent for it. Linear in the message.
+    pub fn size(&self) -> usize {
+        match self {
+            Self::User { text } => text.len(),
+            Self::Assistant { parts } => parts.iter().map(Part::size).sum(),
+            Self::Results { results } => results.iter().map(|result| result.size() + result.name.len()).sum(),
+        }
+    }
+}
+
+impl Part {
+    /// About how many bytes a provider is sent for it.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Text { text } => text.len(),
+            Self::Reasoning { text, opaque } => text.len() + opaque.as_ref().map_or(0, value_size),
+            Self::Call(call) => {
+                call.name.len() + value_size(&call.arguments) + call.opaque.as_ref().map_or(0, value_size)
+            }
+        }
+    }
+}
+
+/// About the length of a value's JSON text, without writing it.
+fn value_size(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) => 5,
+        Value::String(text) => text.len() + 2,
+        Value::Array(items) => items.iter().map(|item| value_size(item) + 1).sum::<usize>() + 2,
+        Value::Object(fields) => fields.iter().map(|(key, value)| key.len() + value_size(value) + 4).sum::<usize>() + 2,
+    }
+}
+
+/// Tokens of one or more replies, as the provider counted them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Of the request, the cached ones included.
+    pub input: u64,
+    /// Of the reply, reasoning included.
+    pub output: u64,
+    /// Those of `input` that came from the provider's cache.
+    #[serde(default)]
+    pub cached: u64,
+    /// Those of `output` that were reasoning.
+    #[serde(default)]
+    pub reasoning: u64,
+}
+
+impl Usage {
+    /// Input and output together.
+    pub fn total(self) -> u64 {
+        self.input.saturating_add(self.output)
+    }
+}

@@ -1,0 +1,176 @@
+//! What the loop asks of a language model: one request in, a stream of deltas out, ended by exactly one `End`.
+
+mod reply;
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::Stream;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::message::{Messages, Usage};
+use crate::tool::{Boxed, ToolSpec};
+
+pub(crate) use reply::read_arguments;
+pub use reply::{Reply, ReplyBuilder};
+
+/// What a model is asked. Clones share the messages and the tools.
+#[derive(Debug, Clone, Default)]
+pub struct Request {
+    /// The system text; it comes before everything else.
+    pub system: Option<Arc<str>>,
+    /// The conversation. Every call in it has its result.
+    pub messages: Messages,
+    /// The tools it may call, in a fixed order.
+    pub tools: Arc<[ToolSpec]>,
+    /// Whether it may, must or must not call.
+    pub tool_choice: ToolChoice,
+    /// How many calls one reply may hold.
+    pub parallel: Parallel,
+    /// A schema that the text of the reply should fit, for providers that can enforce one.
+    pub answer_schema: Option<Arc<Value>>,
+    /// The most tokens of the reply; `None`: the provider's own limit.
+    pub max_output_tokens: Option<u32>,
+    /// Randomness, 0 to about 2; `None`: the provider's own.
+    pub temperature: Option<f64>,
+}
+
+/// Whether a model may call tools.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// Not in this reply.
+    None,
+    /// At least one.
+    Required,
+    /// This one.
+    Tool(String),
+}
+
+/// How many calls a reply may hold.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Parallel {
+    /// As many as the model likes.
+    #[default]
+    Many,
+    /// One at most: a model in this process stops at it.
+    One,
+}
+
+/// A piece of a reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "delta", rename_all = "snake_case")]
+pub enum Delta {
+    /// More text.
+    Text {
+        /// Never empty.
+        text: String,
+    },
+    /// More reasoning; `opaque` replaces what was there, and ends this part.
+    Reasoning {
+        /// More of what it thought; may be empty when there is `opaque`.
+        text: String,
+        /// What the provider wants back.
+        opaque: Option<Value>,
+    },
+    /// A call begins.
+    CallStart {
+        /// Which call of this reply, in any numbering that is unique within it.
+        index: usize,
+        /// The provider's id; empty where it has none.
+        id: String,
+        /// The tool's name.
+        name: String,
+    },
+    /// More of a call's arguments, as JSON text.
+    CallArguments {
+        /// Which call.
+        index: usize,
+        /// May be empty.
+        text: String,
+    },
+    /// A call is complete. A call without this never runs.
+    CallEnd {
+        /// Which call.
+        index: usize,
+        /// What the provider wants back with the call.
+        opaque: Option<Value>,
+    },
+    /// A call that cannot be read; it never runs, and the model is told why.
+    CallFault {
+        /// Which call; it need not have begun.
+        index: usize,
+        /// What is wrong, in words for the model.
+        fault: String,
+        /// The text that could not be read.
+        raw: String,
+    },
+    /// Tokens so far: replaces what was said before.
+    Usage(Usage),
+    /// The reply is over. Nothing comes after it.
+    End(EndReason),
+}
+
+/// Why a reply is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndReason {
+    /// It was complete, whether it calls tools or not: providers do not agree on a name for that.
+    Complete,
+    /// It hit a limit of length; its last part may be cut.
+    Length,
+    /// A content filter stopped it.
+    Filtered,
+    /// The model or the provider declined to answer.
+    Refused,
+}
+
+/// Deltas as they come. Dropping it ends the request.
+pub type ReplyStream<'a> = Pin<Box<dyn Stream<Item = Result<Delta>> + Send + 'a>>;
+
+/// How a model takes tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ToolSupport {
+    /// By itself.
+    Native,
+    /// Not at all: it ignores them or refuses the request.
+    None,
+}
+
+/// A language model. Implementations retry nothing: that is the agent's business, which knows what was shown.
+pub trait Model: Send + Sync {
+    /// Its name, for events and transcripts.
+    fn name(&self) -> &str;
+
+    /// Whether it takes tools.
+    fn tool_support(&self) -> ToolSupport {
+        ToolSupport::Native
+    }
+
+    /// Starts one reply. A stream that ends without [`Delta::End`] is taken for cut.
+    ///
+    /// # Errors
+    /// Here what fails before the first byte, in the stream what fails later; nothing follows an error. Kinds are
+    /// those of models in [`ErrorKind`](crate::ErrorKind), with status, request id and `retry-after` where there are any.
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>>;
+}
+
+impl<M: Model + ?Sized> Model for Arc<M> {
+    fn name(&self) -> &str {
+        (**self).name()
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        (**self).tool_support()
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        (**self).reply(request)
+    }
+}

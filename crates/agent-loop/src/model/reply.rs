@@ -1,0 +1,319 @@
+//! Deltas put together: the parts in the order in which they began, arguments read once they are complete.
+
+use futures_util::StreamExt;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{CallId, Part, ToolCall, Usage};
+
+use super::{Delta, EndReason, ReplyStream};
+
+/// A whole reply.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reply {
+    /// What it says, in order. Calls that cannot run have a fault.
+    pub parts: Vec<Part>,
+    /// Why it is over.
+    pub end: EndReason,
+    /// Its tokens, if the provider counted them.
+    pub usage: Option<Usage>,
+}
+
+impl Reply {
+    /// Waits for the whole of a stream.
+    ///
+    /// # Errors
+    /// The stream's own; `CutStream` when it ends without its terminal event.
+    pub async fn collect(mut stream: ReplyStream<'_>) -> Result<Self> {
+        let mut builder = ReplyBuilder::new();
+        while let Some(delta) = stream.next().await {
+            builder.push(&delta?)?;
+        }
+        builder.finish()
+    }
+
+    /// Its text, without reasoning and calls.
+    pub fn visible_text(&self) -> String {
+        let text = |part: &Part| if let Part::Text { text } = part { Some(text.clone()) } else { None };
+        self.parts.iter().filter_map(text).collect()
+    }
+
+    /// A complete reply of text alone.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { parts: vec![Part::Text { text: text.into() }], end: EndReason::Complete, usage: None }
+    }
+}
+
+/// Builds a [`Reply`] from its deltas. Linear in their bytes.
+#[derive(Debug, Default)]
+pub struct ReplyBuilder {
+    parts: Vec<Draft>,
+    end: Option<EndReason>,
+    usage: Option<Usage>,
+}
+
+#[derive(Debug)]
+enum Draft {
+    Text(String),
+    Reasoning { text: String, opaque: Option<Value> },
+    Call(CallDraft),
+}
+
+#[derive(Debug, Default)]
+struct CallDraft {
+    index: usize,
+    id: String,
+    name: String,
+    arguments: String,
+    opaque: Option<Value>,
+    is_complete: bool,
+    fault: Option<String>,
+}
+
+/// The name of a call that could not be read so far as to have one.
+const UNREADABLE: &str = "unreadable_call";
+
+impl ReplyBuilder {
+    /// Nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Takes the next delta.
+    ///
+    /// # Errors
+    /// `BadResponse` for what no reply can hold: something behind its end, arguments of a call that never began.
+    pub fn push(&mut self, delta: &Delta) -> Result<()> {
+        if self.end.is_some() {
+            return bad("the stream went on behind its end");
+        }
+        match delta {
+            Delta::Text { text } => match self.parts.last_mut() {
+                Some(Draft::Text(last)) => last.push_str(text),
+                _ => self.parts.push(Draft::Text(text.clone())),
+            },
+            Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
+                Some(Draft::Reasoning { text: last, opaque: kept @ None }) => {
+                    last.push_str(text);
+                    kept.clone_from(opaque);
+                }
+                _ => self.parts.push(Draft::Reasoning { text: text.clone(), opaque: opaque.clone() }),
+            },
+            Delta::CallStart { index, id, name } => {
+                if self.call(*index).is_some() {
+                    return bad(format!("the call {index} began twice"));
+                }
+                let draft = CallDraft { index: *index, id: id.clone(), name: name.clone(), ..CallDraft::default() };
+                self.parts.push(Draft::Call(draft));
+            }
+            Delta::CallArguments { index, text } => match self.call(*index) {
+                Some(call) if !call.is_complete => call.arguments.push_str(text),
+                _ => return bad(format!("arguments for the call {index}, which is not open")),
+            },
+            Delta::CallEnd { index, opaque } => match self.call(*index) {
+                Some(call) if !call.is_complete => {
+                    call.is_complete = true;
+                    call.opaque.clone_from(opaque);
+                }
+                _ => return bad(format!("an end of the call {index}, which is not open")),
+            },
+            Delta::CallFault { index, fault, raw } => {
+                if self.call(*index).is_none() {
+                    self.parts.push(Draft::Call(CallDraft { index: *index, ..CallDraft::default() }));
+                }
+                if let Some(call) = self.call(*index) {
+                    call.fault = Some(fault.clone());
+                    call.arguments.clone_from(raw);
+                    call.is_complete = true;
+                }
+            }
+            Delta::Usage(usage) => self.usage = Some(*usage),
+            Delta::End(reason) => self.end = Some(*reason),
+        }
+        Ok(())
+    }
+
+    /// The reply.
+    ///
+    /// # Errors
+    /// `CutStream` when there was no end.
+    pub fn finish(self) -> Result<Reply> {
+        let Some(end) = self.end else {
+            return Err(Error::new(ErrorKind::CutStream, "the stream ended without its terminal event"));
+        };
+        Ok(Reply { parts: finish_parts(self.parts, Some(end)), end, usage: self.usage })
+    }
+
+    /// What there is of a reply that was given up: its text and reasoning. Calls are left out, complete or not.
+    pub fn give_up(self) -> Vec<Part> {
+        let mut parts = finish_parts(self.parts, None);
+        parts.retain(|part| !matches!(part, Part::Call(_)));
+        parts
+    }
+
+    fn call(&mut self, index: usize) -> Option<&mut CallDraft> {
+        // From the end: the call that grows is nearly always the last one.
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            Draft::Call(call) if call.index == index => Some(call),
+            _ => None,
+        })
+    }
+}
+
+fn bad<T>(what: impl Into<String>) -> Result<T> {
+    Err(Error::new(ErrorKind::BadResponse, what))
+}
+
+fn finish_parts(drafts: Vec<Draft>, end: Option<EndReason>) -> Vec<Part> {
+    let part = |draft| match draft {
+        Draft::Text(text) => Part::Text { text },
+        Draft::Reasoning { text, opaque } => Part::Reasoning { text, opaque },
+        Draft::Call(call) => Part::Call(finish_call(call, end)),
+    };
+    drafts.into_iter().map(part).filter(|part| !matches!(part, Part::Text { text } if text.is_empty())).collect()
+}
+
+fn finish_call(draft: CallDraft, end: Option<EndReason>) -> ToolCall {
+    let (arguments, fault) = match (draft.fault, end) {
+        (Some(fault), _) => (Value::String(draft.arguments), Some(fault)),
+        // Arguments that happen to parse prove nothing: `{"x":4815}` may be the beginning of `{"x":48151}`.
+        (None, Some(EndReason::Length)) => (
+            Value::String(draft.arguments),
+            Some("The reply was cut off by the limit on its length, so its calls did not run. Write less.".into()),
+        ),
+        (None, Some(EndReason::Filtered | EndReason::Refused)) => {
+            (Value::String(draft.arguments), Some("The reply was stopped, so its calls did not run.".into()))
+        }
+        (None, _) if !draft.is_complete => {
+            (Value::String(draft.arguments), Some("The call was cut off, so it did not run.".into()))
+        }
+        (None, _) => match read_arguments(&draft.arguments) {
+            Ok(arguments) => (arguments, None),
+            Err(fault) => (Value::String(draft.arguments), Some(fault)),
+        },
+    };
+    let name = if draft.name.is_empty() { UNREADABLE.into() } else { draft.name };
+    ToolCall { id: CallId(draft.id), name, arguments, fault, opaque: draft.opaque }
+}
+
+/// Arguments as servers send them: nothing and `null` are no arguments, and an object may be wrapped in a string.
+pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
+    let text = text.trim();
+    if text.is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        Ok(Value::Null) => Ok(Value::Object(Map::new())),
+        Ok(Value::String(inner)) if inner.len() < text.len() => read_arguments(&inner),
+        Ok(_) => Err("The arguments must be a JSON object.".into()),
+        Err(error) => Err(format!("The arguments are no JSON: {error}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn start(index: usize, name: &str) -> Delta {
+        Delta::CallStart { index, id: format!("c{index}"), name: name.into() }
+    }
+
+    fn arguments(index: usize, text: &str) -> Delta {
+        Delta::CallArguments { index, text: text.into() }
+    }
+
+    fn ended(index: usize) -> Delta {
+        Delta::CallEnd { index, opaque: None }
+    }
+
+    fn build(deltas: &[Delta]) -> Result<Reply> {
+        let mut builder = ReplyBuilder::new();
+        deltas.iter().try_for_each(|delta| builder.push(delta))?;
+        builder.finish()
+    }
+
+    fn calls(reply: &Reply) -> Vec<&ToolCall> {
+        reply.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None }).collect()
+    }
+
+    #[test]
+    fn parts_keep_their_order() {
+        let text = |text: &str| Delta::Text { text: text.into() };
+        let deltas = [
+            Delta::Reasoning { text: "hm".into(), opaque: None },
+            Delta::Reasoning { text: String::new(), opaque: Some(json!("sig")) },
+            text("a"),
+            text("b"),
+            start(3, "x"),
+            start(9, "y"),
+            arguments(3, "{\"k\":"),
+            arguments(9, ""),
+            arguments(3, "1}"),
+            ended(9),
+            ended(3),
+            text("c"),
+            Delta::End(EndReason::Complete),
+        ];
+        let reply = build(&deltas).unwrap();
+        let expected = vec![
+            Part::Reasoning { text: "hm".into(), opaque: Some(json!("sig")) },
+            Part::Text { text: "ab".into() },
+            Part::Call(ToolCall::new("c3", "x", json!({"k": 1}))),
+            Part::Call(ToolCall::new("c9", "y", json!({}))),
+            Part::Text { text: "c".into() },
+        ];
+        assert_eq!(reply.parts, expected);
+    }
+
+    #[test]
+    fn shapes_of_arguments() {
+        for (text, expected) in [
+            ("", Some(json!({}))),
+            ("null", Some(json!({}))),
+            ("\"null\"", Some(json!({}))),
+            ("\"word\"", None),
+            ("{\"a\":1}", Some(json!({"a": 1}))),
+            ("\"{\\\"a\\\":1}\"", Some(json!({"a": 1}))),
+            ("\"\"", Some(json!({}))),
+            ("[1]", None),
+            ("{\"a\":", None),
+            ("{\"a\":1}}", None),
+        ] {
+            assert_eq!(read_arguments(text).ok(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_is_not_complete_has_a_fault() {
+        let whole = [start(0, "x"), arguments(0, "{\"a\":4815}"), ended(0), Delta::End(EndReason::Complete)];
+        assert_eq!(calls(&build(&whole).unwrap())[0].fault, None);
+        let unended = [start(0, "x"), arguments(0, "{\"a\":4815}"), Delta::End(EndReason::Complete)];
+        let cut = [start(0, "x"), arguments(0, "{\"a\":4815}"), ended(0), Delta::End(EndReason::Length)];
+        for deltas in [&unended[..], &cut] {
+            let reply = build(deltas).unwrap();
+            assert!(calls(&reply)[0].fault.is_some(), "{deltas:?}");
+        }
+    }
+
+    #[test]
+    fn streams_that_are_none() {
+        assert_eq!(build(&whole()[..1]).unwrap_err().kind(), ErrorKind::CutStream);
+        let end = Delta::End(EndReason::Complete);
+        for deltas in [
+            vec![end.clone(), end.clone()],
+            vec![arguments(0, "{}"), end.clone()],
+            vec![start(0, "x"), start(0, "y"), end.clone()],
+            vec![start(0, "x"), ended(0), ended(0), end],
+        ] {
+            assert_eq!(build(&deltas).unwrap_err().kind(), ErrorKind::BadResponse, "{deltas:?}");
+        }
+    }
+
+    fn whole() -> Vec<Delta> {
+        vec![Delta::Text { text: "a".into() }, Delta::End(EndReason::Complete)]
+    }
+}

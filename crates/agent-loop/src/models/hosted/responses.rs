@@ -1,0 +1,208 @@
+//! OpenAI's Responses, without anything stored there: reasoning goes back encrypted.
+
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use crate::error::Result;
+use crate::message::{Message, Part, ToolCall, Usage};
+use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::schema::{Strict, WireNames};
+
+use super::{Decode, failure};
+
+pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
+    let mut input = Vec::new();
+    for message in request.messages.iter() {
+        add_items(&mut input, message, names);
+    }
+    let mut body = json!({
+        "model": model,
+        "input": input,
+        "stream": true,
+        "store": false,
+        "include": ["reasoning.encrypted_content"],
+    });
+    if let Some(system) = &request.system {
+        body["instructions"] = json!(&**system);
+    }
+    if !request.tools.is_empty() {
+        let tool = |tool: &crate::tool::ToolSpec| {
+            let (parameters, strict) = match Strict::of(&tool.parameters) {
+                Strict::Yes(schema) => (schema, true),
+                Strict::No(schema) => (schema, false),
+            };
+            json!({
+                "type": "function", "name": names.wire(&tool.name), "description": tool.description,
+                "parameters": parameters, "strict": strict,
+            })
+        };
+        body["tools"] = request.tools.iter().map(tool).collect();
+        body["tool_choice"] = match &request.tool_choice {
+            ToolChoice::Auto => json!("auto"),
+            ToolChoice::None => json!("none"),
+            ToolChoice::Required => json!("required"),
+            ToolChoice::Tool(name) => json!({"type": "function", "name": names.wire(name)}),
+        };
+        body["parallel_tool_calls"] = json!(request.parallel == Parallel::Many);
+    }
+    if let Some(schema) = &request.answer_schema {
+        let strict = matches!(Strict::of(schema), Strict::Yes(strict) if strict == **schema);
+        body["text"] =
+            json!({"format": {"type": "json_schema", "name": "answer", "schema": &**schema, "strict": strict}});
+    }
+    if let Some(most) = request.max_output_tokens {
+        body["max_output_tokens"] = json!(most);
+    }
+    if let Some(temperature) = request.temperature {
+        body["temperature"] = json!(temperature);
+    }
+    body
+}
+
+fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
+    match message {
+        Message::User { text } => input.push(json!({"type": "message", "role": "user", "content": text})),
+        Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
+            Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
+            // An item of reasoning goes back as it came; a text of reasoning is no item.
+            Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
+            Part::Call(call) => Some(call_item(call, names)),
+        })),
+        Message::Results { results } => input.extend(
+            results
+                .iter()
+                .map(|result| json!({"type": "function_call_output", "call_id": result.call, "output": result.text()})),
+        ),
+    }
+}
+
+fn call_item(call: &ToolCall, names: &WireNames) -> Value {
+    let arguments = if call.arguments.is_object() { call.arguments.to_string() } else { "{}".into() };
+    json!({"type": "function_call", "call_id": call.id, "name": names.wire(&call.name), "arguments": arguments})
+}
+
+/// Reads events.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    /// Bytes of arguments that came for each call, by its place in the output.
+    calls: HashMap<u64, usize>,
+    is_refused: bool,
+}
+
+impl Decode for Decoder {
+    fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
+        let event = super::lines::json(data)?;
+        let place = event["output_index"].as_u64().unwrap_or(0);
+        let piece = || event["delta"].as_str().unwrap_or_default().to_string();
+        Ok(match event["type"].as_str().unwrap_or_default() {
+            "response.output_text.delta" if !piece().is_empty() => vec![Delta::Text { text: piece() }],
+            "response.refusal.delta" => {
+                self.is_refused = true;
+                vec![Delta::Text { text: piece() }]
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                vec![Delta::Reasoning { text: piece(), opaque: None }]
+            }
+            "response.output_item.added" if event["item"]["type"] == "function_call" => {
+                self.start(place, &event["item"]).into_iter().collect()
+            }
+            "response.function_call_arguments.delta" => match self.calls.get_mut(&place) {
+                Some(bytes) => {
+                    *bytes += piece().len();
+                    vec![Delta::CallArguments { index: place as usize, text: piece() }]
+                }
+                None => Vec::new(),
+            },
+            "response.output_item.done" => self.item_done(place, &event["item"]),
+            "response.completed" | "response.incomplete" => self.finish(&event["response"]),
+            "response.failed" => return Err(failure::in_stream(&event["response"])),
+            "error" if event["error"].is_object() => return Err(failure::in_stream(&event)),
+            "error" => return Err(failure::in_stream(&json!({"error": event}))),
+            _ => Vec::new(),
+        })
+    }
+
+    fn end(&mut self) -> Vec<Delta> {
+        Vec::new()
+    }
+
+    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>> {
+        if !body["error"].is_null() {
+            return Err(failure::in_stream(body));
+        }
+        let mut deltas = Vec::new();
+        for (place, item) in body["output"].as_array().into_iter().flatten().enumerate() {
+            for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == "message") {
+                self.is_refused |= part["refusal"].is_string();
+                let text = part["text"].as_str().or_else(|| part["refusal"].as_str()).filter(|text| !text.is_empty());
+                deltas.extend(text.map(|text| Delta::Text { text: text.into() }));
+            }
+            deltas.extend(self.item_done(place as u64, item));
+        }
+        if body["status"].is_string() {
+            deltas.extend(self.finish(body));
+        }
+        Ok(deltas)
+    }
+}
+
+impl Decoder {
+    fn start(&mut self, place: u64, item: &Value) -> Option<Delta> {
+        if self.calls.insert(place, 0).is_some() {
+            return None;
+        }
+        let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
+        Some(Delta::CallStart { index: place as usize, id: text("call_id"), name: text("name") })
+    }
+
+    fn item_done(&mut self, place: u64, item: &Value) -> Vec<Delta> {
+        match item["type"].as_str().unwrap_or_default() {
+            "function_call" => {
+                let index = place as usize;
+                // Some servers send no item before this one, or no pieces of its arguments.
+                let mut deltas: Vec<Delta> = if self.calls.contains_key(&place) {
+                    Vec::new()
+                } else {
+                    self.start(place, item).into_iter().collect()
+                };
+                if self.calls.get(&place) == Some(&0) {
+                    let text = item["arguments"].as_str().unwrap_or_default().to_string();
+                    deltas.push(Delta::CallArguments { index, text });
+                }
+                // Without its end the call never runs.
+                if item["status"].as_str().is_none_or(|status| status == "completed") {
+                    deltas.push(Delta::CallEnd { index, opaque: None });
+                }
+                deltas
+            }
+            "reasoning" => {
+                let mut item = item.clone();
+                if let Some(fields) = item.as_object_mut() {
+                    fields.remove("status");
+                }
+                vec![Delta::Reasoning { text: String::new(), opaque: Some(item) }]
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    fn finish(&self, response: &Value) -> Vec<Delta> {
+        let usage = &response["usage"];
+        let number = |value: &Value| value.as_u64().unwrap_or(0);
+        let counted = usage.is_object().then(|| Usage {
+            input: number(&usage["input_tokens"]),
+            output: number(&usage["output_tokens"]),
+            cached: number(&usage["input_tokens_details"]["cached_tokens"]),
+            reasoning: number(&usage["output_tokens_details"]["reasoning_tokens"]),
+        });
+        let reason = match response["incomplete_details"]["reason"].as_str() {
+            Some("content_filter") => EndReason::Filtered,
+            Some(_) => EndReason::Length,
+            None if response["status"] == "incomplete" => EndReason::Length,
+            None if self.is_refused => EndReason::Refused,
+            None => EndReason::Complete,
+        };
+        counted.map(Delta::Usage).into_iter().chain([Delta::End(reason)]).collect()
+    }
+}

@@ -1,0 +1,71 @@
+//! A model that says again what it said in a recorded conversation, as long as the conversation goes the same way.
+
+use futures_util::stream;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{Message, Messages, Part};
+use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
+use crate::tool::Boxed;
+
+/// Plays back a conversation, for instance one of a [`Transcript`](crate::Transcript).
+///
+/// A request is answered by the message that stands in the recording where the request ends. A request whose messages
+/// are not those of the recording fails with `Script` and names the first that differs.
+#[derive(Debug, Clone)]
+pub struct Replay {
+    recorded: Messages,
+}
+
+impl Replay {
+    /// Of a recorded conversation.
+    pub fn new(recorded: Messages) -> Self {
+        Self { recorded }
+    }
+
+    fn answer(&self, request: &Request) -> Result<Vec<Delta>> {
+        let wrong = |what: String| Err(Error::new(ErrorKind::Script, what).at("replayed model"));
+        let differs = request.messages.iter().zip(self.recorded.iter()).position(|(asked, recorded)| asked != recorded);
+        if let Some(index) = differs {
+            return wrong(format!("message {} differs from the recorded one", index + 1));
+        }
+        match self.recorded.get(request.messages.len()).map(|message| &**message) {
+            Some(Message::Assistant { parts }) => {
+                let deltas = parts.iter().enumerate().flat_map(|(index, part)| deltas_of(index, part));
+                Ok(deltas.chain([Delta::End(EndReason::Complete)]).collect())
+            }
+            _ => wrong(format!("the recording has no reply behind message {}", request.messages.len())),
+        }
+    }
+}
+
+fn deltas_of(index: usize, part: &Part) -> Vec<Delta> {
+    match part {
+        Part::Text { text } => vec![Delta::Text { text: text.clone() }],
+        Part::Reasoning { text, opaque } => vec![Delta::Reasoning { text: text.clone(), opaque: opaque.clone() }],
+        Part::Call(call) => {
+            let start = Delta::CallStart { index, id: call.id.0.clone(), name: call.name.clone() };
+            let raw = || call.arguments.as_str().map_or_else(|| call.arguments.to_string(), str::to_owned);
+            match &call.fault {
+                Some(fault) => vec![start, Delta::CallFault { index, fault: fault.clone(), raw: raw() }],
+                None => vec![
+                    start,
+                    Delta::CallArguments { index, text: call.arguments.to_string() },
+                    Delta::CallEnd { index, opaque: call.opaque.clone() },
+                ],
+            }
+        }
+    }
+}
+
+impl Model for Replay {
+    fn name(&self) -> &str {
+        "replay"
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move {
+            let deltas = self.answer(&request)?;
+            Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))) as ReplyStream<'_>)
+        })
+    }
+}

@@ -1,0 +1,190 @@
+//! A model that says what a test wrote down, and fails on every request that the test did not expect.
+//!
+//! To add a provider, begin with a copy of this file: all that a model has to do is in its `impl Model`.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::stream;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::Usage;
+use crate::model::{Delta, EndReason, Model, ReplyStream, Request, ToolSupport};
+use crate::tool::Boxed;
+
+type Check = Box<dyn Fn(&Request) -> Result<(), String> + Send + Sync>;
+
+/// One request that is expected, and what comes back.
+pub struct Step {
+    check: Option<Check>,
+    start: Result<()>,
+    items: Vec<Item>,
+}
+
+enum Item {
+    Delta(Delta),
+    Fail(Error),
+    Wait(Duration),
+    Silence,
+}
+
+impl Step {
+    /// Any deltas. Where they do not end with [`Delta::End`], the stream is cut.
+    pub fn deltas(deltas: impl IntoIterator<Item = Delta>) -> Self {
+        Self { check: None, start: Ok(()), items: deltas.into_iter().map(Item::Delta).collect() }
+    }
+
+    /// A complete answer.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::deltas([Delta::Text { text: text.into() }, Delta::End(EndReason::Complete)])
+    }
+
+    /// Complete calls of tools. Their ids are empty: the run gives them some.
+    pub fn calls<'a>(calls: impl IntoIterator<Item = (&'a str, Value)>) -> Self {
+        let deltas = calls.into_iter().enumerate().flat_map(|(index, (name, arguments))| {
+            [
+                Delta::CallStart { index, id: String::new(), name: name.into() },
+                Delta::CallArguments { index, text: arguments.to_string() },
+                Delta::CallEnd { index, opaque: None },
+            ]
+        });
+        Self::deltas(deltas.chain([Delta::End(EndReason::Complete)]))
+    }
+
+    /// A request that fails before the first delta.
+    pub fn fails(error: Error) -> Self {
+        Self { check: None, start: Err(error), items: Vec::new() }
+    }
+
+    /// A request that is never answered.
+    pub fn silence() -> Self {
+        Self::deltas([]).then_silence()
+    }
+
+    /// Fails at the end of what is there.
+    #[must_use]
+    pub fn then_fails(mut self, error: Error) -> Self {
+        self.items.push(Item::Fail(error));
+        self
+    }
+
+    /// Says nothing more, and does not end.
+    #[must_use]
+    pub fn then_silence(mut self) -> Self {
+        self.items.push(Item::Silence);
+        self
+    }
+
+    /// Waits before it says anything, in the runtime's time.
+    #[must_use]
+    pub fn after(mut self, delay: Duration) -> Self {
+        self.items.insert(0, Item::Wait(delay));
+        self
+    }
+
+    /// Tells the tokens of the reply, before its end.
+    #[must_use]
+    pub fn usage(mut self, input: u64, output: u64) -> Self {
+        let usage = Delta::Usage(Usage { input, output, ..Usage::default() });
+        let at = self.items.len().saturating_sub(1);
+        self.items.insert(at, Item::Delta(usage));
+        self
+    }
+
+    /// Checks the request; what it returns as an error is what the test fails with.
+    #[must_use]
+    pub fn expecting(mut self, check: impl Fn(&Request) -> Result<(), String> + Send + Sync + 'static) -> Self {
+        self.check = Some(Box::new(check));
+        self
+    }
+}
+
+/// A model with a script.
+///
+/// Every request is checked: calls and results must pair, the step's own check must pass, and there must be a step
+/// left. Otherwise the request fails with an error of the kind `Script`.
+///
+/// # Panics
+/// When it is dropped with steps left, unless the thread is panicking already: a test whose model was asked too little
+/// must not pass.
+pub struct Scripted {
+    steps: Mutex<VecDeque<Step>>,
+    tools: ToolSupport,
+}
+
+impl Scripted {
+    /// A model that plays these steps, one a request.
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: Mutex::new(steps.into_iter().collect()), tools: ToolSupport::Native }
+    }
+
+    /// One that takes no tools: a request that has some fails with `ToolsUnsupported`.
+    #[must_use]
+    pub fn without_tools(mut self) -> Self {
+        self.tools = ToolSupport::None;
+        self
+    }
+
+    /// How many steps were not asked for yet.
+    pub fn steps_left(&self) -> usize {
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
+    fn next_step(&self, request: &Request) -> Result<Step> {
+        let wrong = |what: String| Error::new(ErrorKind::Script, what).at("scripted model");
+        request.messages.check().map_err(|error| wrong(format!("the request's history is broken: {error}")))?;
+        if self.tools == ToolSupport::None && !request.tools.is_empty() {
+            return Err(Error::new(ErrorKind::ToolsUnsupported, "this model takes no tools").at("scripted model"));
+        }
+        let step = self.steps.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+        let step = step.ok_or_else(|| wrong("a request that the script does not expect".into()))?;
+        if let Some(check) = &step.check {
+            check(request).map_err(wrong)?;
+        }
+        Ok(step)
+    }
+}
+
+impl fmt::Debug for Scripted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scripted").field("steps_left", &self.steps_left()).finish()
+    }
+}
+
+impl Drop for Scripted {
+    fn drop(&mut self) {
+        let left = self.steps_left();
+        assert!(left == 0 || std::thread::panicking(), "{left} steps of the script were never asked for");
+    }
+}
+
+impl Model for Scripted {
+    fn name(&self) -> &str {
+        "scripted"
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        self.tools
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move {
+            let step = self.next_step(&request)?;
+            step.start?;
+            let items = stream::unfold(step.items.into_iter(), |mut items| async move {
+                loop {
+                    match items.next()? {
+                        Item::Delta(delta) => return Some((Ok(delta), items)),
+                        Item::Fail(error) => return Some((Err(error), Vec::new().into_iter())),
+                        Item::Wait(delay) => tokio::time::sleep(delay).await,
+                        Item::Silence => std::future::pending().await,
+                    }
+                }
+            });
+            Ok(Box::pin(items) as ReplyStream<'_>)
+        })
+    }
+}

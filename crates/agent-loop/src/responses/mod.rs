@@ -1,0 +1,17 @@
+//! OpenAI's Responses API over any [`Model`](crate::Model): what a client asks as a request, the reply as its events.
+//!
+//! ```text
+//! JSON body ──> ApiRequest ──> Request ──> a model (a text-only one inside TextCalls) ──> deltas
+//!                  └── what is echoed ──> ResponseEvents <───────────────────────────────┘ ──> SSE, or one object
+//! ```
+//!
+//! Nothing here does I/O: a server reads the body, writes the events and ends the connection. The order of events is
+//! the API's: `response.created`, `response.in_progress`, every item opened at the next free `output_index` and closed
+//! before the next one opens, exactly one terminal event, dense sequence numbers from 0, no `[DONE]`.
+
+mod events;
+mod object;
+mod request;
+
+pub use events::{ResponseEvents, to_sse};
+pub use request::{ApiError, ApiRequest, Delivery};

@@ -1,0 +1,434 @@
+//! THE LOOP as a state machine without I/O: it says what it needs, is given the answer, and can be saved between any two.
+//!
+//! ```text
+//!            ┌────────────── say (a person's message) ───────────────┐
+//!            v                                                        │
+//!   ┌─────> Ready ── next ──> CallModel ── replied ──┬─ no calls ──> Done
+//!   │         │                   └─── failed ───────│───────────────> │   (retry leads back to Ready)
+//!   │         └── next ──> Compact ── compacted ──> Ready              │
+//!   │                                                v                 │
+//!   │    all have results                          Calls ── cancel ──> │
+//!   └───────────────────────────────────────────── │  │ next:
+//!                            RunTools ── finished ─┘  └─ Ask ── decide
+//! ```
+//!
+//! Whoever drives it does what [`Run::next`] says and tells the run how it went; [`Agent`](crate::Agent) is such a driver.
+//! It never reads a clock, a file or a random number.
+
+mod answer;
+mod calls;
+mod exchange;
+mod saved;
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::approval::{Decision, Policy, Question, Rejection, RunId};
+use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
+use crate::error::{Error, ErrorKind, Failure, Result};
+use crate::message::{CallId, History, Message, ToolCall};
+use crate::model::{Parallel, Request, ToolChoice};
+use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
+
+pub use answer::AnswerShape;
+pub use saved::{SavedRun, VERSION};
+
+use calls::Calls;
+
+/// What a run is like. It is saved with the run.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunOptions {
+    /// The system text.
+    pub system: Option<String>,
+    /// How much it may use.
+    pub budget: Budget,
+    /// The shape of the final answer, if it is to be JSON.
+    pub answer: Option<AnswerShape>,
+    /// How many calls a reply may hold.
+    pub parallel: Parallel,
+    /// Above this many tokens of context the run asks for compaction; `None`: only when the model says it is too long.
+    pub compact_above: Option<u64>,
+    /// The most tokens of one reply.
+    pub max_output_tokens: Option<u32>,
+    /// Randomness of the model.
+    pub temperature: Option<f64>,
+}
+
+/// What a run is judged by whenever it goes on.
+#[derive(Clone, Copy)]
+pub struct Rules<'a> {
+    /// The tools there are now.
+    pub tools: &'a ToolSet,
+    /// The policy in force now.
+    pub policy: &'a dyn Policy,
+}
+
+/// What a run needs next.
+#[derive(Debug)]
+pub enum Next {
+    /// A reply to this; then [`Run::replied`] or [`Run::failed`]. Drop the request before that: the list of messages is
+    /// copied when it is still held.
+    CallModel(Request),
+    /// A shorter history; then [`Run::compacted`].
+    Compact,
+    /// These calls run now: one that writes, or any number that read, side by side. Save the run before they start;
+    /// then [`Run::finished`] for each.
+    RunTools(Vec<ReadyCall>),
+    /// Nothing: results of calls that were handed out are still owed.
+    Wait,
+    /// Decisions about these; then [`Run::decide`]. All that could run without them has run.
+    Ask(Vec<Question>),
+    /// Nothing more.
+    Done(Outcome),
+}
+
+/// A call that may run now.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReadyCall {
+    /// The call, with the arguments it runs with.
+    pub call: ToolCall,
+    /// What the tool does to the world.
+    pub effect: Effect,
+    /// The tool's own limit of time.
+    pub time_limit: Option<Duration>,
+}
+
+/// Why a run is done.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "stop", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Stop {
+    /// The model answered without calling a tool.
+    Answered,
+    /// The model answered, but never in the shape that was asked for.
+    BadAnswer {
+        /// What was wrong with the last one.
+        faults: String,
+    },
+    /// The budget is used up.
+    Limit {
+        /// Which part of it.
+        limit: Limit,
+    },
+    /// The reply hit its limit of length; its text is incomplete.
+    Length,
+    /// A content filter stopped the reply.
+    Filtered,
+    /// The model or the provider declined to answer.
+    Refused,
+    /// The model said nothing and called nothing.
+    Empty,
+    /// It was cancelled.
+    Cancelled,
+    /// The model failed for good. [`Run::retry`] tries again.
+    Failed {
+        /// How.
+        failure: Failure,
+    },
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Answered => f.write_str("answered"),
+            Self::BadAnswer { faults } => write!(f, "the answer does not have the shape that was asked for:\n{faults}"),
+            Self::Limit { limit } => write!(f, "{limit}"),
+            Self::Length => f.write_str("the reply was cut off by the limit on its length"),
+            Self::Filtered => f.write_str("a content filter stopped the reply"),
+            Self::Refused => f.write_str("the model declined to answer"),
+            Self::Empty => f.write_str("the model said nothing"),
+            Self::Cancelled => f.write_str("cancelled"),
+            Self::Failed { failure } => write!(f, "{failure}"),
+        }
+    }
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// Why.
+    pub stop: Stop,
+    /// What the model said last; empty if it said nothing.
+    pub text: String,
+    /// The answer, where [`RunOptions::answer`] asked for one and it fits.
+    pub answer: Option<Value>,
+    /// What was used since the person's last message.
+    pub spent: Spent,
+}
+
+/// One conversation and where it stands. A value: clone it, save it, go on in another process.
+#[derive(Debug, Clone)]
+pub struct Run {
+    id: RunId,
+    options: RunOptions,
+    history: History,
+    state: State,
+}
+
+/// All of a run but its messages: small, so that it can be saved after every step.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct State {
+    phase: Phase,
+    spent: Spent,
+    grants: BTreeSet<String>,
+    repeats: Repeats,
+    /// A limit other than those of turns, tokens and time that forbids the next turn.
+    over: Option<Limit>,
+    /// The limit whose last turn is under way.
+    summing_up: Option<Limit>,
+    /// How many answers of the wrong shape there were.
+    bad_answers: u32,
+    /// Tokens of the last request and reply.
+    context: u64,
+    compaction: CompactionState,
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+enum Phase {
+    #[default]
+    Ready,
+    Calls {
+        calls: Calls,
+    },
+    Done {
+        stop: Stop,
+        answer: Option<Value>,
+    },
+}
+
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct CompactionState {
+    /// Since the model's last reply.
+    tries: u32,
+    /// The model refused the last request as too long.
+    forced: Option<Failure>,
+}
+
+impl CompactionState {
+    /// How often a history is made shorter before the model is asked again.
+    const MOST: u32 = 2;
+}
+
+impl Run {
+    /// A new conversation, begun by a person's message.
+    pub fn new(id: RunId, options: RunOptions, message: impl Into<String>) -> Self {
+        let mut run = Self { id, options, history: History::new(), state: State::default() };
+        run.add(Message::user(message));
+        run
+    }
+
+    /// A conversation that goes on from a history. Calls at its end that have no result are answered as lost.
+    pub fn with_history(id: RunId, options: RunOptions, history: History, message: impl Into<String>) -> Self {
+        let messages = history.messages().iter().map(|message| Message::clone(message));
+        let (history, _) = History::repaired(messages);
+        let mut run = Self { id, options, history, state: State::default() };
+        run.add(Message::user(message));
+        run
+    }
+
+    /// Its name.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// What it is like.
+    pub fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    /// What was said. While calls wait, it ends with them.
+    pub fn history(&self) -> &History {
+        &self.history
+    }
+
+    /// What was used since the person's last message.
+    pub fn spent(&self) -> Spent {
+        self.state.spent
+    }
+
+    /// The grants that were given for the session.
+    pub fn grants(&self) -> impl Iterator<Item = &str> {
+        self.state.grants.iter().map(String::as_str)
+    }
+
+    /// Takes back all grants.
+    pub fn revoke_grants(&mut self) {
+        self.state.grants.clear();
+    }
+
+    /// Whether it is done until the person says something, or it is retried.
+    pub fn is_done(&self) -> bool {
+        matches!(self.state.phase, Phase::Done { .. })
+    }
+
+    /// What it needs next. Called again without an answer in between, it gives the same, but for [`Next::RunTools`]:
+    /// no call is handed out twice.
+    ///
+    /// Costs a policy question for each undecided call; nothing else depends on the length of the conversation.
+    pub fn next(&mut self, rules: Rules<'_>) -> Next {
+        loop {
+            match &mut self.state.phase {
+                Phase::Done { stop, answer } => {
+                    let (stop, answer) = (stop.clone(), answer.clone());
+                    let text = self.last_text();
+                    return Next::Done(Outcome { stop, text, answer, spent: self.state.spent });
+                }
+                Phase::Calls { calls } => {
+                    let ready = calls.take_ready(rules, &self.state.grants);
+                    if !ready.is_empty() {
+                        return Next::RunTools(ready);
+                    }
+                    if calls.any_running() {
+                        return Next::Wait;
+                    }
+                    let questions = calls.questions(&self.id);
+                    if !questions.is_empty() {
+                        return Next::Ask(questions);
+                    }
+                    self.close_calls();
+                }
+                Phase::Ready => {
+                    if self.stopped_by_budget() {
+                        continue;
+                    }
+                    return if self.wants_compaction() { Next::Compact } else { Next::CallModel(self.request(rules)) };
+                }
+            }
+        }
+    }
+
+    /// What is waiting for a person now, whether or not calls that need no decision are still running.
+    pub fn questions(&mut self, rules: Rules<'_>) -> Vec<Question> {
+        let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
+        calls.settle(rules, &self.state.grants);
+        calls.questions(&self.id)
+    }
+
+    /// Takes a person's decisions, as many or as few as there are. Those that fit are kept.
+    ///
+    /// # Errors
+    /// One rejection for each that does not fit; its question stays open.
+    pub fn decide(
+        &mut self,
+        rules: Rules<'_>,
+        decisions: impl IntoIterator<Item = Decision>,
+    ) -> Result<(), Vec<Rejection>> {
+        let mut rejections = Vec::new();
+        for decision in decisions {
+            let call = decision.call.clone();
+            let taken = match &mut self.state.phase {
+                Phase::Calls { calls } => calls.decide(rules, &self.id, &mut self.state.grants, decision),
+                _ => Err(calls::why_not_open(&self.history, &call)),
+            };
+            rejections.extend(taken.err().map(|why| Rejection { call, why }));
+        }
+        if rejections.is_empty() { Ok(()) } else { Err(rejections) }
+    }
+
+    /// How a call that was handed out ended.
+    ///
+    /// # Errors
+    /// `State` when this call is not running.
+    pub fn finished(&mut self, rules: Rules<'_>, call: &CallId, end: Result<ToolOutput, ToolError>) -> Result<()> {
+        match &mut self.state.phase {
+            Phase::Calls { calls } => calls.finished(rules, call, end),
+            _ => Err(Error::new(ErrorKind::State, format!("the call {call} is not running"))),
+        }
+    }
+
+    /// Tells the run that nothing which it handed out is running any more, since whoever ran it is gone. Reads will be
+    /// handed out again; of writes the model is told that they may or may not have taken effect.
+    pub fn interrupted(&mut self) {
+        if let Phase::Calls { calls } = &mut self.state.phase {
+            calls.interrupted();
+        }
+    }
+
+    /// Adds time in which the model or tools worked.
+    pub fn spend_time(&mut self, time: Duration) {
+        self.state.spent.time = self.state.spent.time.saturating_add(time);
+    }
+
+    fn last_text(&self) -> String {
+        match self.history.messages().last() {
+            Some(message) if matches!(**message, Message::Assistant { .. }) => message.text(),
+            _ => String::new(),
+        }
+    }
+
+    /// Adds a message of which it is known that it fits.
+    fn add(&mut self, message: Message) {
+        self.history.push(message).expect("a run adds only what its phase allows");
+    }
+
+    fn stop(&mut self, stop: Stop) {
+        self.state.phase = Phase::Done { stop, answer: None };
+    }
+
+    /// Every call has its result: they become one message, and the model may be asked again.
+    fn close_calls(&mut self) {
+        let Phase::Calls { calls } = std::mem::take(&mut self.state.phase) else { return };
+        let limit = self.options.budget.repeats;
+        for (call, result) in calls.answered() {
+            let count = self.state.repeats.count(&call.name, &call.arguments, &result.text());
+            if limit.is_some_and(|limit| count >= limit) {
+                self.state.over.get_or_insert(Limit::Repeats);
+            }
+        }
+        self.add(Message::Results { results: calls.into_results() });
+    }
+
+    /// Ends the run, or begins its last turn, if the budget allows no other.
+    fn stopped_by_budget(&mut self) -> bool {
+        if self.state.summing_up.is_some() {
+            return false;
+        }
+        let hard = self.options.budget.reached(&self.state.spent);
+        let limit = match (hard, self.state.over) {
+            (Some(limit @ (Limit::Tokens | Limit::Time)), _) | (_, Some(limit)) | (Some(limit), None) => limit,
+            (None, None) => return false,
+        };
+        let may_sum_up = !matches!(limit, Limit::Tokens | Limit::Time);
+        if may_sum_up && self.options.budget.at_limit == AtLimit::SumUp {
+            self.state.summing_up = Some(limit);
+            self.add(Message::user(format!("({limit}. Sum up what you have found so far; do not call tools.)")));
+            return false;
+        }
+        self.stop(Stop::Limit { limit });
+        true
+    }
+
+    fn wants_compaction(&self) -> bool {
+        let CompactionState { tries, forced } = &self.state.compaction;
+        let above = self.options.compact_above.is_some_and(|limit| self.state.context > limit);
+        forced.is_some() || (above && *tries < CompactionState::MOST)
+    }
+
+    fn request(&self, rules: Rules<'_>) -> Request {
+        Request {
+            system: self.options.system.as_deref().map(Into::into),
+            messages: self.history.messages().clone(),
+            tools: rules.tools.specs().clone(),
+            tool_choice: if self.state.summing_up.is_some() { ToolChoice::None } else { ToolChoice::Auto },
+            parallel: self.options.parallel,
+            answer_schema: self.options.answer.as_ref().map(|answer| answer.schema.clone().into()),
+            max_output_tokens: self.options.max_output_tokens,
+            temperature: self.options.temperature,
+        }
+    }
+}
+
+impl RunId {
+    /// A name that no other run has: 128 random bits.
+    pub fn random() -> Self {
+        Self(format!("run_{:032x}", fastrand::u128(..)))
+    }
+}

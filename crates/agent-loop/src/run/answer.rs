@@ -1,0 +1,75 @@
+//! Final answers of a given shape: read out of the text, checked against a schema, never repaired.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::tool::{compile, faults_of, list_faults, portable_schema};
+
+use super::Run;
+
+/// The shape a final answer must have.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct AnswerShape {
+    /// A JSON Schema. One that is none accepts nothing, and the outcome says why.
+    pub schema: Value,
+    /// How often the model is told what is wrong and asked again; by default 2. Each is a turn of the budget.
+    pub corrections: u32,
+}
+
+impl AnswerShape {
+    /// The shape of a type, with two corrections.
+    pub fn of<T: schemars::JsonSchema>() -> Self {
+        Self { schema: portable_schema::<T>().0, corrections: 2 }
+    }
+}
+
+impl Run {
+    /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.
+    pub(super) fn read_answer(&self) -> Option<Result<Value, String>> {
+        let shape = self.options.answer.as_ref()?;
+        Some(read(&self.last_text(), &shape.schema))
+    }
+}
+
+fn read(text: &str, schema: &Value) -> Result<Value, String> {
+    let value: Value =
+        serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is no JSON: {error}"))?;
+    let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
+    let faults = faults_of(&validator, &value);
+    if faults.is_empty() { Ok(value) } else { Err(list_faults(&faults)) }
+}
+
+/// The inside of a text that is one code block and nothing else; any other text as it is.
+fn without_fence(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let Some((info, body)) = inner.and_then(|inner| inner.split_once('\n')) else { return text };
+    if matches!(info.trim(), "" | "json" | "JSON") && !body.contains("```") { body.trim() } else { text }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn answers_are_read_or_told_what_is_wrong() {
+        let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+        for (text, expected) in [
+            ("{\"n\": 1}", Ok(json!({"n": 1}))),
+            (" ```json\n{\"n\": 1}\n``` ", Ok(json!({"n": 1}))),
+            ("```\n{\"n\": 1}\n```", Ok(json!({"n": 1}))),
+            ("Here: {\"n\": 1}", Err("no JSON")),
+            ("{\"n\": \"1\"}", Err("/n")),
+            ("", Err("no JSON")),
+        ] {
+            match (read(text, &schema), expected) {
+                (Ok(value), Ok(expected)) => assert_eq!(value, expected),
+                (Err(fault), Err(expected)) => assert!(fault.contains(expected), "{fault}"),
+                (read, expected) => panic!("{text:?}: {read:?}, not {expected:?}"),
+            }
+        }
+        assert!(read("{}", &json!({"type": 5})).unwrap_err().contains("schema itself"));
+    }
+}

@@ -1,0 +1,236 @@
+//! What a run does with what it is told by the model and the person: replies, failures, shorter histories, new messages.
+
+use std::collections::HashSet;
+
+use crate::budget::{Limit, Spent};
+use crate::error::{Error, ErrorKind, Failure, Result};
+use crate::message::{History, Message, Part, ToolCall, ToolResult};
+use crate::model::{EndReason, Reply};
+
+use super::calls::Calls;
+use super::{CompactionState, Phase, Run, Stop};
+
+impl Run {
+    /// The model's reply to [`Next::CallModel`](super::Next::CallModel).
+    ///
+    /// # Errors
+    /// `State` when no reply was asked for.
+    pub fn replied(&mut self, reply: Reply) -> Result<()> {
+        self.expect_ready("a reply")?;
+        self.count(&reply);
+        self.state.compaction = CompactionState::default();
+        let Reply { mut parts, end, .. } = reply;
+        let calls = self.name_calls(&mut parts);
+        if parts.is_empty() {
+            self.stop(match end {
+                EndReason::Complete => Stop::Empty,
+                EndReason::Length => Stop::Length,
+                EndReason::Filtered => Stop::Filtered,
+                EndReason::Refused => Stop::Refused,
+            });
+            return Ok(());
+        }
+        self.add(Message::Assistant { parts });
+        if let Some(limit) = self.state.summing_up {
+            self.answer_all(&calls, &limit.to_string());
+            let answer = self.read_answer().and_then(Result::ok);
+            self.state.phase = Phase::Done { stop: Stop::Limit { limit }, answer };
+            return Ok(());
+        }
+        match end {
+            EndReason::Filtered | EndReason::Refused => {
+                self.answer_all(&calls, "The reply was stopped; the call did not run.");
+                self.stop(if end == EndReason::Filtered { Stop::Filtered } else { Stop::Refused });
+            }
+            EndReason::Complete | EndReason::Length if !calls.is_empty() => self.open(calls),
+            EndReason::Length => self.stop(Stop::Length),
+            EndReason::Complete => self.conclude(),
+        }
+        Ok(())
+    }
+
+    /// The model failed, and trying again at once is no use.
+    ///
+    /// A conversation that is too long is made shorter first, a bounded number of times; everything else ends the run.
+    ///
+    /// # Errors
+    /// `State` when no reply was asked for.
+    pub fn failed(&mut self, error: &Error) -> Result<()> {
+        self.expect_ready("a failure")?;
+        let failure = Failure::from(error);
+        if error.kind() == ErrorKind::ContextTooLong && self.state.compaction.tries < CompactionState::MOST {
+            self.state.compaction.forced = Some(failure);
+        } else {
+            self.stop(Stop::Failed { failure });
+        }
+        Ok(())
+    }
+
+    /// The shorter history that [`Next::Compact`](super::Next::Compact) asked for, or why there is none.
+    ///
+    /// One that is not shorter, or ends with calls or with the model, counts as none. Without one the run goes on if it
+    /// can, and ends with the model's failure if that had refused the request as too long.
+    ///
+    /// # Errors
+    /// `State` when none was asked for.
+    pub fn compacted(&mut self, shorter: Result<History>) -> Result<()> {
+        self.expect_ready("a shorter history")?;
+        self.state.compaction.tries += 1;
+        let forced = self.state.compaction.forced.take();
+        let is_usable = |history: &History| {
+            let ends_well = history.messages().last().is_some_and(|m| !matches!(**m, Message::Assistant { .. }));
+            ends_well && history.size() < self.history.size()
+        };
+        match shorter {
+            Ok(shorter) if is_usable(&shorter) => {
+                let (old, new) = (self.history.size().max(1) as u64, shorter.size() as u64);
+                self.state.context = self.state.context.saturating_mul(new) / old;
+                self.history = shorter;
+            }
+            other => {
+                self.state.compaction.tries = CompactionState::MOST;
+                if let Some(mut failure) = forced {
+                    let why = other.err().map_or_else(|| "it did not get shorter".into(), |error| error.to_string());
+                    failure.message = format!("{}; and it could not be made shorter: {why}", failure.message);
+                    self.stop(Stop::Failed { failure });
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A person's next message. The budget begins anew; grants stay.
+    ///
+    /// # Errors
+    /// `State` while the run is under way.
+    pub fn say(&mut self, message: impl Into<String>) -> Result<()> {
+        if !self.is_done() {
+            return Err(Error::new(ErrorKind::State, "the run is still under way")
+                .remedy("drive it until it is done, or cancel it first"));
+        }
+        let grants = std::mem::take(&mut self.state.grants);
+        let context = self.state.context;
+        self.state = super::State { grants, context, ..super::State::default() };
+        self.add(Message::user(message));
+        Ok(())
+    }
+
+    /// Tries again after the model failed. The budget goes on.
+    ///
+    /// # Errors
+    /// `State` when it did not end with a failure.
+    pub fn retry(&mut self) -> Result<()> {
+        if !matches!(self.state.phase, Phase::Done { stop: Stop::Failed { .. }, .. }) {
+            return Err(Error::new(ErrorKind::State, "there is no failure to try again after"));
+        }
+        self.state.compaction = CompactionState::default();
+        self.state.phase = Phase::Ready;
+        Ok(())
+    }
+
+    /// Ends the run now. Whatever it was doing, the history is whole afterwards: each open call has a result that says
+    /// whether it may have had an effect. `said` is what had come of a reply; its text is kept.
+    ///
+    /// A run that is done stays as it is.
+    pub fn cancel(&mut self, said: Vec<Part>) {
+        match std::mem::take(&mut self.state.phase) {
+            done @ Phase::Done { .. } => self.state.phase = done,
+            Phase::Calls { calls } => {
+                self.add(Message::Results { results: calls.cancelled() });
+                self.stop(Stop::Cancelled);
+            }
+            Phase::Ready => {
+                // Reasoning without its signature is refused by the providers that sign it.
+                let is_text = |part: &Part| matches!(part, Part::Text { text } if !text.is_empty());
+                let parts: Vec<Part> = said.into_iter().filter(is_text).collect();
+                if !parts.is_empty() {
+                    self.add(Message::Assistant { parts });
+                }
+                self.stop(Stop::Cancelled);
+            }
+        }
+    }
+
+    /// The results of all calls since the person's last message, oldest first: what was done, and what was not.
+    pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
+        let messages = self.history.messages();
+        let from = messages.iter().rposition(|message| matches!(**message, Message::User { .. })).unwrap_or(0);
+        messages[from..].iter().flat_map(|message| match &**message {
+            Message::Results { results } => results.as_slice(),
+            _ => &[],
+        })
+    }
+
+    fn expect_ready(&self, what: &str) -> Result<()> {
+        if matches!(self.state.phase, Phase::Ready) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::State, format!("{what} that was not asked for"))
+            .remedy("do what Run::next says, and answer that"))
+    }
+
+    fn count(&mut self, reply: &Reply) {
+        let bytes: usize = reply.parts.iter().map(Part::size).sum();
+        let estimate = ((self.history.size() + bytes) / 4) as u64;
+        let tokens = reply.usage.map_or(estimate, |usage| usage.total());
+        let Spent { turns, tokens: spent, .. } = &mut self.state.spent;
+        *turns += 1;
+        *spent = spent.saturating_add(tokens);
+        self.state.context = tokens;
+    }
+
+    /// Gives each call an id that no other call of the conversation has, and gives out the calls.
+    fn name_calls(&self, parts: &mut [Part]) -> Vec<ToolCall> {
+        let mut taken = HashSet::new();
+        let mut calls = Vec::new();
+        for part in parts {
+            if let Part::Call(call) = part {
+                call.id = self.history.free_id(&call.id, &taken);
+                taken.insert(call.id.clone());
+                calls.push(call.clone());
+            }
+        }
+        calls
+    }
+
+    /// Opens the calls of a reply; those beyond the budget are answered at once.
+    fn open(&mut self, calls: Vec<ToolCall>) {
+        let left = self.options.budget.calls_left(&self.state.spent);
+        let granted = u32::try_from(calls.len()).unwrap_or(u32::MAX).min(left);
+        self.state.spent.calls += granted;
+        if (granted as usize) < calls.len() {
+            self.state.over = Some(Limit::Calls);
+        }
+        let calls = Calls::open(calls, granted as usize, &Limit::Calls.to_string());
+        self.state.phase = Phase::Calls { calls };
+    }
+
+    /// Answers calls none of which is to run.
+    fn answer_all(&mut self, calls: &[ToolCall], text: &str) {
+        if !calls.is_empty() {
+            let results = Calls::open(calls.to_vec(), 0, text).into_results();
+            self.add(Message::Results { results });
+        }
+    }
+
+    /// The model has answered.
+    fn conclude(&mut self) {
+        let (stop, answer) = match self.read_answer() {
+            None => (Stop::Answered, None),
+            Some(Ok(answer)) => (Stop::Answered, Some(answer)),
+            Some(Err(faults)) => {
+                self.state.bad_answers += 1;
+                let attempts = self.options.answer.as_ref().map_or(0, |answer| answer.corrections);
+                if self.state.bad_answers <= attempts {
+                    self.add(Message::user(format!(
+                        "(The answer does not have the required shape:\n{faults}\nAnswer again, with the JSON alone.)"
+                    )));
+                    self.state.phase = Phase::Ready;
+                    return;
+                }
+                (Stop::BadAnswer { faults }, None)
+            }
+        };
+        self.state.phase = Phase::Done { stop, answer };
+    }
+}

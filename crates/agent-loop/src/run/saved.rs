@@ -1,0 +1,166 @@
+//! A run as JSON, and back. Older versions go on loading; a newer one is refused, never guessed at.
+//!
+//! ```text
+//! { "format": "agent-loop run", "version": 1,
+//!   "id": "run_…", "options": {…},      what the run is like
+//!   "state": {…},                        where it stands; small
+//!   "messages": [ {"role": "user", …}, … ] }
+//! ```
+//!
+//! Fields that are missing have their defaults, so that a version only changes when a field changes its meaning.
+//! `testdata/runs` holds states of every version and kind; they are loaded by a test.
+
+use serde::{Deserialize, Serialize};
+
+use crate::approval::RunId;
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::{History, Message, Messages, Repair};
+
+use super::{Phase, Run, RunOptions, State, Stop};
+
+/// The version that is written.
+pub const VERSION: u32 = 1;
+
+const FORMAT: &str = "agent-loop run";
+
+/// A run without its messages: what changes from step to step. Its JSON form is the format above without `messages`.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SavedRun {
+    format: String,
+    version: u32,
+    id: RunId,
+    #[serde(default)]
+    options: RunOptions,
+    #[serde(default)]
+    state: State,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Whole {
+    #[serde(flatten)]
+    run: SavedRun,
+    messages: Messages,
+}
+
+/// What is read first, since nothing else of a newer version may be understood.
+#[derive(Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+}
+
+impl Run {
+    /// Everything but the messages. Costs as much as the open calls are large, whatever the length of the conversation.
+    pub fn saved(&self) -> SavedRun {
+        SavedRun {
+            format: FORMAT.into(),
+            version: VERSION,
+            id: self.id.clone(),
+            options: self.options.clone(),
+            state: self.state.clone(),
+        }
+    }
+
+    /// All of it as JSON text. Linear in the conversation; a [transcript](crate::Transcript) writes each message once.
+    pub fn to_json(&self) -> String {
+        let whole = Whole { run: self.saved(), messages: self.history.messages().clone() };
+        serde_json::to_string(&whole).expect("a run has nothing in it that JSON cannot say")
+    }
+
+    /// A run from its JSON text, with what had to be repaired.
+    ///
+    /// Reads that were running will run again; of writes that were running the model is told that they may or may not
+    /// have taken effect.
+    ///
+    /// # Errors
+    /// `Newer` when a newer version wrote it, `Damaged` when it is no saved run.
+    pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
+        check_head(json)?;
+        let whole: Whole = serde_json::from_str(json).map_err(damaged)?;
+        Ok(Self::restore(whole.run, whole.messages.iter().map(|message| Message::clone(message))))
+    }
+
+    /// A run from its parts: whatever they are, the run has a valid history and can go on.
+    pub fn restore(saved: SavedRun, messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+        let SavedRun { id, options, mut state, .. } = saved;
+        let mut messages: Vec<Message> = messages.into_iter().collect();
+        let open = match (&mut state.phase, messages.last()) {
+            (Phase::Calls { calls }, Some(last)) if calls.are(&last.calls().collect::<Vec<_>>()) => {
+                calls.interrupted();
+                messages.pop()
+            }
+            _ => None,
+        };
+        let (mut history, mut repairs) = History::repaired(messages);
+        if let Some(open) = open
+            && history.push(open.clone()).is_err()
+        {
+            // Its ids are used before it: the calls cannot be told apart, so they are given up.
+            let all = history.messages().iter().map(|message| Message::clone(message)).chain([open]);
+            let (mended, more) = History::repaired(all.collect::<Vec<_>>());
+            history = mended;
+            repairs.extend(more);
+        }
+        state.phase = fitting_phase(state.phase, &history);
+        (Self { id, options, history, state }, repairs)
+    }
+}
+
+impl SavedRun {
+    /// From JSON text.
+    ///
+    /// # Errors
+    /// `Newer` when a newer version wrote it, `Damaged` when it is none.
+    pub fn from_json(json: &str) -> Result<Self> {
+        check_head(json)?;
+        serde_json::from_str(json).map_err(damaged)
+    }
+
+    /// Where the run stands, alone, as JSON: the part that changes from step to step.
+    pub(crate) fn state_json(&self) -> String {
+        serde_json::to_string(&self.state).expect("a state has nothing in it that JSON cannot say")
+    }
+
+    pub(crate) fn set_state(&mut self, state: serde_json::Value) -> Result<()> {
+        self.state = serde_json::from_value(state).map_err(damaged)?;
+        Ok(())
+    }
+
+    /// The run's name.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+}
+
+fn check_head(json: &str) -> Result<()> {
+    let head: Head = serde_json::from_str(json).map_err(damaged)?;
+    if head.format != FORMAT {
+        return Err(Error::new(ErrorKind::Damaged, format!("this is {:?}, not a saved run", head.format)));
+    }
+    if head.version > VERSION {
+        let what =
+            format!("it was saved in version {} of the format; this program reads up to {VERSION}", head.version);
+        return Err(Error::new(ErrorKind::Newer, what).remedy("use the newer program"));
+    }
+    Ok(())
+}
+
+fn damaged(error: serde_json::Error) -> Error {
+    Error::new(ErrorKind::Damaged, "this is not a saved run").because(error)
+}
+
+/// The phase, or where its messages say something else, the one that they allow.
+fn fitting_phase(phase: Phase, history: &History) -> Phase {
+    let has_open = history.open_calls().next().is_some();
+    let model_is_next = matches!(
+        history.messages().last().map(|message| &**message),
+        Some(Message::User { .. } | Message::Results { .. })
+    );
+    match phase {
+        Phase::Calls { calls } if has_open => Phase::Calls { calls },
+        Phase::Ready | Phase::Calls { .. } if model_is_next => Phase::Ready,
+        Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: Stop::Answered, answer: None },
+        // Nobody waits for a reply to a history without any message.
+        done @ Phase::Done { .. } => done,
+    }
+}

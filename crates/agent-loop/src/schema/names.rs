@@ -1,0 +1,96 @@
+//! Tool names that every provider takes, and the way back.
+
+use std::collections::HashMap;
+
+/// The longest name that all providers take.
+const LONGEST: usize = 64;
+
+/// Names as they are on the wire: letters, digits, `_` and `-`, at most 64, beginning with a letter or `_`.
+///
+/// A name that is fine stays as it is. In others whatever is not allowed becomes `_`; where two names would become one,
+/// the later has a number at its end. The same list always gives the same names.
+#[derive(Debug, Clone, Default)]
+pub struct WireNames {
+    to_wire: HashMap<String, String>,
+    from_wire: HashMap<String, String>,
+}
+
+impl WireNames {
+    /// For these tools, in their order.
+    pub fn new<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Self {
+        let mut this = Self::default();
+        // Names that are fine come first, so that no other takes their place.
+        let is_fine = |name: &&str| cleaned(name) == **name;
+        for name in names.clone().into_iter().filter(is_fine).chain(names.into_iter().filter(|name| !is_fine(name))) {
+            if this.to_wire.contains_key(name) {
+                continue;
+            }
+            let wire = this.free(&cleaned(name));
+            this.from_wire.insert(wire.clone(), name.to_string());
+            this.to_wire.insert(name.to_string(), wire);
+        }
+        this
+    }
+
+    /// The name on the wire. One that is not in the list is cleaned all the same: histories name tools of the past.
+    pub fn wire(&self, name: &str) -> String {
+        self.to_wire.get(name).cloned().unwrap_or_else(|| cleaned(name))
+    }
+
+    /// The tool's own name. One that is not known stays as the model wrote it.
+    pub fn original(&self, wire: &str) -> String {
+        self.from_wire.get(wire).cloned().unwrap_or_else(|| wire.to_string())
+    }
+
+    fn free(&self, wanted: &str) -> String {
+        if !self.from_wire.contains_key(wanted) {
+            return wanted.to_string();
+        }
+        let numbered = |number: usize| {
+            let end = format!("_{number}");
+            format!("{}{end}", &wanted[..wanted.len().min(LONGEST - end.len())])
+        };
+        (2..).map(numbered).find(|name| !self.from_wire.contains_key(name)).expect("there are more numbers than tools")
+    }
+}
+
+fn cleaned(name: &str) -> String {
+    let allowed = |c: char| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' };
+    let mut clean: String = name.chars().map(allowed).collect();
+    if !clean.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_') {
+        clean.insert(0, '_');
+    }
+    clean.truncate(LONGEST);
+    clean
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn names_of_the_wire() {
+        let long = "x".repeat(80);
+        let list = ["notes.read", "notes_read", "notes read", "7up", "ünder", "fine-1", &long];
+        let names = WireNames::new(list);
+        let wire: Vec<String> = list.iter().map(|name| names.wire(name)).collect();
+        assert_eq!(wire[..6], ["notes_read_2", "notes_read", "notes_read_3", "_7up", "_nder", "fine-1"]);
+        assert_eq!(wire[6].len(), 64);
+        assert_eq!(names.original("hallucinated"), "hallucinated");
+        assert_eq!(names.wire("gone.tool"), "gone_tool");
+    }
+
+    proptest! {
+        #[test]
+        fn there_is_a_way_back(list in prop::collection::vec("[a.ü_ 7-]{1,5}|a{62,70}", 1..12)) {
+            let names = WireNames::new(list.iter().map(String::as_str));
+            for name in &list {
+                let wire = names.wire(name);
+                prop_assert_eq!(&names.original(&wire), name);
+                prop_assert!(wire.len() <= 64 && cleaned(&wire) == wire);
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! OpenAI's strict mode: which schemas it takes, what is changed for it, and how that is taken back from a call.
+//!
+//! Strict mode wants every object closed and all its properties required. A property that may be missing is made one
+//! that may be null; a null that the schema itself does not allow is taken out of the call again. A schema that says
+//! something strict mode cannot is sent as it is, with `strict: false` said aloud: where it is left out, the API makes
+//! schemas strict by itself, and optional fields come back as nulls that nobody expects.
+
+use serde_json::{Map, Value, json};
+
+/// A schema as OpenAI is sent it.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Strict {
+    /// With `strict: true`.
+    Yes(Value),
+    /// With `strict: false`, unchanged.
+    No(Value),
+}
+
+/// Keywords that strict mode takes.
+const TAKEN: [&str; 18] = [
+    "type",
+    "properties",
+    "required",
+    "additionalProperties",
+    "items",
+    "enum",
+    "const",
+    "anyOf",
+    "description",
+    "title",
+    "pattern",
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minItems",
+    "maxItems",
+];
+/// Keywords that only inform and are left out.
+const LEFT_OUT: [&str; 4] = ["default", "examples", "$schema", "format"];
+/// The API's limit of nesting.
+const DEEPEST: usize = 10;
+
+impl Strict {
+    /// Strict if the schema allows it.
+    pub fn of(schema: &Value) -> Self {
+        // The root must be a plain object; one without properties is a tool without arguments.
+        let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
+        match is_root.then(|| closed(schema, 0)).flatten() {
+            Some(strict) => Self::Yes(strict),
+            None => Self::No(schema.clone()),
+        }
+    }
+}
+
+fn is_type(schema: &Value, wanted: &str) -> bool {
+    match &schema["type"] {
+        Value::Array(kinds) => kinds.iter().any(|kind| kind == wanted),
+        kind => kind == wanted,
+    }
+}
+
+/// The schema with every object closed; `None` if it says what strict mode cannot.
+fn closed(schema: &Value, depth: usize) -> Option<Value> {
+    let fields = schema.as_object()?;
+    if depth > DEEPEST
+        || !(fields.contains_key("type")
+            || fields.contains_key("anyOf")
+            || fields.contains_key("enum")
+            || fields.contains_key("const"))
+    {
+        return None;
+    }
+    let mut out = Map::new();
+    for (keyword, value) in fields {
+        let value = match keyword.as_str() {
+            keyword if LEFT_OUT.contains(&keyword) => continue,
+            keyword if !TAKEN.contains(&keyword) => return None,
+            "items" => closed(value, depth + 1)?,
+            "anyOf" => value.as_array()?.iter().map(|option| closed(option, depth + 1)).collect::<Option<_>>()?,
+            "properties" | "required" | "additionalProperties" => continue,
+            _ => value.clone(),
+        };
+        out.insert(keyword.clone(), value);
+    }
+    if is_type(schema, "array") && !out.contains_key("items") {
+        return None;
+    }
+    if is_type(schema, "object") {
+        let nothing = Map::new();
+        let properties = fields.get("properties").map_or(Some(&nothing), Value::as_object)?;
+        let is_open = match fields.get("additionalProperties") {
+            None => properties.is_empty() && depth > 0,
+            Some(value) => value != &json!(false),
+        };
+        if is_open {
+            return None;
+        }
+        let mut strict = Map::new();
+        for (name, property) in properties {
+            let property = closed(property, depth + 1)?;
+            let property = if is_required(schema, name) { property } else { nullable(property) };
+            strict.insert(name.clone(), property);
+        }
+        out.insert("required".into(), strict.keys().cloned().collect());
+        out.insert("properties".into(), Value::Object(strict));
+        out.insert("additionalProperties".into(), json!(false));
+    }
+    Some(Value::Object(out))
+}
+
+fn is_required(schema: &Value, name: &str) -> bool {
+    schema["required"].as_array().is_some_and(|required| required.iter().any(|required| required == name))
+}
+
+/// Whether null is a value of this schema.
+fn allows_null(schema: &Value) -> bool {
+    let option_allows = schema["anyOf"].as_array().is_some_and(|options| options.iter().any(allows_null));
+    let listed = schema["enum"].as_array().is_none_or(|values| values.contains(&Value::Null));
+    let is_anything = schema.get("type").is_none() && schema.get("anyOf").is_none() && schema.get("const").is_none();
+    option_allows || (listed && (is_type(schema, "null") || is_anything))
+}
+
+fn nullable(schema: Value) -> Value {
+    if allows_null(&schema) { schema } else { json!({"anyOf": [schema, {"type": "null"}]}) }
+}
+
+/// Takes the nulls out of a call's arguments that strict mode forced the model to write: those of properties that may
+/// be missing and whose own schema does not allow null. `schema` is the one before it was made strict.
+pub fn without_added_nulls(schema: &Value, arguments: &mut Value) {
+    match arguments {
+        Value::Object(fields) => {
+            let Some(properties) = schema["properties"].as_object() else {
+                return without_added_nulls_of_options(schema, arguments);
+            };
+            fields.retain(|name, value| {
+                let added = |property| value.is_null() && !is_required(schema, name) && !allows_null(property);
+                !properties.get(name).is_some_and(added)
+            });
+            for (name, value) in fields {
+                if let Some(property) = properties.get(name) {
+                    without_added_nulls(property, value);
+                }
+            }
+        }
+        Value::Array(items) => match schema.get("items") {
+            Some(item_schema) => items.iter_mut().for_each(|item| without_added_nulls(item_schema, item)),
+            None => without_added_nulls_of_options(schema, arguments),
+        },
+        _ => {}
+    }
+}
+
+/// Where there are options, the only one that is of the value's kind is the one that was meant.
+fn without_added_nulls_of_options(schema: &Value, value: &mut Value) {
+    let kind = if value.is_object() { "object" } else { "array" };
+    let options = schema["anyOf"].as_array().into_iter().flatten();
+    let fitting: Vec<&Value> = options.filter(|option| is_type(option, kind)).collect();
+    if let [only] = fitting[..] {
+        without_added_nulls(only, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_can_be_strict_is_made_strict() {
+        let schema = json!({"type": "object", "required": ["query"], "properties": {
+            "query": {"type": "string", "description": "What.", "default": "x"},
+            "limit": {"type": "integer", "minimum": 1},
+            "after": {"type": ["string", "null"]},
+            "filter": {"type": "object", "properties": {"tags": {"type": "array", "items": {"type": "string"}}}}}});
+        let filter = json!({"type": "object", "additionalProperties": false, "required": ["tags"], "properties": {
+            "tags": {"anyOf": [{"type": "array", "items": {"type": "string"}}, {"type": "null"}]}}});
+        let expected = json!({"type": "object", "additionalProperties": false,
+            "required": ["after", "filter", "limit", "query"], "properties": {
+            "query": {"type": "string", "description": "What."},
+            "limit": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
+            "after": {"type": ["string", "null"]},
+            "filter": {"anyOf": [filter, {"type": "null"}]}}});
+        let Strict::Yes(mut strict) = Strict::of(&schema) else { panic!() };
+        strict["required"].as_array_mut().unwrap().sort_by_key(|name| name.as_str().unwrap().to_string());
+        assert_eq!(strict, expected);
+
+        let mut arguments = json!({"query": "a", "limit": null, "after": null, "filter": {"tags": null}});
+        without_added_nulls(&schema, &mut arguments);
+        assert_eq!(arguments, json!({"query": "a", "after": null, "filter": {}}));
+        assert!(jsonschema::is_valid(&schema, &arguments));
+    }
+
+    #[test]
+    fn no_arguments_are_strict() {
+        let expected = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
+        assert_eq!(Strict::of(&json!({"type": "object"})), Strict::Yes(expected));
+    }
+
+    #[test]
+    fn what_is_free_stays_as_it_is() {
+        let property = |property: Value| json!({"type": "object", "properties": {"p": property}});
+        for schema in [
+            property(json!({"type": "object"})),
+            property(json!({"type": "object", "additionalProperties": {"type": "string"}})),
+            property(json!({"oneOf": [{"type": "string"}, {"type": "integer"}]})),
+            property(json!({"type": "array"})),
+            property(json!({"$ref": "#/$defs/x"})),
+            property(json!({})),
+            property(json!(true)),
+            json!({"type": "object", "additionalProperties": true}),
+            json!({"type": "object", "patternProperties": {}}),
+            json!({"type": "object", "anyOf": []}),
+            json!({"type": "string"}),
+        ] {
+            assert_eq!(Strict::of(&schema), Strict::No(schema.clone()));
+        }
+    }
+
+    #[test]
+    fn nulls_in_options_are_found() {
+        let item = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let list = json!({"type": "array", "items": item});
+        let schema = json!({"type": "object", "properties": {"list": {"anyOf": [list, {"type": "null"}]}}});
+        let mut arguments = json!({"list": [{"a": null}, {"a": "x"}]});
+        without_added_nulls(&schema, &mut arguments);
+        assert_eq!(arguments, json!({"list": [{}, {"a": "x"}]}));
+    }
+}

@@ -1,0 +1,133 @@
+//! Where Markdown's fenced code blocks begin and end, byte by byte.
+
+/// Follows a text and knows whether it is inside a fenced code block.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Fences {
+    line: Line,
+    open: Option<Fence>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Fence {
+    mark: u8,
+    length: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Line {
+    /// Only this many spaces so far.
+    Start(u8),
+    /// A run of marks at its start.
+    Marks(Fence),
+    /// Behind the marks that open a block of backticks: a backtick here makes it inline code.
+    Info,
+    /// Behind the marks that may close a block: anything but space makes it text.
+    Closing,
+    /// Anything else.
+    Text,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self::Start(0)
+    }
+}
+
+impl Fences {
+    /// Whether the next byte is inside a block, its fences included.
+    pub(super) fn is_inside(&self) -> bool {
+        self.open.is_some()
+    }
+
+    /// Whether the bytes up to the end of the line cannot change anything.
+    pub(super) fn is_settled(&self) -> bool {
+        self.line == Line::Text
+    }
+
+    /// Whether a text that ends here ends with a closing fence.
+    pub(super) fn ends_closed(&self) -> bool {
+        match (self.open, self.line) {
+            (None, _) | (Some(_), Line::Closing) => true,
+            (Some(open), Line::Marks(marks)) => closes(open, marks),
+            _ => false,
+        }
+    }
+
+    /// The rest of this line is text, whatever it begins with.
+    pub(super) fn settle(&mut self) {
+        self.line = Line::Text;
+    }
+
+    /// Takes the next byte.
+    pub(super) fn take(&mut self, byte: u8) {
+        if byte == b'\n' {
+            if let Line::Marks(marks) = self.line {
+                self.marks_end(marks, byte);
+            }
+            if self.line == Line::Closing {
+                self.open = None;
+            }
+            self.line = Line::Start(0);
+            return;
+        }
+        match self.line {
+            Line::Start(spaces) if byte == b' ' && spaces < 3 => self.line = Line::Start(spaces + 1),
+            Line::Start(_) if byte == b'`' || byte == b'~' => {
+                self.line = Line::Marks(Fence { mark: byte, length: 1 });
+            }
+            Line::Start(_) => self.line = Line::Text,
+            Line::Marks(marks) if byte == marks.mark => {
+                self.line = Line::Marks(Fence { length: marks.length + 1, ..marks });
+            }
+            Line::Marks(marks) => self.marks_end(marks, byte),
+            Line::Info if byte == b'`' => {
+                self.open = None;
+                self.line = Line::Text;
+            }
+            Line::Closing if !byte.is_ascii_whitespace() => self.line = Line::Text,
+            Line::Info | Line::Closing | Line::Text => {}
+        }
+    }
+
+    fn marks_end(&mut self, marks: Fence, byte: u8) {
+        self.line = match self.open {
+            Some(open) if closes(open, marks) && byte.is_ascii_whitespace() => Line::Closing,
+            None if marks.length >= 3 => {
+                self.open = Some(marks);
+                if marks.mark == b'`' { Line::Info } else { Line::Text }
+            }
+            _ => Line::Text,
+        };
+    }
+}
+
+fn closes(open: Fence, marks: Fence) -> bool {
+    marks.mark == open.mark && marks.length >= open.length
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `^` under every byte inside a block.
+    fn check(text: &str, expected: &str) {
+        let mut fences = Fences::default();
+        let inside: String = text
+            .bytes()
+            .map(|byte| {
+                fences.take(byte);
+                if byte == b'\n' { '\n' } else { ['.', '^'][usize::from(fences.is_inside())] }
+            })
+            .collect();
+        assert_eq!(inside, expected, "{text}");
+    }
+
+    #[test]
+    fn blocks_begin_and_end() {
+        check("a\n```x\nb\n```\nc", ".\n...^\n^\n^^^\n.");
+        check("~~~~\n~~~\n~~~~  \nc", "....\n^^^\n^^^^^^\n.");
+        check("```a``` b\nc", "...^... .\n.".replace(' ', ".").as_str());
+        check("    ```\nc", ".......\n.");
+        check("```\n``` x\nc", "...\n^^^^^\n^");
+    }
+}

@@ -1,0 +1,22 @@
+//! Tool calls for models that only write text: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
+//!
+//! ```text
+//! request ──> prompt: the tools and the rule behind the system text; calls and results as text, escaped ──> model
+//! calls   <── parse: text passes, blocks become calls, broken blocks become faults             <── text <──┘
+//! ```
+
+mod escape;
+mod fence;
+mod parse;
+mod prompt;
+mod wrap;
+
+pub use escape::escape;
+pub use parse::{Parser, Piece};
+pub use prompt::{example, prompt_block, transcript_messages};
+pub use wrap::TextCalls;
+
+/// Opens a call.
+const OPEN: &str = "<tool_call>";
+/// Closes a call.
+const CLOSE: &str = "</tool_call>";

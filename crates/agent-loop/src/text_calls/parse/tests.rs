@@ -1,0 +1,224 @@
+//! What the parser makes of each form, and that it never matters how the text was split.
+
+use proptest::prelude::*;
+
+use super::*;
+
+/// Text side by side joined.
+fn joined(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
+    let mut out: Vec<Piece> = Vec::new();
+    for piece in pieces {
+        match (out.last_mut(), piece) {
+            (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
+            (_, piece) => out.push(piece),
+        }
+    }
+    out
+}
+
+fn parse(pieces: &[&[u8]]) -> Vec<Piece> {
+    let mut parser = Parser::new();
+    let mut out = Vec::new();
+    for piece in pieces {
+        out.extend(parser.push(piece));
+    }
+    out.extend(parser.finish());
+    assert!(out.iter().all(|piece| *piece != Piece::Text(String::new())));
+    joined(out)
+}
+
+/// One line a piece: `"text"`, `name {arguments}`, `! what the fault says | raw`.
+fn show(pieces: &[Piece]) -> Vec<String> {
+    let show = |piece: &Piece| match piece {
+        Piece::Text(text) => format!("{text:?}"),
+        Piece::Call { name, arguments } => format!("{name} {arguments}"),
+        Piece::Fault { fault, raw } => format!("! {fault} | {raw}"),
+    };
+    pieces.iter().map(show).collect()
+}
+
+#[track_caller]
+fn check(text: &str, expected: &[&str]) {
+    let bytes = text.as_bytes();
+    let whole = parse(&[bytes]);
+    let shown = show(&whole);
+    assert_eq!(shown.len(), expected.len(), "{text}\n{shown:#?}");
+    for (shown, expected) in shown.iter().zip(expected) {
+        match expected.strip_prefix("! ") {
+            Some(part) => assert!(shown.starts_with("! ") && shown.contains(part), "{text}\n{shown}"),
+            None => assert_eq!(shown, expected, "{text}"),
+        }
+    }
+    let single: Vec<&[u8]> = bytes.chunks(1).collect();
+    assert_eq!(parse(&single), whole, "byte by byte: {text}");
+    for at in 0..bytes.len() {
+        assert_eq!(parse(&[&bytes[..at], &bytes[at..]]), whole, "split at {at}: {text}");
+    }
+}
+
+#[test]
+fn the_deltas_of_the_specification() {
+    let deltas = ["a<", "b <tool_", "call>{\"na", "me\":\"s\",\"arguments\":\"{}\"}</to", "ol_call", ">c<too"];
+    let deltas: Vec<&[u8]> = deltas.iter().map(|delta| delta.as_bytes()).collect();
+    assert_eq!(show(&parse(&deltas)), ["\"a<b \"", "s {}", "\"c<too\""]);
+}
+
+#[test]
+fn text_passes_at_once_but_for_what_may_be_a_tag() {
+    let mut parser = Parser::new();
+    for (input, expected) in [("a<", "a"), ("b", "<b"), (" <tool", " "), ("_x", "<tool_x"), ("<", ""), ("<", "<")] {
+        let text: String =
+            parser.push(input.as_bytes()).map(|piece| show(&[piece])[0].trim_matches('"').to_string()).collect();
+        assert_eq!(text, expected, "{input}");
+    }
+}
+
+#[test]
+fn a_call_is_out_as_soon_as_its_value_is_complete() {
+    let mut parser = Parser::new();
+    assert_eq!(parser.push(b"<tool_call>{\"name\":\"s\"").count(), 0);
+    assert_eq!(show(&parser.push(b"}").collect::<Vec<_>>()), ["s {}"]);
+    assert_eq!(parser.finish().count(), 0);
+}
+
+#[test]
+fn forms_of_arguments() {
+    for (arguments, expected) in [
+        ("\"arguments\":{\"a\":1, \"b\" :[2]}", "s {\"a\":1, \"b\" :[2]}"),
+        ("\"arguments\":\"{\\\"a\\\":1}\"", "s {\"a\":1}"),
+        ("\"parameters\":{\"a\":1}", "s {\"a\":1}"),
+        ("\"arguments\":null", "s {}"),
+        ("\"arguments\":\"\"", "s {}"),
+        ("\"arguments\":{ }", "s {}"),
+        ("\"type\":\"function\",\"id\":\"x\",\"call_id\":7,\"arguments\":{\"a\":1}", "s {\"a\":1}"),
+        ("\"arguments\":{\"t\":\"</tool_call>\"}", "s {\"t\":\"</tool_call>\"}"),
+        ("\"arguments\":{\"t\":\"a,}b \\\" } ü\"}", "s {\"t\":\"a,}b \\\" } ü\"}"),
+        ("\"arguments\":[1]", "! must be a JSON object"),
+        ("\"arguments\":\"{\"", "! no JSON"),
+    ] {
+        check(&format!("<tool_call>{{\"name\":\"s\",{arguments}}}</tool_call>"), &[expected]);
+    }
+}
+
+#[test]
+fn what_is_tolerated_around_a_value() {
+    for text in [
+        "<tool_call>{\"name\":\"s\"}</tool_call>",
+        "<tool_call>\n{\"name\":\"s\"}\n</tool_call>",
+        "<tool_call>\n```json\n{\"name\":\"s\"}\n```\n</tool_call>",
+        "<tool_call>{\"name\":\"s\"}}</tool_call>",
+        "<tool_call>{\"name\":\"s\"}>\n</tool_call>",
+        "<tool_call>{\"name\":\"s\"}</toolcall>",
+        "<tool_call>{\"name\":\"s\"}</tool_response>",
+        "<tool_call>{\"name\":\"s\"}",
+        "<tool_call>{\"name\":\"s\"}\n",
+        "<tool_call>{\"name\":\"s\"}</tool_c",
+        "<tool_call>[{\"name\":\"s\"}]</tool_call>",
+    ] {
+        check(text, &["s {}"]);
+    }
+    check("<tool_call>{\"name\":\"s\"}<tool_call>{\"name\":\"t\"}</tool_call>", &["s {}", "t {}"]);
+    check("<tool_call>[{\"name\":\"s\"},{\"name\":\"t\"}]</tool_call>x", &["s {}", "t {}", "\"x\""]);
+    check("<tool_call>{\"name\":\"s\"}\n{\"name\":\"t\"}</tool_call>", &["s {}", "t {}"]);
+}
+
+#[test]
+fn text_around_calls_stays_byte_for_byte() {
+    check(" a\n<tool_call>{\"name\":\"s\"}</tool_call>\n b <b>\n", &["\" a\\n\"", "s {}", "\"\\n b <b>\\n\""]);
+    check("<tool_call>{\"name\":\"s\"} and then", &["s {}", "\" and then\""]);
+    check("<tool_call>{\"name\":\"s\"} </b x", &["s {}"]);
+    check("<tool_call>{\"name\":\"s\"} <b>", &["s {}", "\" <b>\""]);
+    check("<tool_call>{\"name\":\"s\"} </b\nx", &["s {}", "\" </b\\nx\""]);
+    check("ü<tool_cäll>", &["\"ü<tool_cäll>\""]);
+}
+
+#[test]
+fn what_is_no_call_is_text() {
+    for text in [
+        "{\"name\":\"s\",\"arguments\":{}}",
+        "I would use the <tool_call> tag, or <tool_call>\nsomething",
+        "<tool_call>",
+        "<tool_call> ``x",
+        "<tool_call>\n```json\nx",
+        "<Tool_call>{\"name\":\"s\"}</Tool_call>",
+        "before\n```xml\n<tool_call>{\"name\":\"s\"}</tool_call>\n```\nafter",
+        "~~~\n<tool_call>{\"name\":\"s\"}</tool_call>\n~~~\nafter",
+        "```\n<tool_call>{\"name\":\"s\"}</tool_call>\n```\nand text",
+        "```\ntext\n<tool_call>{\"name\":\"s\"}</tool_call>\n```",
+        "```\n<tool_call>{\"name\":\"s\"}</tool_call>\n```\n```\nx\n```",
+        "`` `",
+        "```",
+        " ",
+    ] {
+        check(text, &[&format!("{text:?}")]);
+    }
+}
+
+#[test]
+fn a_reply_that_is_one_fenced_call_is_a_call() {
+    check("```json\n<tool_call>{\"name\":\"s\"}</tool_call>\n```", &["s {}"]);
+    check("\n ~~~~\n\n<tool_call>\n{\"name\":\"s\"}\n</tool_call>\n~~~~\n\n", &["s {}"]);
+    check(
+        "```\n<tool_call>{\"name\":\"s\"}</tool_call>\n<tool_call>{\"name\":\"t\"}</tool_call>\n```",
+        &["s {}", "t {}"],
+    );
+    check("```\n<tool_call>{\"name\":\"s\"}</tool_call>", &["s {}"]);
+}
+
+#[test]
+fn behind_a_fence_calls_are_calls_again() {
+    check("```\ncode\n```\n<tool_call>{\"name\":\"s\"}</tool_call>", &["\"```\\ncode\\n```\\n\"", "s {}"]);
+    check("`a` <tool_call>{\"name\":\"s\"}</tool_call>", &["\"`a` \"", "s {}"]);
+}
+
+#[test]
+fn blocks_that_are_broken_are_faults() {
+    check("<tool_call>{\"name\":\"s\",\"arguments\":{\"a\":", &["! cut off"]);
+    check("a<tool_call>{\"name\":\"s\",}</tool_call>b", &["\"a\"", "! no valid JSON", "\"b\""]);
+    check("<tool_call>{\"name\":\"s\"]</tool_call>b", &["! brackets", "\"b\""]);
+    check("<tool_call>{\"arguments\":{}}</tool_call>", &["! no \"name\""]);
+    check("<tool_call>{'name':'s'}<tool_call>{\"name\":\"t\"}</tool_call>", &["! no valid JSON", "t {}"]);
+    check("<tool_call>[1]</tool_call>", &["! no valid JSON"]);
+    let deep = format!("<tool_call>{{\"name\":\"s\",\"arguments\":{}", "[".repeat(200));
+    assert!(show(&parse(&[deep.as_bytes()]))[0].contains("too deep"));
+}
+
+#[test]
+fn bytes_that_are_no_text_are_replaced() {
+    let pieces = parse(&[b"a\xff", b"b\xe2", b"\x82", b"\xac\xe2\x82"]);
+    assert_eq!(show(&pieces), ["\"a\u{fffd}b€\u{fffd}\""]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    /// The law: what comes out depends on the bytes, not on their deltas.
+    #[test]
+    fn every_split_gives_the_same(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            "<tool_call>", "</tool_call>", "{\"name\":\"s\",\"arguments\":{\"a\":\"b\"}}", "{\"name\":\"s\"}", "<tool_", "call>",
+            "```", "```json\n", "~~~", "\n", " ", "text ü", "<", "</", ">", "}", "{", "[", "\"", "\\", "€", "`", "a",
+        ]), 0..24),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
+    ) {
+        let text = parts.concat();
+        let bytes = text.as_bytes();
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        cuts.extend([0, bytes.len()]);
+        cuts.sort_unstable();
+        let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
+        let whole = parse(&[bytes]);
+        prop_assert_eq!(parse(&pieces), whole.clone());
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        prop_assert_eq!(parse(&single), whole.clone());
+        if !text.contains("<tool_call>") {
+            prop_assert_eq!(show(&whole).join(""), if text.is_empty() { String::new() } else { format!("{text:?}") });
+        }
+    }
+
+    #[test]
+    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+        let single: Vec<&[u8]> = bytes.chunks(1).collect();
+        prop_assert_eq!(parse(&single), parse(&[&bytes]));
+    }
+}

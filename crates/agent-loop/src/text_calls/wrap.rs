@@ -1,0 +1,142 @@
+//! A model that takes no tools, made into one that does.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures_util::{StreamExt, stream};
+
+use crate::error::{ErrorKind, Result};
+use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, ToolChoice, ToolSupport};
+use crate::tool::Boxed;
+
+use super::{Parser, Piece, prompt_block, transcript_messages};
+
+/// A model whose calls are in its text.
+///
+/// The tools stand behind the system text, calls and results are written out in the conversation, and what the model
+/// writes is parsed: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
+#[derive(Debug)]
+pub struct TextCalls<M> {
+    model: M,
+    /// Whether requests are written out. Once it is set it stays.
+    in_text: AtomicBool,
+}
+
+impl<M: Model> TextCalls<M> {
+    /// Always in text.
+    pub fn new(model: M) -> Self {
+        Self { model, in_text: AtomicBool::new(true) }
+    }
+
+    /// In text if the model says that it takes no tools, or as soon as a request fails with `ToolsUnsupported`; that
+    /// request is made again at once.
+    pub fn when_needed(model: M) -> Self {
+        let in_text = AtomicBool::new(model.tool_support() == ToolSupport::None);
+        Self { model, in_text }
+    }
+
+    async fn in_text(&self, request: Request) -> Result<ReplyStream<'_>> {
+        let parallel = request.parallel;
+        let has_tools = !request.tools.is_empty();
+        let inner = self.model.reply(written_out(request)).await?;
+        if !has_tools {
+            return Ok(inner);
+        }
+        let reading = Reading { inner, parser: Some(Parser::new()), ready: VecDeque::new(), calls: 0, parallel };
+        Ok(Box::pin(stream::unfold(reading, |mut reading| async move {
+            let delta = reading.next().await?;
+            Some((delta, reading))
+        })))
+    }
+}
+
+impl<M: Model> Model for TextCalls<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move {
+            if self.in_text.load(Ordering::Relaxed) {
+                return self.in_text(request).await;
+            }
+            match self.model.reply(request.clone()).await {
+                Err(error) if error.kind() == ErrorKind::ToolsUnsupported => {
+                    self.in_text.store(true, Ordering::Relaxed);
+                    self.in_text(request).await
+                }
+                other => other,
+            }
+        })
+    }
+}
+
+/// The request as plain texts.
+fn written_out(request: Request) -> Request {
+    let block = prompt_block(&request.tools, &request.tool_choice, request.parallel);
+    let system = match (request.system, block) {
+        (system, None) => system,
+        (None, Some(block)) => Some(block.into()),
+        (Some(system), Some(block)) => Some(format!("{system}\n\n{block}").into()),
+    };
+    let messages = transcript_messages(&request.messages);
+    Request { system, messages, tools: [].into(), tool_choice: ToolChoice::Auto, ..request }
+}
+
+/// A reply on its way through the parser.
+struct Reading<'a> {
+    inner: ReplyStream<'a>,
+    /// `None` behind the end.
+    parser: Option<Parser>,
+    ready: VecDeque<Delta>,
+    calls: usize,
+    parallel: Parallel,
+}
+
+impl Reading<'_> {
+    async fn next(&mut self) -> Option<Result<Delta>> {
+        loop {
+            if let Some(delta) = self.ready.pop_front() {
+                return Some(Ok(delta));
+            }
+            let parser = self.parser.as_mut()?;
+            match self.inner.next().await? {
+                Ok(Delta::Text { text }) => {
+                    let pieces: Vec<Piece> = parser.push(text.as_bytes()).collect();
+                    self.take(pieces);
+                }
+                Ok(Delta::End(reason)) => {
+                    let pieces: Vec<Piece> = self.parser.take()?.finish().collect();
+                    self.take(pieces);
+                    self.ready.push_back(Delta::End(reason));
+                }
+                other => return Some(other),
+            }
+        }
+    }
+
+    fn take(&mut self, pieces: Vec<Piece>) {
+        for piece in pieces {
+            let index = self.calls;
+            match piece {
+                Piece::Text(text) => {
+                    self.ready.push_back(Delta::Text { text });
+                    continue;
+                }
+                Piece::Call { name, arguments } => self.ready.extend([
+                    Delta::CallStart { index, id: String::new(), name },
+                    Delta::CallArguments { index, text: arguments },
+                    Delta::CallEnd { index, opaque: None },
+                ]),
+                Piece::Fault { fault, raw } => self.ready.push_back(Delta::CallFault { index, fault, raw }),
+            }
+            self.calls += 1;
+            if self.parallel == Parallel::One {
+                // Whatever it would write now, it would write without having seen the result.
+                self.parser = None;
+                self.ready.push_back(Delta::End(EndReason::Complete));
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What a model may call: the trait `Tools`, what a tool says of itself, and what it gives back.
+
+mod set;
+mod typed;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::ToolCall;
+
+pub use set::{Fault, ToolSet};
+pub(crate) use set::{compile, faults_of, list_faults};
+pub use typed::{IntoOutput, Json, Tool, portable_schema};
+
+/// A future in a box, as the traits of this crate give it.
+pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a tool does to the world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Effect {
+    /// Nothing: calls may run side by side, and again after a crash.
+    Read,
+    /// It changes something: a call runs alone, in order, and never twice by itself.
+    Write,
+}
+
+/// What a tool says of itself.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolSpec {
+    /// Unique in its list. What a provider does not take in a name is replaced on the way to it.
+    pub name: String,
+    /// For the model: what it does and when to use it.
+    pub description: String,
+    /// A JSON Schema of an object. Without remote references.
+    pub parameters: Value,
+    /// What it does to the world.
+    pub effect: Effect,
+    /// How long a call may take; `None`: as long as the agent's own limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_limit: Option<Duration>,
+}
+
+/// What a tool gives back: items that a person can withhold one by one before the model sees them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolOutput {
+    /// Hits, notes, lines: whatever the tool's result consists of. Often just one.
+    pub items: Vec<String>,
+}
+
+impl ToolOutput {
+    /// One item.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { items: vec![text.into()] }
+    }
+
+    /// Items one by one.
+    pub fn items(items: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self { items: items.into_iter().map(Into::into).collect() }
+    }
+}
+
+/// Why a tool failed, in words that a model can act on. It stops nothing: the model is told and goes on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolError(pub String);
+
+impl ToolError {
+    /// An error with this text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<&str> for ToolError {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+impl From<String> for ToolError {
+    fn from(text: String) -> Self {
+        Self(text)
+    }
+}
+
+// No blanket over std::error::Error: it would exclude the two above.
+impl From<serde_json::Error> for ToolError {
+    fn from(error: serde_json::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<std::io::Error> for ToolError {
+    fn from(error: std::io::Error) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl From<Box<dyn std::error::Error + Send + Sync>> for ToolError {
+    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        Self(error.to_string())
+    }
+}
+
+/// Tools as a loop sees them. A `Vec<Tool>` is one; so is whatever knows tools of its own and implements this.
+pub trait Tools: Send + Sync {
+    /// All tools, in an order that does not change from call to call. Read once, when an agent is made.
+    fn specs(&self) -> Vec<ToolSpec>;
+
+    /// Runs one call, whose name is one of the specs' and whose arguments fit the schema.
+    ///
+    /// It should end soon after `cancel` is cancelled; what has not ended then is dropped after a bounded time. Work
+    /// that blocks a thread belongs in `spawn_blocking`.
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<ToolOutput, ToolError>>;
+}

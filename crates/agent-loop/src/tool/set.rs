@@ -1,0 +1,167 @@
+//! Specs made ready for checking calls: names are unique, schemas are compiled, faults are named by JSON pointer.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use serde_json::Value;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::message::ToolCall;
+
+use super::ToolSpec;
+
+/// What is wrong with a value, and where in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// JSON pointer of the place; empty for the whole.
+    pub pointer: String,
+    /// What is wrong there.
+    pub message: String,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.pointer.as_str() {
+            "" => f.write_str(&self.message),
+            pointer => write!(f, "{pointer}: {}", self.message),
+        }
+    }
+}
+
+/// The most faults told of one value: a model mends a few at a time.
+const FAULTS_TOLD: usize = 8;
+
+/// Compiles a schema. Nothing is fetched: a remote reference is an error.
+pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
+    jsonschema::validator_for(schema).map_err(|error| error.to_string())
+}
+
+/// The first faults of a value, in the schema's order.
+pub(crate) fn faults_of(validator: &Validator, value: &Value) -> Vec<Fault> {
+    let fault = |error: jsonschema::ValidationError<'_>| Fault {
+        pointer: error.instance_path().to_string(),
+        message: error.to_string(),
+    };
+    validator.iter_errors(value).take(FAULTS_TOLD).map(fault).collect()
+}
+
+/// Faults on lines of their own.
+pub(crate) fn list_faults(faults: &[Fault]) -> String {
+    faults.iter().map(|fault| format!("- {fault}")).collect::<Vec<_>>().join("\n")
+}
+
+/// All tools of an agent. Made once, used for every call.
+#[derive(Debug, Default)]
+pub struct ToolSet {
+    specs: Arc<[ToolSpec]>,
+    checks: Vec<Validator>,
+    by_name: HashMap<String, usize>,
+}
+
+impl ToolSet {
+    /// Compiles all schemas: some ten microseconds a tool.
+    ///
+    /// # Errors
+    /// `Tools` when a name is empty or there twice, or a schema is none, is not of an object or refers elsewhere.
+    pub fn new(specs: Vec<ToolSpec>) -> Result<Self> {
+        let mut set = Self { checks: Vec::with_capacity(specs.len()), ..Self::default() };
+        for (index, spec) in specs.iter().enumerate() {
+            let refuse = |what: String| Err(Error::new(ErrorKind::Tools, what).at(format!("tool {:?}", spec.name)));
+            if spec.name.is_empty() || set.by_name.insert(spec.name.clone(), index).is_some() {
+                return refuse("a tool needs a name, and one that no other has".into());
+            }
+            if spec.parameters["type"] != "object" {
+                return refuse("the schema of its parameters must say \"type\": \"object\"".into());
+            }
+            match compile(&spec.parameters) {
+                Ok(check) => set.checks.push(check),
+                Err(what) => return refuse(format!("the schema of its parameters cannot be used: {what}")),
+            }
+        }
+        set.specs = specs.into();
+        Ok(set)
+    }
+
+    /// All specs, in their order; a clone shares them.
+    pub fn specs(&self) -> &Arc<[ToolSpec]> {
+        &self.specs
+    }
+
+    /// The tool of this name.
+    pub fn get(&self, name: &str) -> Option<&ToolSpec> {
+        self.by_name.get(name).map(|index| &self.specs[*index])
+    }
+
+    /// Checks that a call can run.
+    ///
+    /// # Errors
+    /// What is wrong, in words for the model: the valid names, or the pointer of each argument that does not fit.
+    pub fn check(&self, call: &ToolCall) -> Result<&ToolSpec, String> {
+        if let Some(fault) = &call.fault {
+            return Err(fault.clone());
+        }
+        let Some(&index) = self.by_name.get(&call.name) else {
+            let names: Vec<_> = self.specs.iter().map(|spec| spec.name.as_str()).collect();
+            let names = if names.is_empty() { "there are no tools".into() } else { names.join(", ") };
+            return Err(format!("There is no tool {:?}. The tools are: {names}.", call.name));
+        };
+        let faults = self.faults(index, &call.arguments);
+        if !faults.is_empty() {
+            let faults = list_faults(&faults);
+            return Err(format!("The arguments do not fit the schema of {}:\n{faults}", call.name));
+        }
+        Ok(&self.specs[index])
+    }
+
+    fn faults(&self, index: usize, arguments: &Value) -> Vec<Fault> {
+        if !arguments.is_object() {
+            return vec![Fault { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
+        }
+        let check = &self.checks[index];
+        // Most calls fit, and asking only whether they do allocates nothing.
+        if check.is_valid(arguments) { Vec::new() } else { faults_of(check, arguments) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::Effect;
+
+    fn spec(name: &str, parameters: Value) -> ToolSpec {
+        ToolSpec { name: name.into(), description: String::new(), parameters, effect: Effect::Read, time_limit: None }
+    }
+
+    #[test]
+    fn lists_that_cannot_work_are_refused() {
+        let object = json!({"type": "object"});
+        for (specs, expected) in [
+            (vec![spec("a", object.clone()), spec("a", object.clone())], "no other has"),
+            (vec![spec("", object.clone())], "needs a name"),
+            (vec![spec("a", json!({"type": "string"}))], "\"object\""),
+            (vec![spec("a", json!({"type": "object", "properties": {"x": {"type": 7}}}))], "cannot be used"),
+            (vec![spec("a", json!({"type": "object", "$ref": "https://example.org/x.json"}))], "cannot be used"),
+        ] {
+            let error = ToolSet::new(specs).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Tools);
+            assert!(error.to_string().contains(expected), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_fault_names_its_place() {
+        let schema = json!({"type": "object", "properties": {"filter": {"type": "object", "properties":
+            {"tags": {"type": "array", "items": {"type": "string"}}}}}, "required": ["query"]});
+        let set = ToolSet::new(vec![spec("search", schema)]).unwrap();
+        let check = |arguments| set.check(&ToolCall::new("1", "search", arguments)).map(|_| ());
+        assert_eq!(check(json!({"query": "x"})), Ok(()));
+        let fault = check(json!({"query": "x", "filter": {"tags": ["a", 7]}})).unwrap_err();
+        assert!(fault.contains("/filter/tags/1"), "{fault}");
+        assert!(check(json!({})).unwrap_err().contains("query"));
+        assert!(check(json!("{")).unwrap_err().contains("JSON object"));
+    }
+}

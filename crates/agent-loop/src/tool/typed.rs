@@ -1,0 +1,277 @@
+//! A tool from a Rust function: its arguments' type is its schema.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use schemars::{JsonSchema, generate::SchemaSettings};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+
+use crate::message::ToolCall;
+
+use super::{Boxed, Effect, ToolError, ToolOutput, ToolSpec, Tools};
+
+type Function = dyn Fn(ToolCall, CancellationToken) -> Boxed<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// A tool made of a function. A clone is cheap.
+///
+/// ```
+/// use agent_loop::{Json, Tool, Tools};
+///
+/// /// Adds two numbers.
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Add {
+///     a: f64,
+///     b: f64,
+/// }
+///
+/// let add = Tool::read("add", |Add { a, b }| async move { Ok(Json(a + b)) });
+/// assert_eq!(add.spec().description, "Adds two numbers.");
+/// let toolbox = vec![add];
+/// assert_eq!(toolbox.specs()[0].parameters["required"], serde_json::json!(["a", "b"]));
+/// ```
+#[derive(Clone)]
+pub struct Tool {
+    spec: Arc<ToolSpec>,
+    function: Arc<Function>,
+}
+
+impl Tool {
+    /// A tool that changes nothing. Its description is the doc comment of the arguments' type.
+    pub fn read<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+        Out: IntoOutput,
+    {
+        Self::typed(name, Effect::Read, function)
+    }
+
+    /// A tool that changes something: its calls run one by one, and by default a person is asked before each.
+    pub fn write<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+        Out: IntoOutput,
+    {
+        Self::typed(name, Effect::Write, function)
+    }
+
+    /// A tool whose schema is not known before the program runs; the function is given the call as it came.
+    pub fn dynamic<F, Fut>(spec: ToolSpec, function: F) -> Self
+    where
+        F: Fn(ToolCall, CancellationToken) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
+    {
+        let function = move |call, cancel| -> Boxed<'static, _> { Box::pin(function(call, cancel)) };
+        Self { spec: Arc::new(spec), function: Arc::new(function) }
+    }
+
+    /// Another description than the doc comment.
+    #[must_use]
+    pub fn described(mut self, description: impl Into<String>) -> Self {
+        Arc::make_mut(&mut self.spec).description = description.into();
+        self
+    }
+
+    /// How long a call may take.
+    #[must_use]
+    pub fn time_limit(mut self, limit: Duration) -> Self {
+        Arc::make_mut(&mut self.spec).time_limit = Some(limit);
+        self
+    }
+
+    /// What it says of itself.
+    pub fn spec(&self) -> &ToolSpec {
+        &self.spec
+    }
+
+    fn typed<A, F, Out, Fut>(name: impl Into<String>, effect: Effect, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+        Out: IntoOutput,
+    {
+        let (parameters, description) = portable_schema::<A>();
+        let spec = ToolSpec { name: name.into(), description, parameters, effect, time_limit: None };
+        let function = Arc::new(function);
+        Self::dynamic(spec, move |call, _| {
+            let function = Arc::clone(&function);
+            async move {
+                let arguments = serde_json::from_value(call.arguments)?;
+                function(arguments).await?.into_output()
+            }
+        })
+    }
+}
+
+impl std::fmt::Debug for Tool {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Tool").field(&self.spec).finish()
+    }
+}
+
+impl Tools for Vec<Tool> {
+    fn specs(&self) -> Vec<ToolSpec> {
+        self.iter().map(|tool| ToolSpec::clone(&tool.spec)).collect()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a ToolCall,
+        cancel: &'a CancellationToken,
+    ) -> Boxed<'a, Result<ToolOutput, ToolError>> {
+        match self.iter().find(|tool| tool.spec.name == call.name) {
+            Some(tool) => (tool.function)(call.clone(), cancel.clone()),
+            None => Box::pin(async move { Err(ToolError(format!("there is no tool {:?}", call.name))) }),
+        }
+    }
+}
+
+/// What a tool's function may return.
+pub trait IntoOutput {
+    /// The output.
+    ///
+    /// # Errors
+    /// When a value has no JSON form.
+    fn into_output(self) -> Result<ToolOutput, ToolError>;
+}
+
+impl IntoOutput for ToolOutput {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(self)
+    }
+}
+
+impl IntoOutput for String {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+impl IntoOutput for &str {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::text(self))
+    }
+}
+
+/// Any value, given to the model as compact JSON; a list gives one item for each of its elements.
+#[derive(Debug, Clone)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize> IntoOutput for Json<T> {
+    fn into_output(self) -> Result<ToolOutput, ToolError> {
+        Ok(match serde_json::to_value(self.0)? {
+            Value::Array(items) => ToolOutput::items(items.iter().map(Value::to_string)),
+            value => ToolOutput::text(value.to_string()),
+        })
+    }
+}
+
+/// The schema of a type without what models and providers stumble over, and its doc comment: sub-schemas stand where
+/// they are used, `$schema`, `title` and `format` of numbers are gone. A recursive type keeps `$defs`.
+pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
+    let mut settings = SchemaSettings::draft2020_12();
+    settings.inline_subschemas = true;
+    settings.meta_schema = None;
+    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
+    let description = schema["description"].as_str().unwrap_or_default().to_string();
+    if let Some(root) = schema.as_object_mut() {
+        root.remove("description");
+        if root.get("type").is_some_and(|kind| kind == "object") {
+            // Some providers refuse an object without properties.
+            root.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
+        }
+    }
+    strip(&mut schema);
+    (schema, description)
+}
+
+/// Takes the keywords out of a schema and all schemas in it; a property that is called `title` stays.
+fn strip(schema: &mut Value) {
+    let Some(fields) = schema.as_object_mut() else { return };
+    fields.remove("title");
+    let is_number = |kind: &Value| kind == "integer" || kind == "number";
+    let of_number = match fields.get("type") {
+        Some(Value::Array(kinds)) => kinds.iter().any(is_number),
+        Some(kind) => is_number(kind),
+        None => false,
+    };
+    if of_number {
+        fields.remove("format");
+    }
+    for (keyword, value) in fields {
+        match keyword.as_str() {
+            "properties" | "$defs" | "patternProperties" => {
+                value.as_object_mut().into_iter().flat_map(|named| named.values_mut()).for_each(strip);
+            }
+            "anyOf" | "oneOf" | "allOf" | "prefixItems" => value.as_array_mut().into_iter().flatten().for_each(strip),
+            "items" | "additionalProperties" | "not" => strip(value),
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// Finds notes.
+    #[derive(serde::Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Search {
+        /// What to look for.
+        query: String,
+        limit: Option<u32>,
+        filter: Option<Filter>,
+        title: Option<String>,
+    }
+
+    #[derive(serde::Deserialize, JsonSchema)]
+    #[allow(dead_code)]
+    struct Filter {
+        tags: Vec<String>,
+    }
+
+    #[test]
+    fn schemas_are_portable() {
+        let (schema, description) = portable_schema::<Search>();
+        assert_eq!(description, "Finds notes.");
+        let expected = json!({
+            "type": "object",
+            "required": ["query"],
+            "properties": {
+                "query": {"type": "string", "description": "What to look for."},
+                "limit": {"type": ["integer", "null"], "minimum": 0},
+                "filter": {"type": ["object", "null"], "required": ["tags"],
+                    "properties": {"tags": {"type": "array", "items": {"type": "string"}}}},
+                "title": {"type": ["string", "null"]},
+            },
+        });
+        assert_eq!(schema, expected);
+    }
+
+    #[tokio::test]
+    async fn a_function_is_a_tool() {
+        let toolbox = vec![
+            Tool::read("search", |args: Search| async move { Ok(Json(vec![args.query.clone(), args.query])) }),
+            Tool::write("fail", |_: Filter| async move { Err::<String, _>("no such folder: x".into()) }),
+        ];
+        let call = |name: &str, arguments| ToolCall::new("1", name, arguments);
+        let cancel = CancellationToken::new();
+        let found = toolbox.call(&call("search", json!({"query": "a"})), &cancel).await;
+        assert_eq!(found, Ok(ToolOutput::items(["\"a\"", "\"a\""])));
+        let failed = toolbox.call(&call("fail", json!({"tags": []})), &cancel).await;
+        assert_eq!(failed, Err(ToolError::new("no such folder: x")));
+        let unknown = toolbox.call(&call("gone", json!({})), &cancel).await;
+        assert!(unknown.unwrap_err().0.contains("gone"));
+    }
+}

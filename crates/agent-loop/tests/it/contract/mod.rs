@@ -1,0 +1,152 @@
+//! The contract of every wire: the same cases for each, with bytes as providers send them, split anywhere.
+
+mod failures;
+mod requests;
+mod wires;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+
+use agent_loop::{
+    Boxed, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply, ReplyBuilder,
+    Request, Result, ToolSpec, Transport, Usage, Wire,
+};
+use futures_util::{StreamExt, stream};
+use serde_json::{Value, json};
+
+pub const KEY: &str = "sk-secret-1234";
+
+/// A connection that gives what a test wrote down.
+#[derive(Clone, Default)]
+pub struct Canned(Arc<Mutex<Inner>>);
+
+#[derive(Default)]
+struct Inner {
+    replies: VecDeque<Answer>,
+    seen: Vec<HttpRequest>,
+}
+
+pub struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<Result<Vec<u8>>>,
+}
+
+impl Answer {
+    pub fn new(status: u16, kind: &str, body: impl AsRef<[u8]>, size: usize) -> Self {
+        let body = body.as_ref().chunks(size.max(1)).map(|bytes| Ok(bytes.to_vec())).collect();
+        Self { status, headers: vec![("Content-Type".into(), kind.into())], body }
+    }
+
+    pub fn events(body: impl AsRef<[u8]>, size: usize) -> Self {
+        Self::new(200, "text/event-stream; charset=utf-8", body, size)
+    }
+
+    pub fn json(status: u16, body: &Value) -> Self {
+        Self::new(status, "application/json", body.to_string(), 7)
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// The connection breaks at the end of what is there.
+    pub fn broken(mut self) -> Self {
+        self.body.push(Err(Error::new(ErrorKind::CutStream, "connection reset")));
+        self
+    }
+}
+
+impl Transport for Canned {
+    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>> {
+        Box::pin(async move {
+            let mut inner = self.0.lock().unwrap();
+            inner.seen.push(request);
+            let Answer { status, headers, body } = inner.replies.pop_front().expect("a reply for each request");
+            Ok(HttpReply { status, headers, body: Box::pin(stream::iter(body)) })
+        })
+    }
+}
+
+pub const WIRES: [Wire; 5] = [Wire::OpenAiChat, Wire::Chat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
+
+pub fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (Hosted<Canned>, Canned) {
+    let canned = Canned::default();
+    canned.0.lock().unwrap().replies.extend(answers);
+    let provider = Provider::new("here", wire, "http://127.0.0.1:1/v1/", Some(KEY.into()));
+    (Hosted::new(provider, "m", canned.clone()), canned)
+}
+
+pub fn sent(canned: &Canned) -> (HttpRequest, Value) {
+    let request = canned.0.lock().unwrap().seen.last().expect("a request was sent").clone();
+    let body = serde_json::from_slice(&request.body).unwrap();
+    (request, body)
+}
+
+pub fn tools() -> Vec<ToolSpec> {
+    let spec = |name: &str, parameters: Value| ToolSpec {
+        name: name.into(),
+        description: "A tool.".into(),
+        parameters,
+        effect: Effect::Read,
+        time_limit: None,
+    };
+    vec![
+        spec(
+            "notes.read",
+            json!({"type": "object", "required": ["x"],
+            "properties": {"x": {"type": "integer"}, "y": {"type": "string"}}}),
+        ),
+        spec("now", json!({"type": "object", "properties": {}})),
+        spec("free", json!({"type": "object", "properties": {"any": {"type": "object"}}})),
+    ]
+}
+
+pub fn request() -> Request {
+    Request {
+        system: Some("Be brief.".into()),
+        messages: [agent_loop::Message::user("hi")].into_iter().collect(),
+        tools: tools().into(),
+        ..Request::default()
+    }
+}
+
+/// All deltas of one reply, and how it ended.
+pub async fn deltas(model: &impl Model, request: Request) -> (Vec<Delta>, Result<Reply>) {
+    let mut stream = match model.reply(request).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Err(error)),
+    };
+    let (mut all, mut builder) = (Vec::new(), ReplyBuilder::new());
+    while let Some(delta) = stream.next().await {
+        match delta.and_then(|delta| builder.push(&delta).map(|()| delta)) {
+            Ok(delta) => all.push(delta),
+            Err(error) => return (all, Err(error)),
+        }
+    }
+    (all, builder.finish())
+}
+
+pub async fn reply(wire: Wire, answer: Answer) -> Result<Reply> {
+    deltas(&hosted(wire, [answer]).0, request()).await.1
+}
+
+/// A reply in one line: `text|name {arguments}|…|end`, `!` before the name of a call that must not run.
+pub fn show(reply: &Reply) -> String {
+    let part = |part: &Part| match part {
+        Part::Text { text } => text.clone(),
+        Part::Reasoning { text, opaque } => format!("({text}{})", if opaque.is_some() { " signed" } else { "" }),
+        Part::Call(call) => {
+            let fault = if call.fault.is_some() { "!" } else { "" };
+            format!("{fault}{} {}", call.name, call.arguments)
+        }
+    };
+    let mut parts: Vec<String> = reply.parts.iter().map(part).collect();
+    parts.push(format!("{:?}", reply.end));
+    parts.join("|")
+}
+
+pub fn usage(input: u64, output: u64) -> Option<Usage> {
+    Some(Usage { input, output, ..Usage::default() })
+}

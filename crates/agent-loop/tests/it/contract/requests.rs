@@ -1,0 +1,90 @@
+//! What is sent over each wire.
+
+use agent_loop::{CallId, Message, Parallel, Part, Status, ToolCall, ToolResult, Wire};
+use serde_json::json;
+
+use super::*;
+
+/// A conversation with two calls, one of them broken, and a second message of the person.
+fn conversation() -> Vec<Message> {
+    let mut broken = ToolCall::new("c:2", "now", json!("{\"x"));
+    broken.fault = Some("cut".into());
+    let calls = [ToolCall::new("c1", "notes.read", json!({"x": 1})), broken];
+    let results = vec![
+        ToolResult { items: vec!["one".into(), "two".into()], ..ToolResult::new(&calls[0], Status::Ok, "") },
+        ToolResult { call: CallId("c:2".into()), ..ToolResult::new(&calls[1], Status::Error, "cut") },
+    ];
+    let parts = [Part::Reasoning { text: "hm".into(), opaque: None }];
+    let parts = parts.into_iter().chain(calls.map(Part::Call)).collect();
+    vec![Message::user("hi"), Message::Assistant { parts }, Message::Results { results }, Message::user("and?")]
+}
+
+async fn body(wire: Wire, change: impl FnOnce(&mut Request)) -> (HttpRequest, Value) {
+    let (model, canned) = hosted(wire, [Answer::json(500, &json!({}))]);
+    let mut asked = Request { messages: conversation().into_iter().collect(), ..request() };
+    change(&mut asked);
+    deltas(&model, asked).await.1.unwrap_err();
+    sent(&canned)
+}
+
+#[tokio::test]
+async fn chat_completions() {
+    let (request, body) = body(Wire::OpenAiChat, |_| {}).await;
+    assert_eq!(request.url, "http://127.0.0.1:1/v1/chat/completions");
+    assert!(request.headers.contains(&("authorization".into(), format!("Bearer {KEY}"))));
+    let call = |id: &str, name: &str, arguments: &str| json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
+    let expected = json!([
+        {"role": "system", "content": "Be brief."},
+        {"role": "user", "content": "hi"},
+        {"role": "assistant", "content": null,
+         "tool_calls": [call("c1", "notes_read", "{\"x\":1}"), call("c:2", "now", "{}")]},
+        {"role": "tool", "tool_call_id": "c1", "content": "one\ntwo"},
+        {"role": "tool", "tool_call_id": "c:2", "content": "cut"},
+        {"role": "user", "content": "and?"},
+    ]);
+    assert_eq!(body["messages"], expected);
+    assert_eq!((&body["stream"], &body["stream_options"]["include_usage"]), (&json!(true), &json!(true)));
+    let strict: Vec<&Value> =
+        body["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["strict"]).collect();
+    assert_eq!(strict, [&json!(true), &json!(true), &json!(false)], "strict is always said");
+}
+
+#[tokio::test]
+async fn chat_completions_of_others() {
+    let (_, body) = body(Wire::Chat, |request| {
+        request.parallel = Parallel::One;
+        request.max_output_tokens = Some(50);
+        request.answer_schema = Some(std::sync::Arc::new(json!({"type": "object"})));
+        request.temperature = Some(0.5);
+    })
+    .await;
+    assert_eq!(body["tools"][0]["function"]["parameters"], tools()[0].parameters);
+    assert!(body["tools"][0]["function"].get("strict").is_none());
+    assert_eq!((&body["parallel_tool_calls"], &body["max_tokens"]), (&json!(false), &json!(50)));
+    assert_eq!(body["response_format"]["json_schema"]["schema"], json!({"type": "object"}));
+    assert_eq!(body["temperature"], 0.5);
+    let (_, bare) = self::body(Wire::Chat, |request| request.tools = [].into()).await;
+    assert!(bare.get("tools").is_none() && bare.get("tool_choice").is_none());
+}
+
+#[tokio::test]
+async fn messages_of_anthropic() {
+    let (request, body) = body(Wire::Anthropic, |request| request.parallel = Parallel::One).await;
+    assert_eq!(request.url, "http://127.0.0.1:1/v1/messages");
+    assert!(request.headers.contains(&("x-api-key".into(), KEY.into())));
+    assert!(request.headers.iter().any(|(name, _)| name == "anthropic-version"));
+    assert_eq!(body["system"], "Be brief.");
+    let expected = json!([
+        {"role": "user", "content": [{"type": "text", "text": "hi"}]},
+        {"role": "assistant", "content": [
+            {"type": "tool_use", "id": "c1", "name": "notes_read", "input": {"x": 1}},
+            {"type": "tool_use", "id": "c_2", "name": "now", "input": {}}]},
+        {"role": "user", "content": [
+            {"type": "tool_result", "tool_use_id": "c1", "content": "one\ntwo", "is_error": false},
+            {"type": "tool_result", "tool_use_id": "c_2", "content": "cut", "is_error": true},
+            {"type": "text", "text": "and?"}]},
+    ]);
+    assert_eq!(body["messages"], expected, "all results are in one message, and the roles alternate");
+    assert_eq!(body["tool_choice"], json!({"type": "auto", "disable_parallel_tool_use": true}));
+    assert_eq!(body["tools"][0]["input_schema"], tools()[0].parameters);
+}

@@ -1,0 +1,510 @@
+//! Replies as they come over each wire: text, parallel calls, calls without arguments, cuts, dialects.
+
+use agent_loop::{EndReason, ErrorKind, Part, ToolChoice, Wire};
+use serde_json::{Value, json};
+
+use super::*;
+
+/// Chunks of Chat Completions.
+fn chat(chunks: &[Value]) -> String {
+    let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
+    lines + "data: [DONE]\n\n"
+}
+
+fn delta(delta: Value) -> Value {
+    json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
+}
+
+fn finish(reason: &str) -> Value {
+    json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
+}
+
+fn chat_usage() -> Value {
+    json!({"choices": [], "usage": {"prompt_tokens": 80, "completion_tokens": 17, "total_tokens": 97}})
+}
+
+fn fragment(index: u64, id: &str, name: &str, arguments: &str) -> Value {
+    let mut call = json!({"index": index, "function": {"arguments": arguments}});
+    if !id.is_empty() {
+        call["id"] = json!(id);
+        call["type"] = json!("function");
+    }
+    if !name.is_empty() {
+        call["function"]["name"] = json!(name);
+    }
+    delta(json!({"tool_calls": [call]}))
+}
+
+/// Events of Anthropic.
+fn anthropic(events: &[Value]) -> String {
+    events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
+}
+
+fn block(index: u64, block: Value, deltas: &[Value]) -> Vec<Value> {
+    let start = json!({"type": "content_block_start", "index": index, "content_block": block});
+    let deltas = deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
+    let stop = json!({"type": "content_block_stop", "index": index});
+    [start].into_iter().chain(deltas).chain([stop]).collect()
+}
+
+fn message(blocks: Vec<Vec<Value>>, stop: &str) -> Vec<Value> {
+    let start = json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [],
+        "usage": {"input_tokens": 80, "output_tokens": 5}}});
+    let end = json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"input_tokens": 80, "output_tokens": 17}});
+    let ping = json!({"type": "ping"});
+    let stop = json!({"type": "message_stop"});
+    [start, ping].into_iter().chain(blocks.into_iter().flatten()).chain([end, stop]).collect()
+}
+
+fn text_block(text: &str) -> Vec<Value> {
+    let half = text.floor_char_boundary(text.len() / 2);
+    let piece = |text: &str| json!({"type": "text_delta", "text": text});
+    block(0, json!({"type": "text", "text": ""}), &[piece(&text[..half]), piece(&text[half..])])
+}
+
+fn call_block(index: u64, id: &str, name: &str, pieces: &[&str]) -> Vec<Value> {
+    let pieces: Vec<Value> =
+        pieces.iter().map(|json| json!({"type": "input_json_delta", "partial_json": json})).collect();
+    block(index, json!({"type": "tool_use", "id": id, "name": name, "input": {}}), &pieces)
+}
+
+/// Events of the Responses API; all that is left out means nothing to a client.
+fn responses(events: Vec<Value>, end: &str, reason: Value) -> String {
+    let usage = json!({"input_tokens": 80, "output_tokens": 17, "total_tokens": 97});
+    let response = json!({"id": "resp_1", "status": end, "incomplete_details": reason, "usage": usage, "output": []});
+    let first = json!({"type": "response.created", "response": {"id": "resp_1"}});
+    let last = json!({"type": format!("response.{end}"), "response": response});
+    anthropic(&[first].into_iter().chain(events).chain([last]).collect::<Vec<_>>())
+}
+
+/// The events of a call in the output of a response.
+fn response_call(place: u64, name: &str, pieces: &[&str], status: &str) -> Vec<Value> {
+    let id = format!("call_{place}");
+    let item = |arguments: &str, status: &str| json!({"type": "function_call", "id": "fc_1", "call_id": id, "name": name, "arguments": arguments, "status": status});
+    let all = pieces.concat();
+    let added = json!({"type": "response.output_item.added", "output_index": place, "item": item("", "in_progress")});
+    let pieces = pieces
+        .iter()
+        .map(|piece| json!({"type": "response.function_call_arguments.delta", "output_index": place, "delta": piece}));
+    let done = json!({"type": "response.function_call_arguments.done", "output_index": place, "arguments": all});
+    let item_done = json!({"type": "response.output_item.done", "output_index": place, "item": item(&all, status)});
+    [added].into_iter().chain(pieces).chain([done, item_done]).collect()
+}
+
+fn response_text(text: &str) -> Vec<Value> {
+    let half = text.floor_char_boundary(text.len() / 2);
+    let delta = |text: &str| json!({"type": "response.output_text.delta", "output_index": 0, "delta": text});
+    vec![delta(&text[..half]), delta(&text[half..])]
+}
+
+/// Chunks of Gemini, the last of which has the finish reason.
+fn gemini(parts: &[Value], finish: &str) -> String {
+    let last = json!({"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": finish}],
+        "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 17}});
+    let chunk = |part: &Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
+    let chunks = parts.iter().map(chunk).chain([last]);
+    chunks.map(|chunk| format!("data: {chunk}\r\n\r\n")).collect()
+}
+
+/// The bytes of the same reply on each wire: text and two calls, one without arguments.
+fn parallel_calls(wire: Wire) -> String {
+    let text = "Ich schaue nach: ü";
+    match wire {
+        Wire::OpenAiChat | Wire::Chat => chat(&[
+            delta(json!({"role": "assistant", "content": text})),
+            fragment(0, "call_1", "notes_read", ""),
+            fragment(0, "", "", "{\"x"),
+            fragment(0, "", "", "\":17}"),
+            fragment(1, "call_2", "now", ""),
+            finish("tool_calls"),
+            chat_usage(),
+        ]),
+        Wire::OpenAiResponses => {
+            let calls = [
+                response_call(1, "notes_read", &["{\"x", "\":17}"], "completed"),
+                response_call(2, "now", &["{}"], "completed"),
+            ];
+            responses(response_text(text).into_iter().chain(calls.concat()).collect(), "completed", Value::Null)
+        }
+        Wire::Anthropic => anthropic(&message(
+            vec![
+                text_block(text),
+                call_block(1, "toolu_1", "notes_read", &["", "{\"x", "\":17}"]),
+                call_block(2, "toolu_2", "now", &[""]),
+            ],
+            "tool_use",
+        )),
+        Wire::Gemini => gemini(
+            &[
+                json!({"text": text}),
+                json!({"functionCall": {"name": "notes_read", "args": {"x": 17}}, "thoughtSignature": "s"}),
+                json!({"functionCall": {"name": "now", "args": {}}}),
+            ],
+            "STOP",
+        ),
+    }
+}
+
+fn text_only(wire: Wire, end: EndReason) -> String {
+    let is_cut = end == EndReason::Length;
+    match wire {
+        Wire::OpenAiChat | Wire::Chat => {
+            chat(&[delta(json!({"content": "abc"})), finish(if is_cut { "length" } else { "stop" }), chat_usage()])
+        }
+        Wire::OpenAiResponses if is_cut => {
+            responses(response_text("abc"), "incomplete", json!({"reason": "max_output_tokens"}))
+        }
+        Wire::OpenAiResponses => responses(response_text("abc"), "completed", Value::Null),
+        Wire::Anthropic => anthropic(&message(vec![text_block("abc")], if is_cut { "max_tokens" } else { "end_turn" })),
+        Wire::Gemini => gemini(&[json!({"text": "abc"})], if is_cut { "MAX_TOKENS" } else { "STOP" }),
+    }
+}
+
+/// A call that is cut by the limit of length; Gemini sends only whole calls.
+fn cut_call(wire: Wire) -> Option<String> {
+    let cut = "{\"x\":4815";
+    Some(match wire {
+        Wire::OpenAiChat | Wire::Chat => chat(&[fragment(0, "c", "notes_read", cut), finish("length"), chat_usage()]),
+        Wire::OpenAiResponses => responses(
+            response_call(0, "notes_read", &[cut], "incomplete"),
+            "incomplete",
+            json!({"reason": "max_output_tokens"}),
+        ),
+        Wire::Anthropic => anthropic(&message(vec![call_block(0, "t", "notes_read", &[cut])], "max_tokens")),
+        Wire::Gemini => return None,
+    })
+}
+
+#[tokio::test]
+async fn parallel_calls_at_every_split() {
+    for wire in WIRES {
+        let bytes = parallel_calls(wire);
+        for size in (1..40).chain([bytes.len()]) {
+            let reply = reply(wire, Answer::events(&bytes, size)).await.unwrap();
+            let expected = "Ich schaue nach: ü|notes.read {\"x\":17}|now {}|Complete";
+            assert_eq!(show(&reply), expected, "{wire:?} in pieces of {size}");
+            assert_eq!(reply.usage, usage(80, 17), "{wire:?}");
+        }
+        let crlf = bytes.replace("\r\n", "\n").replace('\n', "\r\n");
+        assert!(reply(wire, Answer::events(crlf, 5)).await.is_ok(), "{wire:?}");
+    }
+}
+
+#[tokio::test]
+async fn text_and_length() {
+    for wire in WIRES {
+        for end in [EndReason::Complete, EndReason::Length] {
+            let reply = reply(wire, Answer::events(text_only(wire, end), 11)).await.unwrap();
+            assert_eq!(show(&reply), format!("abc|{end:?}"), "{wire:?}");
+        }
+        let Some(bytes) = cut_call(wire) else { continue };
+        let reply = reply(wire, Answer::events(bytes, 9)).await.unwrap();
+        assert_eq!(show(&reply), "!notes.read \"{\\\"x\\\":4815\"|Length", "{wire:?}: a call that was cut never runs");
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_is_cut_anywhere_is_cut() {
+    for wire in WIRES {
+        let bytes = parallel_calls(wire);
+        // Behind the finish reason of chat, and behind the stop of Anthropic, nothing of the reply is missing.
+        let last = match wire {
+            Wire::OpenAiChat | Wire::Chat => "\"finish_reason\":\"tool_calls\"",
+            Wire::OpenAiResponses => "event: response.completed",
+            Wire::Anthropic => "event: message_stop",
+            Wire::Gemini => "\"finishReason\"",
+        };
+        let end = bytes.find(last).unwrap();
+        for at in 0..end {
+            for broken in [false, true] {
+                let answer = Answer::events(&bytes.as_bytes()[..at], 16);
+                let answer = if broken { answer.broken() } else { answer };
+                let error = reply(wire, answer).await.expect_err("it is cut");
+                assert_eq!(error.kind(), ErrorKind::CutStream, "{wire:?} at {at}: {error}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn whole_replies_are_read_too() {
+    let call = json!({"id": "c", "type": "function", "function": {"name": "notes_read", "arguments": "{\"x\":1}"}});
+    let chat = json!({"choices": [{"message": {"role": "assistant", "content": null, "tool_calls": [call]},
+        "finish_reason": "tool_calls"}], "usage": {"prompt_tokens": 80, "completion_tokens": 17}});
+    let anthropic = json!({"type": "message", "content": [
+        {"type": "tool_use", "id": "t", "name": "notes_read", "input": {"x": 1}}],
+        "stop_reason": "tool_use", "usage": {"input_tokens": 80, "output_tokens": 17}});
+    let item = json!({"type": "function_call", "call_id": "c", "name": "notes_read", "arguments": "{\"x\":1}", "status": "completed"});
+    let responses = json!({"object": "response", "status": "completed", "error": null, "incomplete_details": null,
+        "output": [item], "usage": {"input_tokens": 80, "output_tokens": 17}});
+    let gemini = json!([{"candidates": [{"content": {"parts": [{"functionCall": {"name": "notes_read", "args": {"x": 1}}}]},
+        "finishReason": "STOP"}], "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 17}}]);
+    for wire in WIRES {
+        let body = match wire {
+            Wire::OpenAiChat | Wire::Chat => &chat,
+            Wire::OpenAiResponses => &responses,
+            Wire::Anthropic => &anthropic,
+            Wire::Gemini => &gemini,
+        };
+        let reply = reply(wire, Answer::json(200, body)).await.unwrap();
+        assert_eq!(show(&reply), "notes.read {\"x\":1}|Complete");
+        assert_eq!(reply.usage, usage(80, 17));
+    }
+}
+
+#[tokio::test]
+async fn dialects_of_chat() {
+    let whole = |index: u64, id: &str, arguments: Value| json!({"index": index, "id": id, "function": {"name": "now", "arguments": arguments}});
+    let both = |first: Value, second: Value| json!({"choices": [{"delta": {"tool_calls": [first, second]}, "finish_reason": "tool_calls"}]});
+    for (what, chunks, expected) in [
+        (
+            "whole calls in the chunk of the finish",
+            vec![both(whole(0, "a", json!("{}")), whole(1, "b", json!("{}")))],
+            "now {}|now {}|Complete",
+        ),
+        (
+            "every call at index 0, finish stop",
+            vec![
+                delta(json!({"tool_calls": [whole(0, "a", json!("{}"))]})),
+                delta(json!({"tool_calls": [whole(0, "b", json!("{}"))]})),
+                finish("stop"),
+            ],
+            "now {}|now {}|Complete",
+        ),
+        (
+            "no ids, every call at index 0",
+            vec![
+                delta(json!({"tool_calls": [whole(0, "", json!("{}"))]})),
+                delta(json!({"tool_calls": [whole(0, "", json!("{}"))]})),
+                finish("stop"),
+            ],
+            "now {}|now {}|Complete",
+        ),
+        (
+            "arguments null as text",
+            vec![delta(json!({"tool_calls": [whole(0, "a", json!("null"))]})), finish("tool_calls")],
+            "now {}|Complete",
+        ),
+        (
+            "arguments as an object",
+            vec![delta(json!({"tool_calls": [whole(0, "a", json!({}))]})), finish("tool_calls")],
+            "now {}|Complete",
+        ),
+        (
+            "no index",
+            vec![
+                delta(
+                    json!({"tool_calls": [{"id": "a", "function": {"name": "notes_read", "arguments": "{\"x\":1}"}}]}),
+                ),
+                finish("stop"),
+            ],
+            "notes.read {\"x\":1}|Complete",
+        ),
+        (
+            "first fragment with the name",
+            vec![fragment(0, "a", "notes_read", "{"), fragment(0, "", "", "\"x\":2}"), finish("tool_calls")],
+            "notes.read {\"x\":2}|Complete",
+        ),
+        (
+            "the id in every fragment",
+            vec![fragment(0, "a", "notes_read", "{"), fragment(0, "a", "", "\"x\":2}"), finish("tool_calls")],
+            "notes.read {\"x\":2}|Complete",
+        ),
+        (
+            "reasoning of DeepSeek and Ollama",
+            vec![
+                delta(json!({"reasoning_content": "h"})),
+                delta(json!({"reasoning": "m"})),
+                delta(json!({"content": "a"})),
+                finish("stop"),
+            ],
+            "(hm)|a|Complete",
+        ),
+        (
+            "content in parts",
+            vec![delta(json!({"content": [{"type": "text", "text": "a"}]})), finish("stop")],
+            "a|Complete",
+        ),
+        ("a filter", vec![delta(json!({"content": "a"})), finish("content_filter")], "a|Filtered"),
+        ("a refusal", vec![delta(json!({"refusal": "No."})), finish("stop")], "No.|Refused"),
+        ("no finish reason but an end", vec![delta(json!({"content": "a"}))], "a|Complete"),
+    ] {
+        let reply = reply(Wire::Chat, Answer::events(chat(&chunks), 13)).await.unwrap();
+        assert_eq!(show(&reply), expected, "{what}");
+    }
+    let no_done = chat(&[delta(json!({"content": "a"})), finish("stop")]).replace("data: [DONE]\n\n", "");
+    assert_eq!(show(&reply(Wire::Chat, Answer::events(no_done.trim_end(), 13)).await.unwrap()), "a|Complete");
+}
+
+#[tokio::test]
+async fn thoughts_are_kept_and_go_back_as_they_came() {
+    let thinking = block(
+        0,
+        json!({"type": "thinking", "thinking": "", "signature": ""}),
+        &[
+            json!({"type": "thinking_delta", "thinking": "hm, "}),
+            json!({"type": "thinking_delta", "thinking": "yes"}),
+            json!({"type": "signature_delta", "signature": "c2ln"}),
+        ],
+    );
+    let redacted = block(1, json!({"type": "redacted_thinking", "data": "x"}), &[]);
+    let events = anthropic(&message(vec![thinking, redacted, call_block(2, "t", "now", &[])], "tool_use"));
+    let (model, canned) = hosted(
+        Wire::Anthropic,
+        [Answer::events(events, 21), Answer::events(text_only(Wire::Anthropic, EndReason::Complete), 9)],
+    );
+    let first = deltas(&model, request()).await.1.unwrap();
+    assert_eq!(show(&first), "(hm, yes signed)|( signed)|now {}|Complete");
+
+    let Part::Call(call) = &first.parts[2] else { panic!() };
+    let result = agent_loop::ToolResult::new(call, agent_loop::Status::Ok, "12:00");
+    let messages = vec![
+        agent_loop::Message::user("hi"),
+        agent_loop::Message::Assistant { parts: first.parts.clone() },
+        agent_loop::Message::Results { results: vec![result] },
+    ];
+    let again = agent_loop::Request { messages: messages.into_iter().collect(), ..request() };
+    deltas(&model, again).await.1.unwrap();
+    let content = sent(&canned).1["messages"][1]["content"].clone();
+    assert_eq!(content[0], json!({"type": "thinking", "thinking": "hm, yes", "signature": "c2ln"}));
+    assert_eq!(content[1], json!({"type": "redacted_thinking", "data": "x"}));
+    assert_eq!(content[2]["type"], "tool_use");
+}
+
+#[tokio::test]
+async fn nulls_that_strict_mode_forces_are_taken_out() {
+    let chunks =
+        [fragment(0, "a", "notes_read", "{\"x\":1,"), fragment(0, "", "", "\"y\":null}"), finish("tool_calls")];
+    for (wire, expected) in
+        [(Wire::OpenAiChat, "notes.read {\"x\":1}"), (Wire::Chat, "notes.read {\"x\":1,\"y\":null}")]
+    {
+        let reply = reply(wire, Answer::events(chat(&chunks), 8)).await.unwrap();
+        assert_eq!(show(&reply), format!("{expected}|Complete"));
+    }
+    let cut = [fragment(0, "a", "notes_read", "{\"x\":48"), finish("length")];
+    let reply = reply(Wire::OpenAiChat, Answer::events(chat(&cut), 8)).await.unwrap();
+    assert_eq!(show(&reply), "!notes.read \"{\\\"x\\\":48\"|Length");
+}
+
+#[tokio::test]
+async fn tool_choices() {
+    let named = json!({"type": "function", "function": {"name": "notes_read"}});
+    let gemini = |mode: &str| json!({"functionCallingConfig": {"mode": mode}});
+    let only = json!({"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["notes_read"]}});
+    for (choice, chat, responses, anthropic, gemini) in [
+        (ToolChoice::Auto, json!("auto"), json!("auto"), json!({"type": "auto"}), gemini("AUTO")),
+        (ToolChoice::None, json!("none"), json!("none"), json!({"type": "none"}), gemini("NONE")),
+        (ToolChoice::Required, json!("required"), json!("required"), json!({"type": "any"}), gemini("ANY")),
+        (
+            ToolChoice::Tool("notes.read".into()),
+            named,
+            json!({"type": "function", "name": "notes_read"}),
+            json!({"type": "tool", "name": "notes_read"}),
+            only,
+        ),
+    ] {
+        for wire in WIRES {
+            let (model, canned) = hosted(wire, [Answer::events(text_only(wire, EndReason::Complete), 9)]);
+            let asked = agent_loop::Request { tool_choice: choice.clone(), ..request() };
+            deltas(&model, asked).await.1.unwrap();
+            let body = sent(&canned).1;
+            let (field, expected) = match wire {
+                Wire::OpenAiChat | Wire::Chat => ("tool_choice", &chat),
+                Wire::OpenAiResponses => ("tool_choice", &responses),
+                Wire::Anthropic => ("tool_choice", &anthropic),
+                Wire::Gemini => ("toolConfig", &gemini),
+            };
+            assert_eq!(&body[field], expected, "{wire:?}");
+        }
+    }
+}
+
+/// What a provider wants back with a turn goes back with it.
+async fn second_turn(wire: Wire, bytes: String) -> (String, Value) {
+    let answers = [Answer::events(bytes, 21), Answer::events(text_only(wire, EndReason::Complete), 9)];
+    let (model, canned) = hosted(wire, answers);
+    let first = deltas(&model, request()).await.1.unwrap();
+    let calls = first.parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None });
+    let results = calls.map(|call| agent_loop::ToolResult::new(call, agent_loop::Status::Ok, "done")).collect();
+    let messages = vec![
+        agent_loop::Message::user("hi"),
+        agent_loop::Message::Assistant { parts: first.parts.clone() },
+        agent_loop::Message::Results { results },
+    ];
+    let again = agent_loop::Request { messages: messages.into_iter().collect(), ..request() };
+    deltas(&model, again).await.1.unwrap();
+    (show(&first), sent(&canned).1)
+}
+
+#[tokio::test]
+async fn encrypted_reasoning_goes_back_as_it_came() {
+    let item = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "e"});
+    let events = vec![
+        json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": "hm"}),
+        json!({"type": "response.output_item.done", "output_index": 0, "item": item}),
+    ];
+    let events = events.into_iter().chain(response_call(1, "now", &["{}"], "completed")).collect();
+    let (shown, body) = second_turn(Wire::OpenAiResponses, responses(events, "completed", Value::Null)).await;
+    assert_eq!(shown, "(hm signed)|now {}|Complete");
+    assert_eq!(body["input"][1], item);
+    let call = json!({"type": "function_call", "call_id": "call_1", "name": "now", "arguments": "{}"});
+    assert_eq!(body["input"][2], call);
+    assert_eq!(body["input"][3], json!({"type": "function_call_output", "call_id": "call_1", "output": "done"}));
+    assert_eq!((&body["store"], &body["instructions"]), (&json!(false), &json!("Be brief.")));
+}
+
+#[tokio::test]
+async fn signatures_and_ids_of_gemini_go_back_as_they_came() {
+    let parts = [
+        json!({"text": "hm", "thought": true}),
+        json!({"functionCall": {"name": "now", "args": {}, "id": "g1"}, "thoughtSignature": "sig"}),
+        json!({"functionCall": {"name": "now", "args": {}}}),
+    ];
+    let (shown, body) = second_turn(Wire::Gemini, gemini(&parts, "STOP")).await;
+    assert_eq!(shown, "(hm)|now {}|now {}|Complete");
+    let contents = &body["contents"];
+    assert_eq!(contents[1], json!({"role": "model", "parts": [parts[1], parts[2]]}));
+    let answer = |id: Value| {
+        let mut response = json!({"name": "now", "response": {"output": "done"}});
+        if !id.is_null() {
+            response["id"] = id;
+        }
+        json!({"functionResponse": response})
+    };
+    assert_eq!(contents[2], json!({"role": "user", "parts": [answer(json!("g1")), answer(Value::Null)]}));
+    let declared: Vec<bool> = body["tools"][0]["functionDeclarations"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool.get("parameters").is_some())
+        .collect();
+    assert_eq!(declared, [true, false, true]);
+}
+
+#[tokio::test]
+async fn how_gemini_stops() {
+    for (finish, expected) in [
+        ("SAFETY", "a|Filtered"),
+        ("OTHER", "a|Complete"),
+        ("MALFORMED_FUNCTION_CALL", "a|!unreadable_call \"\"|Complete"),
+    ] {
+        let reply = reply(Wire::Gemini, Answer::events(gemini(&[json!({"text": "a"})], finish), 17)).await.unwrap();
+        assert_eq!(show(&reply), expected);
+    }
+    let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n";
+    assert_eq!(show(&reply(Wire::Gemini, Answer::events(blocked, 17)).await.unwrap()), "Filtered");
+}
+
+#[tokio::test]
+async fn how_responses_fail() {
+    let failed =
+        json!({"type": "response.failed", "response": {"error": {"code": "rate_limit_exceeded", "message": "slow"}}});
+    let error = json!({"type": "error", "code": "server_error", "message": "oops", "param": null});
+    for (event, kind) in [(failed, ErrorKind::RateLimit), (error, ErrorKind::Unavailable)] {
+        let found = reply(Wire::OpenAiResponses, Answer::events(anthropic(&[event]), 17)).await.unwrap_err();
+        assert_eq!(found.kind(), kind, "{found}");
+    }
+    let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
+    let bytes = responses(vec![refusal], "completed", Value::Null);
+    assert_eq!(show(&reply(Wire::OpenAiResponses, Answer::events(bytes, 17)).await.unwrap()), "No.|Refused");
+}

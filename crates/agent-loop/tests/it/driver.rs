@@ -1,0 +1,251 @@
+//! The driver: what is shown, retried, run side by side, limited in time and cancelled. Time is the runtime's, paused.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use agent_loop::{
+    Agent, AllowAll, Delta, Effect, EndReason, Error, ErrorKind, Event, Pause, Run, RunId, RunOptions, Scripted,
+    Status, Step, Stop, Tool, ToolCall, ToolOutput, ToolSpec, Verdict,
+};
+use serde_json::json;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use crate::bench_tools::*;
+
+type Log = Arc<Mutex<Vec<String>>>;
+
+async fn drive(agent: &Agent, run: &mut Run) -> (Pause, Vec<Event>) {
+    let mut events = Vec::new();
+    let pause = agent.drive(run, &mut |event| events.push(event), &CancellationToken::new()).await.unwrap();
+    (pause, events)
+}
+
+fn done(pause: Pause) -> agent_loop::Outcome {
+    match pause {
+        Pause::Done(outcome) => outcome,
+        Pause::Waiting(questions) => panic!("{questions:?}"),
+    }
+}
+
+fn spec(name: &str, effect: Effect) -> ToolSpec {
+    specs().into_iter().find(|spec| spec.name == name).map(|spec| ToolSpec { effect, ..spec }).unwrap()
+}
+
+fn unavailable() -> Error {
+    Error::new(ErrorKind::Unavailable, "overloaded").with_status(503)
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text { text: text.into() }
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_that_happens_is_shown() {
+    let log = Log::default();
+    let model = Scripted::new([
+        Step::calls([("look", json!({"at": "a"}))]).usage(10, 5),
+        Step::calls([("put", json!({}))]),
+        Step::text("done"),
+    ]);
+    let agent = Agent::new(model, live(&log)).unwrap();
+    let mut run = run();
+    let (pause, events) = drive(&agent, &mut run).await;
+    let Pause::Waiting(asked) = pause else { panic!("{pause:?}") };
+    let kinds: Vec<String> = events.iter().map(|event| event.to_json()["event"].as_str().unwrap().into()).collect();
+    let expected = "call_started call_arguments usage tool_started tool_finished call_started call_arguments \
+        approval_needed";
+    assert_eq!(kinds.join(" "), expected);
+    decide(&mut run, agent.rules(), &asked[0], Verdict::Allow);
+    let (pause, events) = drive(&agent, &mut run).await;
+    assert_eq!(done(pause).text, "done");
+    assert!(events.contains(&Event::Text("done".into())));
+    assert_eq!(*log.lock().unwrap(), ["look begins", "look ends", "put begins", "put ends"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_was_shown() {
+    let usage = Delta::Usage(agent_loop::Usage::default());
+    let model = Scripted::new([Step::deltas([]), Step::deltas([usage]), Step::fails(unavailable()), Step::text("ok")]);
+    let agent = Agent::new(model, live(&Log::default())).unwrap();
+    let mut first = run();
+    let (pause, events) = drive(&agent, &mut first).await;
+    assert_eq!(done(pause).text, "ok");
+    assert_eq!(events.iter().filter(|event| matches!(event, Event::Retry { .. })).count(), 3);
+
+    for shown in [
+        text("half"),
+        Delta::Reasoning { text: "hm".into(), opaque: None },
+        Delta::CallStart { index: 0, id: "x".into(), name: "look".into() },
+    ] {
+        let agent = Agent::new(Scripted::new([Step::deltas([shown])]), live(&Log::default())).unwrap();
+        let mut run = run();
+        let Stop::Failed { failure } = done(drive(&agent, &mut run).await.0).stop else { panic!() };
+        assert_eq!(failure.kind, ErrorKind::CutStream);
+        assert!(failure.kind.is_retryable());
+        assert_eq!(run.history().messages().len(), 1, "what was cut is no part of the history");
+        run.retry().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_after_is_honoured_and_what_cannot_succeed_is_not_retried() {
+    let limited = Error::new(ErrorKind::RateLimit, "slow").with_retry_after(Duration::from_secs(40));
+    let agent = Agent::new(Scripted::new([Step::fails(limited), Step::text("ok")]), live(&Log::default())).unwrap();
+    let start = Instant::now();
+    assert_eq!(done(drive(&agent, &mut run()).await.0).text, "ok");
+    let waited = start.elapsed();
+    assert!(waited >= Duration::from_secs(40) && waited <= Duration::from_secs(45), "{waited:?}");
+
+    let refused = Step::fails(Error::new(ErrorKind::Authentication, "no"));
+    let agent = Agent::new(Scripted::new([refused]), live(&Log::default())).unwrap();
+    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, Stop::Failed { .. }));
+
+    let four = (0..4).map(|_| Step::fails(unavailable()));
+    let agent = Agent::new(Scripted::new(four), live(&Log::default())).unwrap();
+    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, Stop::Failed { .. }));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_model_is_given_up() {
+    let steps = [Step::silence(), Step::deltas([text("a")]).then_silence()];
+    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let start = Instant::now();
+    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    assert_eq!(failure.kind, ErrorKind::TimedOut);
+    assert!(start.elapsed() < Duration::from_secs(245));
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_08_reads_overlap_and_writes_do_not() {
+    let log = Log::default();
+    let script = [("look", json!({})), ("list", json!({})), ("put", json!({})), ("delete", json!({}))];
+    let model = Scripted::new([Step::calls(script), Step::text("done")]);
+    let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
+    done(drive(&agent, &mut run()).await.0);
+    let log = log.lock().unwrap();
+    assert_eq!(log[..2], ["look begins", "list begins"]);
+    assert_eq!(log[4..], ["put begins", "put ends", "delete begins", "delete ends"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tool_that_takes_too_long_or_crashes_is_a_result() {
+    let slow = Tool::dynamic(spec("put", Effect::Write), |_, _| std::future::pending());
+    let slow = slow.time_limit(Duration::from_secs(3));
+    let crashing = Tool::dynamic(spec("look", Effect::Read), |_, _| async { panic!("a bug in the tool") });
+    let model = Scripted::new([Step::calls([("put", json!({})), ("look", json!({}))]), Step::text("sorry")]);
+    let agent = Agent::new(model, vec![slow, crashing]).unwrap().policy(AllowAll);
+    let mut run = run();
+    let start = Instant::now();
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "sorry");
+    assert_eq!(start.elapsed().as_secs(), 3);
+    let told = results(&run);
+    assert!(told[0].2.contains("Timed out after 3s") && told[0].2.contains("may or may not"), "{}", told[0].2);
+    assert_eq!((told[1].1, told[1].2.as_str()), (Status::Error, "The tool crashed."));
+}
+
+/// One tool that heeds the cancelling and one that does not.
+fn stubborn() -> Vec<Tool> {
+    let heeds = Tool::dynamic(spec("look", Effect::Read), |_, cancel: CancellationToken| async move {
+        cancel.cancelled().await;
+        Ok(ToolOutput::text("stopped early"))
+    });
+    let deaf = Tool::dynamic(spec("list", Effect::Read), |_, _| std::future::pending());
+    vec![heeds, deaf]
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_09_cancelling_answers_within_a_bound() {
+    let in_tools = Step::calls([("look", json!({})), ("list", json!({}))]);
+    let in_a_reply = Step::deltas([text("half")]).then_silence();
+    let in_a_retry = Step::fails(Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(100)));
+    for step in [in_tools, in_a_reply, in_a_retry] {
+        let agent = Agent::new(Scripted::new([step]), stubborn()).unwrap();
+        let (mut run, cancel) = (run(), CancellationToken::new());
+        let start = Instant::now();
+        let canceller = cancel.clone();
+        let mut nobody = ();
+        let (pause, ()) = tokio::join!(agent.drive(&mut run, &mut nobody, &cancel), async move {
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            canceller.cancel();
+        });
+        assert_eq!(done(pause.unwrap()).stop, Stop::Cancelled);
+        assert!(start.elapsed() <= Duration::from_millis(1_501), "{:?}", start.elapsed());
+        run.history().messages().check().unwrap();
+        let told = results(&run);
+        if !told.is_empty() {
+            assert_eq!((told[0].1, told[0].2.as_str()), (Status::Ok, "stopped early"));
+            assert_eq!(told[1].1, Status::Cancelled);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_driver_leaves_a_run_that_goes_on() {
+    let log = Log::default();
+    let model = Scripted::new([Step::calls([("look", json!({})), ("put", json!({}))]), Step::text("done")]);
+    let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
+    let mut run = run();
+    let early = tokio::time::timeout(Duration::from_millis(15), drive(&agent, &mut run)).await;
+    assert!(early.is_err(), "it is dropped while put runs");
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+    let told = results(&run);
+    assert_eq!((told[0].1, told[1].1), (Status::Ok, Status::Cancelled));
+    assert_eq!(log.lock().unwrap().iter().filter(|line| *line == "put begins").count(), 1, "a write never runs twice");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_conversation_that_is_too_long_is_made_shorter() {
+    let too_long = || Step::fails(Error::new(ErrorKind::ContextTooLong, "too long"));
+    let steps = (0..8).map(|turn| Step::calls([("look", json!({"at": turn.to_string()}))]));
+    let steps = steps.chain([
+        too_long(),
+        Step::text("done").expecting(|request| {
+            let dropped = request.messages.iter().filter(|m| serde_json::to_string(&***m).unwrap().contains("dropped"));
+            if dropped.count() >= 3 { Ok(()) } else { Err("old results are still there".into()) }
+        }),
+    ]);
+    let tool = Tool::dynamic(spec("look", Effect::Read), |call: ToolCall, _| async move {
+        Ok(ToolOutput::text(format!("{} {}", call.arguments, "x".repeat(5_000))))
+    });
+    let agent = Agent::new(Scripted::new(steps), vec![tool]).unwrap();
+    let mut run = run();
+    let (pause, events) = drive(&agent, &mut run).await;
+    assert_eq!(done(pause).stop, Stop::Answered);
+    assert!(events.iter().any(|event| matches!(event, Event::Compacted { before, after } if after < before)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_dropped_is_summarised() {
+    let mut run = Run::new(RunId("r".into()), RunOptions::default(), "first task: ".to_string() + &"a ".repeat(3_000));
+    let mut steps: Vec<Step> = (0..4).map(|_| Step::text("b ".repeat(3_000))).collect();
+    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.push(Step::text("They talked about a and b.").expecting(|request| {
+        let text = request.messages[0].text();
+        let is_data = request.messages.len() == 1 && request.tools.is_empty() && text.contains("Person: first task");
+        if is_data { Ok(()) } else { Err("the old part is given as text".into()) }
+    }));
+    steps.push(Step::text("done"));
+    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    for message in ["second", "third", "fourth", "fifth"] {
+        done(drive(&agent, &mut run).await.0);
+        run.say(message).unwrap();
+    }
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+    let messages = run.history().messages();
+    assert!(messages[0].text().contains("They talked about a and b."));
+    assert!(messages.iter().any(|message| message.text() == "fifth"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_script_fails_on_what_it_does_not_expect() {
+    let agent = Agent::new(Scripted::new([]), live(&Log::default())).unwrap();
+    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    assert_eq!(failure.kind, ErrorKind::Script);
+    let left = std::panic::catch_unwind(|| drop(Scripted::new([Step::text("never")])));
+    assert!(left.is_err());
+    let end = Delta::End(EndReason::Complete);
+    let agent = Agent::new(Scripted::new([Step::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
+    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    assert_eq!(failure.kind, ErrorKind::BadResponse);
+}

@@ -1,0 +1,156 @@
+//! Invariant 3: a decision is bound to run, call and arguments, is taken once, and never outlives its policy.
+
+use agent_loop::{
+    About, AllowAll, AskBeforeWriting, Digest, Policy, RejectedBecause, Review, Ruling, Run, RunId, Status, ToolCall,
+    ToolOutput, ToolSpec, Verdict,
+};
+use serde_json::json;
+
+use crate::bench_tools::*;
+
+#[test]
+fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))])).unwrap();
+    let asked = questions(run.next(rules));
+    let why = |run: &mut Run, decision| run.decide(rules, [decision]).unwrap_err()[0].why.clone();
+    let of_other_run = decision(&asked[0], |decision| decision.run = RunId("run_2".into()));
+    assert_eq!(why(&mut run, of_other_run), RejectedBecause::OtherRun);
+    let of_other_call = decision(&asked[0], |decision| decision.call = "c2".into());
+    assert_eq!(why(&mut run, of_other_call), RejectedBecause::OtherDigest);
+    let of_no_call = decision(&asked[0], |decision| decision.call = "c9".into());
+    assert_eq!(why(&mut run, of_no_call), RejectedBecause::UnknownCall);
+    let of_other_arguments = decision(&asked[0], |decision| {
+        let call = ToolCall::new("c1", "put", json!({"at": "c"}));
+        decision.digest = Digest::of(&RunId("run_1".into()), &call, None);
+    });
+    assert_eq!(why(&mut run, of_other_arguments), RejectedBecause::OtherDigest);
+    let share = decision(&asked[0], |decision| decision.verdict = Verdict::Share { withheld: vec![] });
+    assert_eq!(why(&mut run, share), RejectedBecause::OtherQuestion);
+    assert_eq!(questions(run.next(rules)), asked, "a rejected decision changes nothing");
+}
+
+#[test]
+fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))])).unwrap();
+    let asked = questions(run.next(rules));
+    decide(&mut run, rules, &asked[1], Verdict::Deny { reason: Some("not b".into()) });
+    let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
+    assert_eq!(questions(run.next(rules)), asked[..1], "only what is open is asked again");
+    let again = run.decide(rules, [asked[1].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
+    decide(&mut run, rules, &asked[0], Verdict::Allow);
+    let again = run.decide(rules, [asked[0].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    finish(&mut run, rules, "c1", "done");
+    request(run.next(rules));
+    assert_eq!(
+        results(&run),
+        [("c1".into(), Status::Ok, "done".into()), ("c2".into(), Status::Denied, "Tool call denied: not b".into())]
+    );
+    let late = run.decide(rules, [asked[0].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(late[0].why, RejectedBecause::AlreadyDecided);
+}
+
+#[test]
+fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
+    let tools = set();
+    let asking = rules(&tools, &AskBeforeWriting);
+    let mut run = run();
+    request(run.next(asking));
+    run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
+    let asked = questions(run.next(asking));
+    decide(&mut run, asking, &asked[0], Verdict::AllowForSession);
+    let saved = run.to_json();
+
+    let denies = |_: &ToolCall, _: &ToolSpec| Ruling::Deny { reason: "the vault is locked".into() };
+    let denying = rules(&tools, &denies);
+    let (mut run, _) = Run::from_json(&saved).unwrap();
+    request(run.next(denying));
+    assert_eq!(results(&run)[0].1, Status::Denied, "a decision does not overrule the policy of now");
+
+    let (mut run, _) = Run::from_json(&saved).unwrap();
+    assert_eq!(ready(&run.next(asking)), ["c1"]);
+    finish(&mut run, asking, "c1", "done");
+    request(run.next(asking));
+    run.replied(calls(&[("put", json!({})), ("delete", json!({}))])).unwrap();
+    assert_eq!(ready(&run.next(asking)), ["c1_2"], "the grant of the session is for this tool");
+    finish(&mut run, asking, "c1_2", "done");
+    assert_eq!(questions(run.next(asking))[0].call.name, "delete", "and for no other");
+    run.revoke_grants();
+    assert_eq!(run.grants().count(), 0);
+
+    let open = rules(&tools, &AllowAll);
+    assert_eq!(ready(&run.next(open)).len(), 1, "what the policy of now allows needs no decision");
+}
+
+#[test]
+fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
+    let asked = questions(run.next(rules));
+    let wrong = asked[0].decide(Verdict::AllowEdited { arguments: json!({"at": 7}) });
+    let rejections = run.decide(rules, [wrong]).unwrap_err();
+    assert!(rejections[0].to_string().contains("/at"), "{}", rejections[0]);
+    decide(&mut run, rules, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "b"}) });
+    let next = run.next(rules);
+    let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
+    assert_eq!(batch[0].call.arguments, json!({"at": "b"}));
+    finish(&mut run, rules, "c1", "done");
+    let messages = request(run.next(rules)).messages;
+    let call = messages.iter().flat_map(|message| message.calls()).next().unwrap().clone();
+    assert_eq!(call.arguments, json!({"at": "a"}), "the history holds what the model said");
+    let told = &results(&run)[0].2;
+    assert!(told.contains("changed the arguments to {\"at\":\"b\"}") && told.ends_with("done"), "{told}");
+}
+
+/// Runs everything and shows a person what `look` gives.
+struct Reviewing;
+
+impl Policy for Reviewing {
+    fn rule(&self, _: &ToolCall, _: &ToolSpec) -> Ruling {
+        Ruling::Allow
+    }
+
+    fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {
+        if call.name == "look" { Review::Ask } else { Review::Pass }
+    }
+}
+
+#[test]
+fn invariant_03_items_of_a_result_can_be_withheld() {
+    let tools = set();
+    let rules = rules(&tools, &Reviewing);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))])).unwrap();
+    assert_eq!(ready(&run.next(rules)), ["c1", "c2", "c3"]);
+    let items = ToolOutput::items(["public", "private", "also public"]);
+    for id in ["c1", "c2", "c3"] {
+        run.finished(rules, &id.into(), Ok(items.clone())).unwrap();
+    }
+    let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
+    let asked = questions(run.next(rules));
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0].about, About::Sharing { output: items });
+    let beyond = run.decide(rules, [asked[0].decide(Verdict::Share { withheld: vec![3] })]).unwrap_err();
+    assert_eq!(beyond[0].why, RejectedBecause::NoSuchItem(3));
+    decide(&mut run, rules, &asked[0], Verdict::Share { withheld: vec![1] });
+    decide(&mut run, rules, &asked[1], Verdict::Deny { reason: None });
+    request(run.next(rules));
+    let texts: Vec<String> = results(&run).into_iter().map(|(_, _, text)| text).collect();
+    assert_eq!(texts[0], "(The user withheld 1 of 3 items.)\npublic\nalso public");
+    assert!(!texts[1].contains("public"));
+    assert_eq!(texts[2], "public\nprivate\nalso public");
+}

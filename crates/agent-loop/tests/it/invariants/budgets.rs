@@ -1,0 +1,192 @@
+//! Invariants 6 and 10: a run ends, and a conversation that is made shorter is made shorter.
+
+use std::time::Duration;
+
+use agent_loop::{
+    AllowAll, AnswerShape, AtLimit, Budget, Error, ErrorKind, Failure, History, Limit, Message, Next, Reply, Run,
+    RunOptions, Status, Stop, ToolChoice, Usage,
+};
+use serde_json::json;
+
+use crate::bench_tools::*;
+
+fn with(budget: Budget) -> Run {
+    run_with(RunOptions { budget, ..RunOptions::default() })
+}
+
+/// Lets the model call `look` turn after turn until the run asks for something else than a turn or a tool.
+fn exhaust(run: &mut Run, mut arguments: impl FnMut(u32) -> serde_json::Value) -> Next {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    for turn in 0..10_000 {
+        match run.next(rules) {
+            Next::CallModel(request) if request.tool_choice == ToolChoice::None => return Next::CallModel(request),
+            Next::CallModel(_) => {
+                run.spend_time(Duration::from_secs(1));
+                let reply = calls(&[("look", arguments(turn)), ("list", arguments(turn))]);
+                let usage = Some(Usage { input: 900, output: 100, ..Usage::default() });
+                run.replied(Reply { usage, ..reply }).unwrap();
+            }
+            Next::RunTools(batch) => {
+                for ready in batch {
+                    finish(run, rules, &ready.call.id.0, "the same");
+                }
+            }
+            other => return other,
+        }
+    }
+    panic!("the run does not end")
+}
+
+#[test]
+fn invariant_06_every_part_of_the_budget_ends_the_run() {
+    let free = Budget { turns: None, calls: None, tokens: None, time: None, repeats: None, at_limit: AtLimit::Stop };
+    let different = |turn: u32| json!({"at": turn.to_string()});
+    for (budget, limit, turns, calls) in [
+        (Budget::default(), Limit::Turns, 10, 20),
+        (Budget { calls: Some(5), ..free.clone() }, Limit::Calls, 3, 5),
+        (Budget { tokens: Some(3_500), ..free.clone() }, Limit::Tokens, 4, 8),
+        (Budget { time: Some(Duration::from_secs(7)), ..free.clone() }, Limit::Time, 7, 14),
+    ] {
+        let mut run = with(budget);
+        let outcome = outcome(exhaust(&mut run, different));
+        assert_eq!(outcome.stop, Stop::Limit { limit });
+        assert_eq!((outcome.spent.turns, outcome.spent.calls), (turns, calls), "{limit:?}");
+        run.history().messages().check().unwrap();
+    }
+    let mut run = with(Budget { repeats: Some(3), ..free });
+    let outcome = outcome(exhaust(&mut run, |_| json!({})));
+    assert_eq!(outcome.stop, Stop::Limit { limit: Limit::Repeats });
+    assert_eq!(outcome.spent.turns, 3);
+}
+
+#[test]
+fn invariant_06_the_words_of_the_sources() {
+    assert_eq!(Stop::Limit { limit: Limit::Turns }.to_string(), "Agent exceeded maximum iterations");
+    assert_eq!(Stop::Limit { limit: Limit::Calls }.to_string(), "Maximum number of tool uses reached");
+    assert_eq!(Budget::default().turns, Some(10));
+    let mut run = with(Budget { calls: Some(1), ..Budget::default() });
+    outcome(exhaust(&mut run, |turn| json!({"at": turn.to_string()})));
+    let last = results(&run).pop().unwrap();
+    assert_eq!((last.1, last.2.as_str()), (Status::Cancelled, "Maximum number of tool uses reached"));
+}
+
+#[test]
+fn invariant_06_one_last_turn_without_tools() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let budget = Budget { turns: Some(2), at_limit: AtLimit::SumUp, ..Budget::default() };
+    let mut run = with(budget.clone());
+    let last = request(exhaust(&mut run, |turn| json!({"at": turn.to_string()})));
+    assert_eq!(last.tool_choice, ToolChoice::None);
+    drop(last);
+    let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
+    run.replied(Reply::text("So far: a.")).unwrap();
+    let end = outcome(run.next(rules));
+    assert_eq!((end.stop, end.text.as_str()), (Stop::Limit { limit: Limit::Turns }, "So far: a."));
+
+    // A model that calls all the same gets no other turn.
+    let mut run = with(budget);
+    exhaust(&mut run, |turn| json!({"at": turn.to_string()}));
+    run.replied(calls(&[("look", json!({}))])).unwrap();
+    assert!(matches!(outcome(run.next(rules)).stop, Stop::Limit { .. }));
+    run.history().messages().check().unwrap();
+}
+
+#[test]
+fn invariant_06_a_new_message_begins_a_new_budget() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = with(Budget { turns: Some(1), ..Budget::default() });
+    outcome(exhaust(&mut run, |_| json!({})));
+    assert!(run.retry().is_err(), "a limit is no failure");
+    run.say("and now?").unwrap();
+    assert!(run.say("twice").is_err());
+    request(run.next(rules));
+    run.replied(Reply::text("now")).unwrap();
+    assert_eq!(outcome(run.next(rules)).stop, Stop::Answered);
+}
+
+#[test]
+fn an_answer_has_the_shape_that_was_asked_for_or_the_run_says_why() {
+    #[derive(schemars::JsonSchema)]
+    #[allow(dead_code)]
+    struct Count {
+        count: u32,
+    }
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let options = RunOptions { answer: Some(AnswerShape::of::<Count>()), ..RunOptions::default() };
+    let mut run = run_with(options.clone());
+    assert!(request(run.next(rules)).answer_schema.is_some());
+    run.replied(Reply::text("three")).unwrap();
+    let again = request(run.next(rules));
+    assert!(again.messages.last().unwrap().text().contains("no JSON"));
+    drop(again);
+    run.replied(Reply::text("```json\n{\"count\": 3}\n```")).unwrap();
+    assert_eq!(outcome(run.next(rules)).answer, Some(json!({"count": 3})));
+
+    let mut run = run_with(options);
+    for _ in 0..3 {
+        request(run.next(rules));
+        run.replied(Reply::text("{\"count\": \"three\"}")).unwrap();
+    }
+    let Stop::BadAnswer { faults } = outcome(run.next(rules)).stop else { panic!() };
+    assert!(faults.contains("/count"), "{faults}");
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::ContextTooLong, "the context is too long")
+}
+
+/// A run whose history is worth shortening and whose last request was refused as too long.
+fn refused() -> Run {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("look", json!({}))])).unwrap();
+    run.next(rules);
+    finish(&mut run, rules, "c1", &"long ".repeat(1000));
+    request(run.next(rules));
+    run.failed(&too_long()).unwrap();
+    run
+}
+
+#[test]
+fn invariant_10_compaction_must_shrink_and_is_tried_a_bounded_number_of_times() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let history = |text: &str| History::from_messages([Message::user(text)]);
+
+    let mut run = refused();
+    assert!(matches!(run.next(rules), Next::Compact));
+    run.compacted(history(&"long ".repeat(2000))).unwrap();
+    let Stop::Failed { failure: Failure { kind, message } } = outcome(run.next(rules)).stop else { panic!() };
+    assert_eq!(kind, ErrorKind::ContextTooLong);
+    assert!(message.contains("did not get shorter"), "{message}");
+
+    let mut run = refused();
+    for size in [100, 10] {
+        assert!(matches!(run.next(rules), Next::Compact));
+        run.compacted(history(&"long ".repeat(size))).unwrap();
+        request(run.next(rules));
+        run.failed(&too_long()).unwrap();
+    }
+    assert!(matches!(outcome(run.next(rules)).stop, Stop::Failed { .. }), "two are enough");
+}
+
+#[test]
+fn invariant_10_a_threshold_alone_never_ends_a_run() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run_with(RunOptions { compact_above: Some(10), ..RunOptions::default() });
+    request(run.next(rules));
+    let usage = Some(Usage { input: 50, output: 1, ..Usage::default() });
+    run.replied(Reply { usage, ..calls(&[("look", json!({}))]) }).unwrap();
+    run.next(rules);
+    finish(&mut run, rules, "c1", "r");
+    assert!(matches!(run.next(rules), Next::Compact));
+    run.compacted(Err(too_long())).unwrap();
+    request(run.next(rules));
+}

@@ -1,0 +1,226 @@
+//! Invariants 4, 7 and 8: which calls run, what the model is told of those that do not, and in what order they run.
+
+use agent_loop::{
+    AllowAll, AskBeforeWriting, Delta, EndReason, Part, ReplyBuilder, Run, Status, Stop, ToolCall, ToolError, Verdict,
+};
+use serde_json::json;
+
+use crate::bench_tools::*;
+
+fn build(deltas: &[Delta]) -> agent_loop::Reply {
+    let mut builder = ReplyBuilder::new();
+    deltas.iter().for_each(|delta| builder.push(delta).unwrap());
+    builder.finish().unwrap()
+}
+
+/// A call of `look` whose arguments parse, in a reply that ended like this.
+fn look(is_ended: bool, end: EndReason) -> agent_loop::Reply {
+    let mut deltas = vec![
+        Delta::CallStart { index: 0, id: "c1".into(), name: "look".into() },
+        Delta::CallArguments { index: 0, text: "{\"at\":\"a\"}".into() },
+    ];
+    if is_ended {
+        deltas.push(Delta::CallEnd { index: 0, opaque: None });
+    }
+    deltas.push(Delta::End(end));
+    build(&deltas)
+}
+
+#[test]
+fn invariant_04_only_complete_calls_of_complete_replies_run() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut whole = run();
+    request(whole.next(rules));
+    whole.replied(look(true, EndReason::Complete)).unwrap();
+    assert_eq!(ready(&whole.next(rules)), ["c1"]);
+
+    for reply in [look(false, EndReason::Complete), look(true, EndReason::Length)] {
+        let mut run = run();
+        request(run.next(rules));
+        run.replied(reply).unwrap();
+        // The model is asked again at once: nothing ran, and it is told why.
+        request(run.next(rules));
+        let (_, status, text) = &results(&run)[0];
+        assert_eq!(*status, Status::Error);
+        assert!(text.contains("cut off"), "{text}");
+    }
+    for (end, stop) in [(EndReason::Filtered, Stop::Filtered), (EndReason::Refused, Stop::Refused)] {
+        let mut run = run();
+        request(run.next(rules));
+        run.replied(look(true, end)).unwrap();
+        assert_eq!(outcome(run.next(rules)).stop, stop);
+        assert_eq!(results(&run)[0].1, Status::Cancelled);
+    }
+}
+
+#[test]
+fn invariant_04_arguments_must_parse_and_fit() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    for (arguments, expected) in [
+        ("{\"at\":", "no JSON"),
+        ("[]", "JSON object"),
+        ("{\"at\":7}", "/at"),
+        ("{\"to\":\"a\"}", "to"),
+        ("{\"at\":\"a\"} {", "no JSON"),
+    ] {
+        let mut run = run();
+        request(run.next(rules));
+        let deltas = [
+            Delta::CallStart { index: 0, id: "c1".into(), name: "look".into() },
+            Delta::CallArguments { index: 0, text: arguments.into() },
+            Delta::CallEnd { index: 0, opaque: None },
+            Delta::End(EndReason::Complete),
+        ];
+        run.replied(build(&deltas)).unwrap();
+        request(run.next(rules));
+        let (_, status, text) = &results(&run)[0];
+        assert_eq!(*status, Status::Error, "{arguments}");
+        assert!(text.contains(expected), "{arguments}: {text}");
+    }
+}
+
+#[test]
+fn invariant_07_what_a_model_can_mend_is_a_result() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("lok", json!({})), ("look", json!({"at": 1})), ("look", json!({}))])).unwrap();
+    assert_eq!(ready(&run.next(rules)), ["c3"], "one call that fails keeps no other from running");
+    run.finished(rules, &"c3".into(), Err(ToolError::new("no such note: a"))).unwrap();
+    request(run.next(rules));
+    let told = results(&run);
+    assert!(told.iter().all(|(_, status, _)| *status == Status::Error));
+    assert_eq!(told[0].2, "There is no tool \"lok\". The tools are: look, list, put, delete.");
+    assert!(told[1].2.contains("- /at: "), "{}", told[1].2);
+    assert_eq!(told[2].2, "no such note: a");
+}
+
+#[test]
+fn invariant_07_what_it_cannot_mend_ends_the_run() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run();
+    request(run.next(rules));
+    let error =
+        agent_loop::Error::new(agent_loop::ErrorKind::Authentication, "the key is not accepted").with_status(401);
+    run.failed(&error).unwrap();
+    let Stop::Failed { failure } = outcome(run.next(rules)).stop else { panic!() };
+    assert_eq!(failure.kind, agent_loop::ErrorKind::Authentication);
+    run.retry().unwrap();
+    request(run.next(rules));
+}
+
+#[test]
+fn invariant_08_reads_run_side_by_side_and_a_write_alone_in_order() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run();
+    request(run.next(rules));
+    let at = |at: &str| json!({"at": at});
+    run.replied(calls(&[
+        ("look", at("1")),
+        ("list", at("2")),
+        ("put", at("3")),
+        ("look", at("4")),
+        ("delete", at("5")),
+        ("put", at("6")),
+    ]))
+    .unwrap();
+    for batch in [&["c1", "c2"][..], &["c3"], &["c4"], &["c5"], &["c6"]] {
+        assert_eq!(ready(&run.next(rules)), batch);
+        for id in batch {
+            assert!(matches!(run.next(rules), agent_loop::Next::Wait), "nothing is handed out twice");
+            finish(&mut run, rules, id, id);
+        }
+    }
+    request(run.next(rules));
+    let order: Vec<String> = results(&run).into_iter().map(|(id, ..)| id).collect();
+    assert_eq!(order, ["c1", "c2", "c3", "c4", "c5", "c6"]);
+}
+
+#[test]
+fn invariant_08_a_call_that_waits_for_a_person_holds_up_only_writes_behind_it() {
+    let tools = set();
+    let policy = |call: &ToolCall, _: &agent_loop::ToolSpec| match call.name.as_str() {
+        "put" => agent_loop::Ruling::Ask { why: "it writes".into(), grant: "put".into() },
+        _ => agent_loop::Ruling::Allow,
+    };
+    let rules = rules(&tools, &policy);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("put", json!({})), ("look", json!({})), ("delete", json!({})), ("list", json!({}))])).unwrap();
+    assert_eq!(run.questions(rules).len(), 1, "a person can be asked before the reads have run");
+    assert_eq!(ready(&run.next(rules)), ["c2", "c4"]);
+    finish(&mut run, rules, "c2", "");
+    finish(&mut run, rules, "c4", "");
+    let asked = questions(run.next(rules));
+    decide(&mut run, rules, &asked[0], Verdict::Allow);
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    finish(&mut run, rules, "c1", "");
+    assert_eq!(ready(&run.next(rules)), ["c3"]);
+}
+
+#[test]
+fn invariant_02_what_ran_when_the_process_died_runs_again_only_if_it_reads() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    for (name, runs_again) in [("look", true), ("put", false)] {
+        let mut run = run();
+        request(run.next(rules));
+        run.replied(calls(&[(name, json!({}))])).unwrap();
+        assert_eq!(ready(&run.next(rules)), ["c1"]);
+        let (mut run, repairs) = Run::from_json(&run.to_json()).unwrap();
+        assert!(repairs.is_empty());
+        if runs_again {
+            assert_eq!(ready(&run.next(rules)), ["c1"]);
+        } else {
+            request(run.next(rules));
+            let (_, status, text) = &results(&run)[0];
+            assert_eq!(*status, Status::Cancelled);
+            assert!(text.contains("may or may not"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn invariant_09_cancelling_leaves_a_valid_history_that_says_what_was_done() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(&[("look", json!({})), ("list", json!({})), ("put", json!({}))])).unwrap();
+    assert_eq!(ready(&run.next(rules)), ["c1", "c2"]);
+    finish(&mut run, rules, "c1", "seen");
+    run.cancel(Vec::new());
+    assert_eq!(outcome(run.next(rules)).stop, Stop::Cancelled);
+    let expected = [
+        ("c1", Status::Ok, "seen"),
+        ("c2", Status::Cancelled, "Cancelled while it ran."),
+        ("c3", Status::Cancelled, "Cancelled before it ran."),
+    ];
+    assert_eq!(results(&run), expected.map(|(id, status, text)| (id.to_string(), status, text.to_string())));
+    run.history().messages().check().unwrap();
+    run.say("go on").unwrap();
+    request(run.next(rules)).messages.check().unwrap();
+
+    run.cancel(vec![Part::Text { text: "half a sen".into() }]);
+    assert_eq!(outcome(run.next(rules)).text, "half a sen");
+}
+
+#[test]
+fn messages_are_shared_from_turn_to_turn_and_never_copied() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = run();
+    let first = request(run.next(rules)).messages.to_vec();
+    run.replied(calls(&[("look", json!({}))])).unwrap();
+    ready(&run.next(rules));
+    finish(&mut run, rules, "c1", "seen");
+    let second = request(run.next(rules)).messages;
+    assert!(std::sync::Arc::ptr_eq(&first[0], &second[0]));
+    assert!(second.is_same(run.history().messages()), "a request shares the whole list");
+    assert_eq!(second.len(), 3);
+}

@@ -1,0 +1,11 @@
+//! What the crate promises as a whole, checked from outside.
+
+mod bench_tools;
+mod contract;
+mod driver;
+mod invariants;
+mod responses;
+mod saved_runs;
+mod text_models;
+mod transcripts;
+mod tree;

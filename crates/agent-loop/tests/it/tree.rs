@@ -1,0 +1,36 @@
+//! What the crate pulls in, as cargo tells it: no HTTP stack by default, no crate that knows notes, ever.
+
+use std::path::Path;
+use std::process::Command;
+
+/// The names of all crates in the tree of agent-loop with these features.
+fn tree(features: &[&str]) -> Vec<String> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["tree", "-p", "agent-loop", "-e", "normal", "--prefix", "none", "--format", "{p}"])
+        .args(features)
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    text.lines().filter_map(|line| line.split_whitespace().next()).map(str::to_owned).collect()
+}
+
+fn has_none(crates: &[String], unwanted: &[&str]) {
+    let found: Vec<_> = crates.iter().filter(|name| unwanted.contains(&name.as_str())).collect();
+    assert!(found.is_empty(), "{found:?}");
+}
+
+const VAULT: [&str; 4] = ["vault-index", "vault-tools", "vault-agent", "minilm"];
+const HTTP: [&str; 9] = ["hyper", "reqwest", "ureq", "h2", "axum", "rustls", "openssl", "ring", "mio"];
+
+#[test]
+fn the_core_has_no_http_stack_and_knows_no_notes() {
+    let crates = tree(&[]);
+    assert_eq!(crates.first().map(String::as_str), Some("agent-loop"));
+    assert!(crates.iter().any(|name| name == "tokio"), "the tree is read");
+    has_none(&crates, &VAULT);
+    has_none(&crates, &HTTP);
+    has_none(&tree(&["--all-features"]), &VAULT);
+}
