@@ -1,6 +1,7 @@
 //! The handle on one vault's index: open it, bring it up to date, search it, ask for its links.
 
 mod check;
+mod forget;
 mod graph;
 mod model;
 mod rebuild;
@@ -314,84 +315,6 @@ impl Index {
             has => has?,
         };
         Ok(has.filter(|has| *has != asked).map(|has| (has, asked)))
-    }
-
-    /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Locked`] while a writer or watcher is at work.
-    pub fn forget(self) -> Result<Vec<PathBuf>> {
-        let Self { file, options, writer, reader, snapshot, .. } = self;
-        drop((writer, reader, snapshot));
-        let mut deleted = Vec::new();
-        if !file.parent().is_some_and(Path::exists) {
-            return Ok(deleted);
-        }
-        if file.exists() {
-            // Whatever file `--index` names, only an index is deleted; a damaged one is recognised by its name.
-            if options.index_file.is_some()
-                && let Err(error) = Store::open_read(&file)
-                && error.kind() == ErrorKind::Damaged
-            {
-                return Err(error);
-            }
-        }
-        let locks = LockName::ALL.map(|name| place::lock(&file, name, Some(Duration::ZERO), None));
-        let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
-        for path in place::files_of(&file) {
-            match std::fs::remove_file(&path) {
-                Ok(()) => deleted.push(path),
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-                Err(error) => return Err(Error::io(path, error)),
-            }
-        }
-        drop(locks);
-        if options.index_file.is_none()
-            && let Some(folder) = file.parent()
-            && std::fs::remove_dir(folder).is_ok()
-        {
-            deleted.push(folder.to_path_buf());
-        }
-        Ok(deleted)
-    }
-
-    /// Takes over the index of a vault whose folder has moved here from `old`. Returns the index file.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, or when
-    /// this vault has an index of its own already.
-    pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
-        let index = Self::open(vault, options.clone())?;
-        let old = place::vault_or_gone(old)?;
-        if old == index.vault {
-            return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
-                .at(old)
-                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
-        }
-        if options.index_file.is_none() {
-            let from = place::index_folder_of(&old)?;
-            let to = place::index_folder_of(&index.vault)?;
-            if !from.join(INDEX_FILE).exists() {
-                return Err(Error::new(ErrorKind::NotFound, "there is no index of this folder").at(old).remedy(
-                    "name the folder as it was before it moved; or run `vault-index sync` to make a new index",
-                ));
-            }
-            if to.join(INDEX_FILE).exists() {
-                return Err(Error::new(ErrorKind::Locked, "this vault already has an index")
-                    .at(to.join(INDEX_FILE))
-                    .remedy("run `vault-index forget` first"));
-            }
-            for name in LockName::ALL {
-                drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
-            }
-            // Locks or leftovers of an index that is not there.
-            let _ = std::fs::remove_dir_all(&to);
-            std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))?;
-        }
-        let store = Store::open(&index.file)?;
-        let _lock = place::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
-        store.set_meta("vault", &index.vault.to_string_lossy())?;
-        Ok(index.file.clone())
     }
 
     /// The open writer; made on first use.

@@ -19,17 +19,20 @@ mod embed;
 mod prepare;
 mod text;
 
+pub(crate) use compare::{Differences, Remarks};
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result, Warning};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Stamp, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
 };
 use crate::index::{Look, SyncOptions, Vectors};
 use crate::links::{Names, Resolver, keys_leading_to};
@@ -53,18 +56,6 @@ pub(crate) struct Indexer<'a> {
     pub options: &'a SyncOptions<'a>,
 }
 
-/// Where the index does not say what the vault says.
-pub(crate) struct Differences {
-    /// How many notes were compared.
-    pub notes: usize,
-    /// One line each.
-    pub faults: Vec<String>,
-    /// Files whose rows differ though their content is the one that was indexed: a sync alone would not see them.
-    pub odd: Vec<FileId>,
-    /// Slots that are not of the texts they should be, ascending.
-    pub vectors: Vec<i64>,
-}
-
 /// What has to be read: the file, the id it has, and whether the index has rows of it.
 struct Job {
     id: FileId,
@@ -86,6 +77,9 @@ impl Job {
         Self { id, file: file.clone(), is_new: IsNew::No, counts_as }
     }
 }
+
+/// By path: what a file's content is, or why it is not read.
+type Hashes = (HashMap<VaultPath, ContentHash>, HashMap<VaultPath, Warning>);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -116,60 +110,6 @@ impl Indexer<'_> {
         }
         report.took_ms = milliseconds(started);
         Ok(report)
-    }
-
-    /// What a sync would find to do, a line each, with everything hashed, and what it would not: rows that are not
-    /// those it would write.
-    pub(crate) fn differences(&self) -> Result<Differences> {
-        let walked = walk(self.vault, self.rules, self.cancel())?;
-        let (known, outdated) = self.known()?;
-        let mut difference = diff(&known, &walked.files, now_ns());
-        difference.keep(&walked.unlisted);
-        let hashes = self.hash(&difference.to_hash())?;
-        let mut faults: Vec<String> = settle(&difference, &hashes)
-            .iter()
-            .filter_map(|change| match change {
-                Change::Removed(known) => Some(format!("{}: is gone, and still in the index", known.path)),
-                Change::Renamed(pair) => Some(format!("{}: was renamed from {}", pair.file.path, pair.known.path)),
-                Change::Flipped(pair) => Some(format!("{}: is excluded now, or no longer", pair.file.path)),
-                Change::Changed(pair) => Some(format!("{}: has other content than the index", pair.file.path)),
-                Change::Added(file) => Some(format!("{}: is not in the index", file.path)),
-                Change::Touched(pair) => {
-                    let outside = |stamp: Stamp| (stamp.size, stamp.modified_ns);
-                    let differs = outside(pair.known.stamp) != outside(pair.file.stamp);
-                    differs.then(|| format!("{}: has another size or time than in the index", pair.file.path))
-                }
-            })
-            .collect();
-        faults.extend(
-            known
-                .iter()
-                .filter(|k| outdated.contains(&k.id))
-                .map(|k| format!("{}: was read by an older version", k.path)),
-        );
-        let mut differences = Differences {
-            notes: walked.files.iter().filter(|f| f.is_read()).count(),
-            faults,
-            odd: Vec::new(),
-            vectors: Vec::new(),
-        };
-        let by_path: HashMap<&VaultPath, &DiskFile> = walked.files.iter().map(|file| (&file.path, file)).collect();
-        for known in &known {
-            if by_path.get(&known.path).is_some_and(|file| file.kind != known.kind) {
-                differences.faults.push(format!("{}: is of another kind than in the index", known.path));
-                differences.odd.push(known.id);
-            }
-        }
-        let stored = self.stored_walk_warnings()?;
-        let odd_names: HashSet<&str> = walked.warnings.iter().chain(&stored).map(|(path, _)| path.as_str()).collect();
-        for note in self.odd_notes(&known, &walked.files, &outdated, &odd_names)? {
-            differences.faults.push(note.fault);
-            differences.odd.push(note.id);
-            differences.vectors.extend(note.vectors);
-        }
-        differences.vectors.sort_unstable();
-        differences.vectors.dedup();
-        Ok(differences)
     }
 
     /// All files known, and the notes among them whose rows another version made.
@@ -211,7 +151,7 @@ impl Indexer<'_> {
             report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
             return Ok(());
         }
-        let hashes = self.hash(&difference.to_hash())?;
+        let (hashes, _) = self.hash(&difference.to_hash())?;
         let changes = settle(&difference, &hashes);
         end_stage(report, "read", stage);
 
@@ -413,17 +353,17 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Hashes of files, in parallel. Those that cannot be read have none.
-    fn hash(&self, files: &[&DiskFile]) -> Result<HashMap<VaultPath, ContentHash>> {
+    /// Hashes of files, in parallel, and why those have none that are not read.
+    fn hash(&self, files: &[&DiskFile]) -> Result<Hashes> {
         let (vault, cancel) = (self.vault, self.cancel());
-        let hashes = files
-            .par_iter()
-            .filter(|_| !cancel.load(Ordering::Relaxed))
-            .filter_map(|file| {
-                let content = read_note(vault, file, MAX_NOTE_BYTES).ok()?;
-                Some((file.path.clone(), content.hash))
-            })
-            .collect();
+        let hash = |file: &DiskFile| {
+            let path = file.path.clone();
+            match read_note(vault, file, MAX_NOTE_BYTES) {
+                Ok(content) => Either::Left((path, content.hash)),
+                Err(warning) => Either::Right((path, warning)),
+            }
+        };
+        let hashes = files.par_iter().filter(|_| !cancel.load(Ordering::Relaxed)).partition_map(|file| hash(file));
         // With some hashes missing, readable files would pass for unreadable ones.
         if cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(hashes) }
     }

@@ -71,5 +71,5 @@ pub use report::{
 pub use rerank::{Reranker, RerankerName, load as load_reranker};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
-    Why, marks, parse_date,
+    Unmatched, Why, marks, parse_date,
 };

@@ -163,16 +163,53 @@ pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
     ["-wal", "-shm"].map(|ending| with_ending(index, ending))
 }
 
-/// Every file that belongs to an index file, itself first.
-pub(crate) fn files_of(index: &Path) -> Vec<PathBuf> {
-    let mut files = vec![index.to_path_buf()];
-    files.extend(logs_of(index));
-    files.extend([".damaged", ".lock", ".embed", ".rebuilding", ".watch"].map(|ending| with_ending(index, ending)));
-    let beside = with_ending(index, ".rebuild");
-    files.extend(logs_of(&beside));
-    files.extend([".lock", ".embed"].map(|ending| with_ending(&beside, ending)));
-    files.push(beside);
-    files
+/// Where the new index is made while the old one is searched.
+pub(crate) fn rebuild_of(index: &Path) -> PathBuf {
+    with_ending(index, ".rebuild")
+}
+
+/// The lock files of an index file, as far as they are there and ours.
+///
+/// # Errors
+/// [`ErrorKind::Io`] when one cannot be read.
+pub(crate) fn locks_of(index: &Path) -> Result<Vec<PathBuf>> {
+    let mut ours = Vec::new();
+    for path in LockName::ALL.map(|name| name.file(index)) {
+        match File::open(&path).and_then(|mut file| is_lock(&mut file)) {
+            Ok(true) => ours.push(path),
+            Ok(false) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(path, error)),
+        }
+    }
+    Ok(ours)
+}
+
+/// What damaged index files are called that were set aside: this, or this with a number.
+const ASIDE: &str = ".damaged";
+
+/// A name that no file has yet, for a damaged index to be set aside.
+pub(crate) fn free_aside(index: &Path) -> PathBuf {
+    let numbered = (2..).map(|n| with_ending(index, &format!("{ASIDE}-{n}")));
+    let mut names = std::iter::once(with_ending(index, ASIDE)).chain(numbered);
+    // A link that leads nowhere has the name too.
+    names.find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or_else(|| with_ending(index, ASIDE))
+}
+
+/// The files that are called as a damaged index which was set aside.
+pub(crate) fn asides_of(index: &Path) -> Vec<PathBuf> {
+    let name = with_ending(index, ASIDE);
+    let (Some(folder), Some(name)) = (index.parent(), name.file_name()) else { return Vec::new() };
+    let is_number =
+        |rest: &[u8]| rest.strip_prefix(b"-").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit));
+    let is_aside = |file: &std::ffi::OsStr| {
+        let rest = file.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut asides: Vec<PathBuf> = entries.filter(|e| is_aside(&e.file_name())).map(|e| e.path()).collect();
+    asides.sort_unstable();
+    asides
 }
 
 fn with_ending(path: &Path, ending: &str) -> PathBuf {
@@ -184,7 +221,8 @@ fn with_ending(path: &Path, ending: &str) -> PathBuf {
 /// Takes a lock, waiting for at most `wait` (`None`: without limit).
 ///
 /// # Errors
-/// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`].
+/// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a
+/// file of somebody else has the lock's name.
 pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
     let path = name.file(index);
     let mut file = private_file(&path)?;
@@ -208,7 +246,12 @@ pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel:
             }
         }
     }
-    let holder = format!("process {} ({})", std::process::id(), program());
+    if !is_lock(&mut file).map_err(|error| Error::io(&path, error))? {
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock of the index, and is none")
+            .at(path)
+            .remedy("move it away, or choose another place for the index with --index FILE"));
+    }
+    let holder = format!("{HOLDER}{} ({})", std::process::id(), program());
     file.set_len(0)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| file.write_all(holder.as_bytes()))
@@ -224,6 +267,19 @@ pub(crate) fn holder(index: &Path, name: LockName) -> Option<String> {
         Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
         Err(TryLockError::Error(_)) => None,
     }
+}
+
+/// What a lock file begins with; the process's number and name follow.
+const HOLDER: &str = "process ";
+
+/// Whether a file holds what [`lock`] writes, all of it or what a killed process came to, and nothing else.
+fn is_lock(file: &mut File) -> std::io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(4096).read_to_end(&mut bytes)?;
+    let Some(rest) = bytes.strip_prefix(HOLDER.as_bytes()) else { return Ok(HOLDER.as_bytes().starts_with(&bytes)) };
+    let name = &rest[rest.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
+    Ok((name.is_empty() || name.starts_with(b" ")) && !name.contains(&b'\n'))
 }
 
 fn read_holder(file: &mut File) -> String {
@@ -266,6 +322,45 @@ mod tests {
         drop(held);
         assert_eq!(holder(&index, LockName::Write), None);
         lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        let file = LockName::Write.file(&index);
+        for text in ["my notes\n", "process 12 of the plan\nand more", "process of making bread", "p\0"] {
+            std::fs::write(&file, text).unwrap();
+            let error = lock(&index, LockName::Write, None, None).unwrap_err();
+            assert!(error.to_string().contains("move it away"), "{error}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+            assert_eq!(locks_of(&index).unwrap(), [""; 0].map(PathBuf::from));
+        }
+        // Empty, or all that a process which was killed came to write.
+        for text in ["", "proce", "process 1", "process 12 (vault-in"] {
+            std::fs::write(&file, text).unwrap();
+            lock(&index, LockName::Write, None, None).unwrap();
+        }
+        assert_eq!(locks_of(&index).unwrap(), [file]);
+    }
+
+    #[test]
+    fn no_name_is_used_twice_for_what_is_set_aside() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        let mut names = Vec::new();
+        for _ in 0..3 {
+            let name = free_aside(&index);
+            std::fs::write(&name, "").unwrap();
+            names.push(name);
+        }
+        for other in ["index.db.damaged-x", "index.db.damaged-", "index.db.damagedly", "other.db.damaged"] {
+            std::fs::write(dir.path().join(other), "").unwrap();
+        }
+        assert_eq!(asides_of(&index), names);
+        let endings: Vec<String> =
+            names.iter().map(|n| n.to_string_lossy().rsplit('.').next().unwrap().to_string()).collect();
+        assert_eq!(endings, ["damaged", "damaged-2", "damaged-3"]);
     }
 
     #[test]

@@ -211,10 +211,21 @@ pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
 pub struct CheckReport {
     /// One line a fault: what, where.
     pub faults: Vec<String>,
+    /// One line a note or folder that could not be read now, so that the index cannot be shown to equal the vault.
+    pub unreadable: Vec<String>,
     /// Notes that were read and compared.
     pub notes: usize,
+    /// Passages and file titles without a vector, which is no fault: the next sync makes them.
+    pub pending: usize,
     /// Whether the faults were mended.
     pub repaired: bool,
     /// Milliseconds.
     pub took_ms: u64,
+}
+
+impl CheckReport {
+    /// Whether the index is sound and equal to the vault now.
+    pub fn is_sound(&self) -> bool {
+        (self.faults.is_empty() || self.repaired) && self.unreadable.is_empty()
+    }
 }

@@ -1,12 +1,12 @@
 //! What `vault-index` can be told: its sub-commands and their options.
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::output::{JsonArgs, ListArgs};
+use super::search_args::at_least_one;
 use super::settings::{PlaceArgs, SETTINGS_HELP};
 
 const EXAMPLES: &str = "\
@@ -91,7 +91,8 @@ it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index w
     Models(ListArgs),
     /// Whether the index is sound and equal to the vault; every file is read
     #[command(
-        after_help = "Exit code 1 when it is not.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
+        after_help = "Exit code 1 when it is not, or when a file or folder could not be read, so that it cannot be told. Texts \
+that have no vector yet are no fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     )]
     Check(CheckArgs),
     /// Make the index anew, with another model if one is named
@@ -100,7 +101,9 @@ it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index w
     )]
     Rebuild(RebuildArgs),
     /// Delete all that is kept about a vault; the notes stay
-    #[command(after_help = "Examples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes")]
+    #[command(
+        after_help = "Files beside the index that are not of an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+    )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
     #[command(after_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
@@ -176,8 +179,8 @@ pub(super) struct LinksArgs {
     #[arg(long, conflicts_with_all = ["note", "depth"])]
     pub all: bool,
     /// Follow links for this many steps
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub depth: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    pub depth: usize,
     #[command(flatten)]
     pub ask: AskArgs,
 }
@@ -188,8 +191,8 @@ pub(super) struct BacklinksArgs {
     #[arg(value_name = "NOTE", required_unless_present = "schema")]
     pub note: Option<String>,
     /// Follow links for this many steps
-    #[arg(long, value_name = "N", default_value = "1")]
-    pub depth: NonZeroUsize,
+    #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
+    pub depth: usize,
     #[command(flatten)]
     pub ask: AskArgs,
 }

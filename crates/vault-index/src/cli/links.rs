@@ -29,7 +29,7 @@ pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> Ended
     let index = open(place, args.ask.no_sync)?;
     match &args.note {
         None => all(&index, args.ask.output.format(), out),
-        Some(note) => rows(&index, index.links(note, args.depth.get())?, &args.ask, out),
+        Some(note) => rows(&index, index.links(note, args.depth)?, &args.ask, out),
     }
 }
 
@@ -39,7 +39,7 @@ pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) 
     }
     let index = open(place, args.ask.no_sync)?;
     let note = args.note.as_deref().unwrap_or_default();
-    rows(&index, index.backlinks(note, args.depth.get())?, &args.ask, out)
+    rows(&index, index.backlinks(note, args.depth)?, &args.ask, out)
 }
 
 fn rows(index: &Index, rows: Vec<LinkRow>, args: &AskArgs, out: &mut Out) -> Ended {

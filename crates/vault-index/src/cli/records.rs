@@ -308,8 +308,12 @@ pub(super) struct CheckRecord {
     pub sound: bool,
     /// One line a fault that was found.
     pub faults: Vec<String>,
+    /// One line a note or folder that could not be read, so that it was not compared.
+    pub unreadable: Vec<String>,
     /// Notes that were read and compared.
     pub notes: usize,
+    /// Passages and titles without a vector yet, which is no fault.
+    pub pending: usize,
     /// Whether the faults were mended.
     pub repaired: bool,
     /// Milliseconds.
@@ -318,8 +322,9 @@ pub(super) struct CheckRecord {
 
 impl From<CheckReport> for CheckRecord {
     fn from(report: CheckReport) -> Self {
-        let CheckReport { faults, notes, repaired, took_ms } = report;
-        Self { sound: faults.is_empty() || repaired, faults, notes, repaired, took_ms }
+        let sound = report.is_sound();
+        let CheckReport { faults, unreadable, notes, pending, repaired, took_ms } = report;
+        Self { sound, faults, unreadable, notes, pending, repaired, took_ms }
     }
 }
 

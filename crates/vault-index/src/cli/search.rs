@@ -13,7 +13,7 @@ use super::search_args::SearchArgs;
 use super::settings::Settings;
 use super::terminal::{counted, harmless_line, padded};
 use super::{Ended, Outcome, fresh, notice, passage, queries};
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query};
+use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Unmatched};
 
 /// An index that can be asked.
 pub(super) struct Opened {
@@ -70,7 +70,7 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
 
     let outcome = if answer.found.is_empty() { Outcome::Nothing } else { Outcome::Done };
-    let unmatched = if answer.found.is_empty() { unmatched(&opened, &query.filter)? } else { Vec::new() };
+    let unmatched = unmatched(&opened, &query.filter, outcome)?;
     // Neither words alone nor filters alone need vectors.
     let without_vector = if answer.mode == Mode::Lexical || !is_ranked(&query) { 0 } else { answer.pending };
     let (notes, mode, near) = (answer.unread, answer.mode, answer.near.clone());
@@ -173,13 +173,21 @@ fn is_ranked(query: &Query) -> bool {
     query.like.is_some() || !query.text.trim().is_empty() || !query.phrases.is_empty()
 }
 
-/// Conditions that no note of any vault meets.
-fn unmatched(opened: &[Opened], filter: &Filter) -> Ended<Vec<String>> {
-    let mut of_all: Option<Vec<String>> = None;
+/// Conditions that no note of any vault meets: where nothing was found, and whenever something was to be left out.
+fn unmatched(opened: &[Opened], filter: &Filter, outcome: Outcome) -> Ended<Unmatched> {
+    let excludes = !filter.without_tags.is_empty() || !filter.without_paths.is_empty();
+    if outcome == Outcome::Done && !excludes {
+        return Ok(Unmatched::default());
+    }
+    let mut of_all: Option<Unmatched> = None;
     for one in opened {
         let here = one.index.searcher()?.unmatched(filter)?;
         of_all = Some(match of_all {
-            Some(before) => before.into_iter().filter(|text| here.contains(text)).collect(),
+            Some(mut before) => {
+                before.wanted.retain(|text| here.wanted.contains(text));
+                before.excluded.retain(|text| here.excluded.contains(text));
+                before
+            }
             None => here,
         });
     }
@@ -257,19 +265,19 @@ struct Missing {
     without_vector: usize,
     mode: Mode,
     near: Vec<NearMiss>,
-    /// Conditions that no note meets.
-    unmatched: Vec<String>,
+    unmatched: Unmatched,
 }
 
 impl Missing {
     fn say(&self, outcome: Outcome) {
         if outcome == Outcome::Nothing {
             notice("nothing was found");
-            self.unmatched.iter().for_each(|text| notice(text));
+            self.unmatched.wanted.iter().for_each(|text| notice(text));
             for miss in &self.near {
                 notice(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
             }
         }
+        self.unmatched.excluded.iter().for_each(|text| notice(text));
         let mut parts: Vec<String> = self.why.iter().cloned().collect();
         if self.notes > 0 {
             parts.push(format!("not read yet, so that they cannot be found: {}", counted(self.notes, "note")));

@@ -84,7 +84,8 @@ pub(super) struct SearchArgs {
     /// Notes with this tag or one below it; repeated: with all of them
     #[arg(long, value_name = "TAG", help_heading = "Filters", allow_hyphen_values = true)]
     pub tag: Vec<String>,
-    /// Notes in this folder, or whose path matches; repeated: with any of them
+    /// Notes in this folder, or whose path matches (? is any character, * any but /, ** any folders, upper and lower
+    /// case alike); repeated: with any of them
     #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
     pub path: Vec<String>,
     /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
@@ -93,8 +94,8 @@ pub(super) struct SearchArgs {
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
-    /// Notes with this frontmatter property: KEY (it is there, even if empty), KEY=VALUE, KEY!=VALUE, KEY<VALUE,
-    /// KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, days and times as dates ('due<2026-03',
+    /// Notes with this frontmatter property: KEY (it is there, even if empty), KEY=VALUE, KEY!=VALUE (there, and
+    /// not equal), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as dates ('due<2026-03',
     /// 'due>=yesterday'; a month or a year equals all that lies in it), all else as text, upper and lower case alike.
     /// One item of a list is enough; MAP.KEY is a key of a map
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
@@ -132,7 +133,8 @@ fn mode_parser() -> impl TypedValueParser<Value = Mode> {
     })
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+/// A whole number, 1 or more.
+pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "write a whole number, 1 or more".to_string())
 }
 
@@ -405,6 +407,8 @@ mod tests {
             &["x", "--tag", ""],
             &["x", "--tag", "#"],
             &["x", "--path", "["],
+            &["x", "--path", ""],
+            &["x", "--path", "/"],
         ] {
             assert!(question(line).is_err(), "{line:?}");
         }

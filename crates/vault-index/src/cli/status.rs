@@ -9,6 +9,7 @@ use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
 use super::terminal::{columns, counted, harmless_line, padded};
 use super::{Ended, Outcome, cancel};
+use crate::report::counted_as;
 use crate::{Repair, RerankerName, Status, SyncOptions};
 
 pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {
@@ -112,20 +113,38 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
         out.json(&record)?;
         return Ok(outcome);
     }
-    for fault in &record.faults {
-        let kind = out.paint.bad("fault");
-        out.line(&format!("{kind}: {}", harmless_line(fault)))?;
+    for (kind, lines) in [("fault", &record.faults), ("not compared", &record.unreadable)] {
+        for line in lines {
+            let kind = out.paint.bad(kind);
+            out.line(&format!("{kind}: {}", harmless_line(line)))?;
+        }
     }
-    let took = super::sync::duration(record.took_ms);
-    let faults = counted(record.faults.len(), "fault");
-    out.line(&match (record.faults.len(), record.repaired) {
-        (0, _) => format!("sound: {} read and compared ({took})", counted(record.notes, "note")),
-        (1, true) => format!("{faults}, mended ({took})"),
-        (_, true) => format!("{faults}, all mended ({took})"),
-        (_, false) if args.repair => format!("{faults} left; `vault-index rebuild` makes the index anew ({took})"),
-        (_, false) => format!("{faults}; `vault-index check --repair` makes anew what is not sound ({took})"),
-    })?;
+    out.line(&verdict(&record, repair))?;
     Ok(outcome)
+}
+
+/// The last line of a check.
+fn verdict(record: &CheckRecord, repair: Repair) -> String {
+    let faults = counted(record.faults.len(), "fault");
+    let mut text = match (record.faults.len(), record.repaired) {
+        (0, _) => {
+            let state = if record.sound { "sound" } else { "no fault found" };
+            format!("{state}: {} read and compared", counted(record.notes, "note"))
+        }
+        (1, true) => format!("{faults}, mended"),
+        (_, true) => format!("{faults}, all mended"),
+        (_, false) if repair == Repair::Yes => format!("{faults} left; `vault-index rebuild` makes the index anew"),
+        (_, false) => format!("{faults}; `vault-index check --repair` makes anew what is not sound"),
+    };
+    if !record.unreadable.is_empty() {
+        let places = counted_as(record.unreadable.len(), "file or folder", "files or folders");
+        text.push_str(&format!("; could not be read and compared: {places}"));
+    }
+    if record.pending > 0 {
+        let texts = counted_as(record.pending, "text has", "texts have");
+        text.push_str(&format!("; {texts} no vector yet: vault-index sync makes them"));
+    }
+    format!("{text} ({})", super::sync::duration(record.took_ms))
 }
 
 pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
@@ -166,6 +185,30 @@ fn model_of(settings: &Settings, vault: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn verdicts() {
+        let record = |faults: usize, unreadable: usize, pending| {
+            let report = crate::CheckReport {
+                faults: vec![String::new(); faults],
+                unreadable: vec![String::new(); unreadable],
+                notes: 2,
+                pending,
+                ..crate::CheckReport::default()
+            };
+            verdict(&CheckRecord::from(report), Repair::No)
+        };
+        assert_eq!(record(0, 0, 0), "sound: 2 notes read and compared (0 ms)");
+        assert_eq!(
+            record(0, 0, 1),
+            "sound: 2 notes read and compared; 1 text has no vector yet: vault-index sync makes them (0 ms)"
+        );
+        assert_eq!(
+            record(0, 2, 0),
+            "no fault found: 2 notes read and compared; could not be read and compared: 2 files or folders (0 ms)"
+        );
+        assert!(record(1, 1, 3).starts_with("1 fault; `vault-index check --repair`"));
+    }
 
     #[test]
     fn sizes() {

@@ -9,8 +9,8 @@ use super::stamp::{Stamp, identity};
 use super::walk::DiskFile;
 use crate::error::{Warning, WarningKind};
 
-/// The largest note that is read unless the caller says otherwise: 10 MiB.
-pub const MAX_NOTE_BYTES: u64 = 10 << 20;
+/// The largest note that is read unless the caller says otherwise: 10 MB.
+pub const MAX_NOTE_BYTES: u64 = 10_000_000;
 
 /// A NUL byte this near the start means that a file is not text.
 const SNIFF: u64 = 8 << 10;
@@ -102,7 +102,7 @@ fn stays_inside(root: &Path, path: &Path) -> Result<(), Warning> {
 
 fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<u8>, Warning> {
     let too_large = |size: u64| {
-        let message = format!("{size} bytes are over the limit of {max_bytes}; only its name is known");
+        let message = format!("{size} bytes are over the limit of {max_bytes} bytes; only its name is known");
         Warning::new(WarningKind::TooLarge, message)
     };
     if metadata.len() > max_bytes {

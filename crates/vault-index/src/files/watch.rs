@@ -9,6 +9,9 @@
 //!
 //! What may go wrong, and what happens then:
 //! - events overflow: a hint with `full` set;
+//! - a new folder is not watched yet when files are written to it: what was written before the watch is in place is
+//!   found by the look that follows; since of `.obsidian` nothing but `app.json` would ask for another one, it is
+//!   looked at a second time, [`AGAIN_AFTER`] later;
 //! - the system cannot watch that many folders, or at all: one [`Notice`], and from then on a hint
 //!   every [`POLL_EVERY`]; the comparison that follows costs one stat a file;
 //! - the vault's folder goes away, is moved or replaced (a disk that is unplugged, a sync program that
@@ -32,6 +35,8 @@ use crate::error::Result;
 
 /// Changes are reported at the latest this long after the first of them.
 const MAX_WAIT: Duration = Duration::from_secs(2);
+/// How long after `.obsidian` has come the vault is looked at once more: far longer than it takes to be watched.
+const AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// How often to look where the system cannot tell.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 /// How often to see whether the vault's folder is still the same.
@@ -106,6 +111,8 @@ struct Seen {
     first_and_last: Option<(Instant, Instant)>,
     /// Events were lost.
     lost: bool,
+    /// When to look again though nothing may happen until then.
+    again: Option<Instant>,
     /// Something happened to the vault's folder itself.
     root: bool,
     /// The system has given up, and why.
@@ -170,13 +177,17 @@ impl Watcher {
                 seen.first_and_last = None;
                 return Hint::LookAgain { full: std::mem::take(&mut seen.lost) };
             }
+            if seen.again.is_some_and(|at| at <= now) {
+                seen.again = None;
+                return Hint::LookAgain { full: false };
+            }
             if deadline.is_some_and(|at| at <= now) {
                 return Hint::TimedOut;
             }
             if seen.root || seen.blind.is_some() {
                 continue;
             }
-            let next = [due, deadline, eye.next_poll, Some(eye.next_root), Some(now + CANCEL_EVERY)];
+            let next = [due, deadline, seen.again, eye.next_poll, Some(eye.next_root), Some(now + CANCEL_EVERY)];
             let next = next.into_iter().flatten().min().unwrap_or(now);
             let _ = self.bell.rung.wait_timeout(seen, next.saturating_duration_since(now));
         }
@@ -257,6 +268,10 @@ impl Bell {
             Ok(event) if event.need_rescan() => seen.note(true),
             Ok(event) => match matters(root, &event) {
                 Matter::Nothing => return,
+                Matter::Rules => {
+                    seen.again = Some(Instant::now() + AGAIN_AFTER);
+                    seen.note(false);
+                }
                 Matter::Inside => {
                     let waiting_already = seen.first_and_last.is_some();
                     seen.note(false);
@@ -294,6 +309,8 @@ impl Seen {
 enum Matter {
     Nothing,
     Inside,
+    /// The folder of the file that says what to leave out has come or gone.
+    Rules,
     Root,
 }
 
@@ -311,6 +328,8 @@ fn matters(root: &Path, event: &Event) -> Matter {
         event.kind,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Any))
     );
+    let came_or_went =
+        matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
     let mut matter = Matter::Nothing;
     for path in &event.paths {
         match path.strip_prefix(root) {
@@ -324,6 +343,7 @@ fn matters(root: &Path, event: &Event) -> Matter {
                     matter = Matter::Inside;
                 }
             }
+            Ok(inside) if came_or_went && Some(inside) == Path::new(APP_JSON).parent() => return Matter::Rules,
             Ok(inside) if !is_hidden(inside) => matter = Matter::Inside,
             Ok(_) => {}
             // Reported under another name of the same folder: better once too often.
@@ -492,6 +512,19 @@ mod tests {
     }
 
     #[test]
+    fn a_new_folder_of_settings_is_looked_at_and_once_more() {
+        let (parent, root, watcher) = watched();
+        let settings = parent.path().join("settings");
+        fs::create_dir(&settings).unwrap();
+        fs::write(settings.join("app.json"), "{}").unwrap();
+        // Moved in as a whole: of the file in it there is no event.
+        fs::rename(settings, root.join(".obsidian")).unwrap();
+        assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
+        assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
+        assert_eq!(watcher.wait(2 * DEBOUNCE, &NEVER), Hint::TimedOut);
+    }
+
+    #[test]
     fn lost_events_ask_for_a_full_look() {
         let (_parent, root, watcher) = watched();
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
@@ -501,7 +534,7 @@ mod tests {
 
     #[test]
     fn what_matters() {
-        use Matter::{Inside, Nothing, Root};
+        use Matter::{Inside, Nothing, Root, Rules};
         let write = EventKind::Modify(ModifyKind::Data(DataChange::Any));
         let read = EventKind::Access(AccessKind::Open(notify::event::AccessMode::Any));
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
@@ -517,6 +550,14 @@ mod tests {
             (write, "/v/.obsidian/workspace.json", Nothing),
             (write, "/v/.obsidian/app.json", Inside),
             (write, "/v/.obsidian/plugins/app.json", Nothing),
+            // The folder is made, and the file in it before anybody could watch it; or it is moved here or away.
+            (create, "/v/.obsidian", Rules),
+            (remove, "/v/.obsidian", Rules),
+            (EventKind::Modify(ModifyKind::Name(RenameMode::To)), "/v/.obsidian", Rules),
+            (EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/v/.obsidian", Rules),
+            (write, "/v/.obsidian", Nothing),
+            (create, "/v/a/.obsidian", Nothing),
+            (create, "/v/.git", Nothing),
             (write, "/v/.hidden.md", Nothing),
             (write, "/v/.gitignore", Inside),
             (write, "/v/a/.gitignore", Inside),

@@ -4,10 +4,10 @@ use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, Look, SyncOptions, Vectors};
-use crate::indexer::Indexer;
+use crate::indexer::{Differences, Indexer, Remarks};
 use crate::path::FileId;
 use crate::place::{self, LockName};
-use crate::report::{CheckReport, counted_as};
+use crate::report::CheckReport;
 use crate::store::Store;
 
 /// Vectors in doubt are dropped one by one up to this many; above, all are made anew.
@@ -26,8 +26,12 @@ pub enum Repair {
 /// What a look at everything found.
 struct Findings {
     faults: Vec<String>,
+    /// Notes and folders that could not be read.
+    unreadable: Vec<String>,
     /// Notes that were compared.
     notes: usize,
+    /// Texts without a vector.
+    pending: usize,
     cure: Cure,
 }
 
@@ -36,26 +40,38 @@ enum Cure {
     /// A new file.
     Rebuild,
     /// A sync, after what it would not do by itself.
-    Sync {
-        /// SQL that makes indexes and views again.
-        layout: Vec<String>,
-        /// Files to be looked into again.
-        files: Vec<FileId>,
-        /// Slots whose vectors may not be of the texts they are kept for.
-        vectors: Vec<i64>,
-    },
+    Sync(Undo),
+}
+
+/// What a sync alone would not see.
+struct Undo {
+    /// SQL that makes indexes and views again.
+    layout: Vec<String>,
+    /// Files to be looked into again.
+    files: Vec<FileId>,
+    /// Slots whose vectors may not be of the texts they are kept for.
+    vectors: Vec<i64>,
+    /// What is said beside the rows of notes, and is not so.
+    remarks: Remarks,
+}
+
+impl Undo {
+    /// Damage of rows; vectors in doubt come with the notes that have them.
+    fn is_empty(&self) -> bool {
+        self.layout.is_empty() && self.files.is_empty() && self.remarks.are_right()
+    }
 }
 
 impl Findings {
     fn rebuild(faults: Vec<String>) -> Self {
-        Self { faults, notes: 0, cure: Cure::Rebuild }
+        Self { faults, unreadable: Vec::new(), notes: 0, pending: 0, cure: Cure::Rebuild }
     }
 
     /// Whether this is damage: a sync alone would not see it.
     fn is_damage(&self) -> bool {
         match &self.cure {
             Cure::Rebuild => !self.faults.is_empty(),
-            Cure::Sync { layout, files, .. } => !layout.is_empty() || !files.is_empty(),
+            Cure::Sync(undo) => !undo.is_empty(),
         }
     }
 }
@@ -66,32 +82,35 @@ impl Index {
     /// vector which was replaced together with its codes is not noticed.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index; what a check finds is no error.
+    /// [`ErrorKind::NotFound`] when there is no index, [`ErrorKind::Damaged`] when the file is none; what a check finds
+    /// is no error.
     pub fn check(&self, repair: Repair, options: &SyncOptions<'_>) -> Result<CheckReport> {
         let started = Instant::now();
-        if !self.file.exists() {
-            Store::open_read(&self.file)?;
+        if !self.file.exists() || !self.can_be_set_aside() {
+            // What is no index is not looked into, let alone mended.
+            drop(Store::open_read(&self.file)?);
         }
-        let found = self.look(options)?;
-        let mut report = CheckReport { notes: found.notes, ..CheckReport::default() };
-        if repair == Repair::Yes && !found.faults.is_empty() {
-            let left = self.mend(&found.cure, options)?;
-            report.notes = left.notes;
-            report.repaired = left.faults.is_empty();
-            report.faults = if report.repaired { found.faults } else { left.faults };
-        } else {
-            report.faults = found.faults;
+        let mut now = self.look(options)?;
+        let mut faults = std::mem::take(&mut now.faults);
+        let mut repaired = false;
+        if repair == Repair::Yes && (!faults.is_empty() || now.pending > 0) {
+            now = self.mend(&now.cure, options)?;
+            repaired = now.faults.is_empty() && !faults.is_empty();
+            if !now.faults.is_empty() {
+                faults = std::mem::take(&mut now.faults);
+            }
         }
-        report.took_ms = started.elapsed().as_millis() as u64;
-        Ok(report)
+        let Findings { unreadable, notes, pending, .. } = now;
+        let took_ms = started.elapsed().as_millis() as u64;
+        Ok(CheckReport { faults, unreadable, notes, pending, repaired, took_ms })
     }
 
     /// Mends what was found; what is damaged even then is made anew. Returns what is left.
     fn mend(&self, cure: &Cure, options: &SyncOptions<'_>) -> Result<Findings> {
         *super::lock(&self.reader) = None;
-        if let Cure::Sync { layout, files, vectors } = cure {
+        if let Cure::Sync(undo) = cure {
             let mended = self
-                .undo_damage(layout, files, vectors, options)
+                .undo_damage(undo, options)
                 .and_then(|()| self.sync_with(&SyncOptions { look: Look::Everything, ..options.clone() }));
             match mended {
                 Err(error) if error.kind() == ErrorKind::Damaged => {}
@@ -109,26 +128,22 @@ impl Index {
     }
 
     /// Makes damage such that a sync sees it.
-    fn undo_damage(
-        &self,
-        layout: &[String],
-        files: &[FileId],
-        vectors: &[i64],
-        options: &SyncOptions<'_>,
-    ) -> Result<()> {
-        if layout.is_empty() && files.is_empty() && vectors.is_empty() {
+    fn undo_damage(&self, undo: &Undo, options: &SyncOptions<'_>) -> Result<()> {
+        if undo.is_empty() && undo.vectors.is_empty() {
             return Ok(());
         }
         let writer = self.writer()?;
         let store = writer.as_ref().expect("opened by writer()");
         let _lock = place::lock(&self.file, LockName::Write, options.wait, options.cancel)?;
-        store.mend_layout(layout)?;
+        store.mend_layout(&undo.layout)?;
         let batch = store.begin()?;
-        for file in files {
-            store.mark_unread(*file)?;
+        undo.files.iter().try_for_each(|file| store.mark_unread(*file))?;
+        if !undo.vectors.is_empty() {
+            store.distrust_vectors(&undo.vectors)?;
         }
-        if !vectors.is_empty() {
-            store.distrust_vectors(vectors)?;
+        undo.remarks.of_nothing.iter().try_for_each(|file| store.remove_warnings(file))?;
+        if undo.remarks.unread_is_wrong {
+            store.set_unread(0)?;
         }
         batch.commit().map_err(Error::from)
     }
@@ -142,29 +157,18 @@ impl Index {
     }
 
     fn look_inside(&self, options: &SyncOptions<'_>) -> Result<Findings> {
-        let (mut faults, mut layout) = (Vec::new(), Vec::new());
-        {
-            let writer = self.writer()?;
-            let store = writer.as_ref().expect("opened by writer()");
-            self.check_vault(store)?;
-            let mut lost = false;
-            for misfit in store.misfits()? {
-                faults.push(misfit.fault);
-                lost |= misfit.mend.is_none();
-                layout.extend(misfit.mend);
+        let tables = match self.writer() {
+            Ok(writer) => self.look_at_tables(writer.as_ref().expect("opened by writer()"), Writable::Yes)?,
+            // All but one question can be asked where nothing can be written.
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) => {
+                self.look_at_tables(&Store::open_read(&self.file)?, Writable::No)?
             }
-            if lost {
-                return Ok(Findings::rebuild(faults));
-            }
-            let mut unsound = store.integrity()?;
-            unsound.extend(store.check_words());
-            unsound.extend(store.check_rows()?);
-            unsound.extend(store.check_vectors()?);
-            if !unsound.is_empty() {
-                faults.extend(unsound);
-                return Ok(Findings::rebuild(faults));
-            }
-        }
+            Err(error) => return Err(error),
+        };
+        let (mut faults, layout) = match tables {
+            Tables::Unsound(faults) => return Ok(Findings::rebuild(faults)),
+            Tables::Sound { faults, layout } => (faults, layout),
+        };
         // One state, whatever others write meanwhile.
         let store = Store::open_read(&self.file)?;
         store.pin()?;
@@ -177,16 +181,50 @@ impl Index {
             rules: &self.rules,
             options: &options,
         };
-        let differences = indexer.differences()?;
-        faults.extend(differences.faults);
-        let pending = store.pending()?;
-        if pending > 0 {
-            faults.push(counted_as(pending, "text has no vector yet", "texts have no vector yet"));
-        }
-        let cure = match differences.vectors.len() > FEW_VECTORS {
+        let Differences { notes, faults: differ, unreadable, odd, vectors, remarks } = indexer.differences()?;
+        faults.extend(differ);
+        let cure = match vectors.len() > FEW_VECTORS {
             true => Cure::Rebuild,
-            false => Cure::Sync { layout, files: differences.odd, vectors: differences.vectors },
+            false => Cure::Sync(Undo { layout, files: odd, vectors, remarks }),
         };
-        Ok(Findings { faults, notes: differences.notes, cure })
+        Ok(Findings { faults, unreadable, notes, pending: store.pending()?, cure })
     }
+
+    fn look_at_tables(&self, store: &Store, writable: Writable) -> Result<Tables> {
+        self.check_vault(store)?;
+        let (mut faults, mut layout) = (Vec::new(), Vec::new());
+        let mut lost = false;
+        for misfit in store.misfits()? {
+            faults.push(misfit.fault);
+            lost |= misfit.mend.is_none();
+            layout.extend(misfit.mend);
+        }
+        if lost {
+            return Ok(Tables::Unsound(faults));
+        }
+        let mut unsound = store.integrity()?;
+        if writable == Writable::Yes {
+            // SQLite takes this question for a write. Every word is compared with those of the notes anyway.
+            unsound.extend(store.check_words());
+        }
+        unsound.extend(store.check_rows()?);
+        unsound.extend(store.check_vectors()?);
+        faults.extend(unsound.iter().cloned());
+        Ok(if unsound.is_empty() { Tables::Sound { faults, layout } } else { Tables::Unsound(faults) })
+    }
+}
+
+/// Whether the index can be written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Writable {
+    Yes,
+    No,
+}
+
+/// What a look at the file itself found.
+enum Tables {
+    /// Rows are lost or in doubt.
+    Unsound(Vec<String>),
+    /// What there is to mend is made again by SQL.
+    Sound { faults: Vec<String>, layout: Vec<String> },
 }

@@ -1,14 +1,12 @@
 //! A new index beside the old one, which is searched until the new one is complete and takes its place.
 
-use std::path::{Path, PathBuf};
-
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::model::Wanted;
 use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, SyncOptions, Vectors};
 use crate::indexer::Indexer;
 use crate::place::{self, Lock, LockName, lock};
 use crate::report::Report;
-use crate::store::Store;
+use crate::store::{Owner, Store};
 
 impl Index {
     /// Makes the index anew with the model asked for (the one it has, if none was), embedding everything. Search
@@ -57,6 +55,7 @@ impl Index {
         }
         let wanted = self.wanted_anew(store)?;
         let _alone = self.rebuild_alone(options)?;
+        self.claim_rebuild_file()?;
         {
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
             store.set_meta(REBUILDING_TO, &wanted.name)?;
@@ -66,7 +65,7 @@ impl Index {
                 None => store.clear_meta(REBUILDING_URL)?,
             }
             // What an earlier rebuild left unfinished is not part of this one.
-            remove_index(&self.rebuild_file())?;
+            self.delete_rebuild()?;
         }
         self.rebuild_into(store, options, &wanted)
     }
@@ -79,11 +78,11 @@ impl Index {
     /// Builds beside, or goes on with it, and puts the result in place once nothing is pending. The caller holds
     /// [`Self::rebuild_alone`].
     pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
-        let path = self.rebuild_file();
+        let path = self.claim_rebuild_file()?;
         let side = match Store::open(&path) {
             Ok(side) => side,
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                remove_index(&path)?;
+                self.delete_rebuild()?;
                 Store::open(&path)?
             }
             Err(error) => return Err(error),
@@ -91,7 +90,7 @@ impl Index {
         let side = match side.embedder()? {
             Some((id, _)) if id != wanted.embedder.id() => {
                 drop(side);
-                remove_index(&path)?;
+                self.delete_rebuild()?;
                 Store::open(&path)?
             }
             _ => side,
@@ -113,46 +112,28 @@ impl Index {
             let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
             store.replace_with(&side)?;
             drop(side);
-            remove_index(&path)?;
+            self.delete_rebuild()?;
         }
         Ok(report)
     }
 
-    fn rebuild_file(&self) -> PathBuf {
-        let mut name = self.file.as_os_str().to_os_string();
-        name.push(".rebuild");
-        PathBuf::from(name)
-    }
-
-    /// A file of another kind that `--index` named by mistake is left as it is.
+    /// A file of another kind is left as it is: one that `--index` named by mistake, another program's database
+    /// anywhere.
     pub(super) fn can_be_set_aside(&self) -> bool {
-        self.options.index_file.is_none() || Store::was_index(&self.file)
+        match Owner::of(&self.file) {
+            Ok(Owner::Us) => true,
+            Ok(Owner::Unknown) => self.options.index_file.is_none(),
+            _ => false,
+        }
     }
 
     /// Moves a damaged index out of the way.
     fn set_aside(&self) -> Result<()> {
-        // Whoever holds the file open here would go on with what is set aside.
-        *super::lock(&self.writer) = None;
-        *super::lock(&self.reader) = None;
-        *super::lock(&self.snapshot) = None;
-        let mut aside = self.file.as_os_str().to_os_string();
-        aside.push(".damaged");
-        std::fs::rename(&self.file, &aside).map_err(|e| Error::io(&self.file, e))?;
+        self.close();
+        std::fs::rename(&self.file, place::free_aside(&self.file)).map_err(|e| Error::io(&self.file, e))?;
         for path in place::logs_of(&self.file) {
             let _ = std::fs::remove_file(path);
         }
         Ok(())
     }
-}
-
-/// Deletes an index file and what belongs to it.
-fn remove_index(path: &Path) -> Result<()> {
-    for path in place::files_of(path) {
-        match std::fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io(path, error)),
-        }
-    }
-    Ok(())
 }

@@ -72,6 +72,17 @@ pub(super) struct Frontmatter {
     pub(super) warnings: Vec<Warning>,
 }
 
+/// What a property's name is compared by: lower case; and one name for each of the lists that have two.
+pub fn property_key(name: &str) -> String {
+    let lower = name.to_lowercase();
+    match lower.as_str() {
+        "tag" => "tags".to_owned(),
+        "alias" => "aliases".to_owned(),
+        "cssclass" => "cssclasses".to_owned(),
+        _ => lower,
+    }
+}
+
 /// Reads the YAML of `text[fences.yaml]`. Its lines are those of the file.
 pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
     let yaml = &text[fences.yaml.clone()];
@@ -93,12 +104,12 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
     let mut others: Vec<(String, Property)> = Vec::new();
     let (mut keys, mut names) = (HashSet::new(), HashSet::new());
     for (key, value) in entries {
-        let folded = key.to_lowercase();
+        let folded = property_key(&key);
         if folded == "title" && found.title.is_none() {
             found.title = title(&value);
         }
         match folded.as_str() {
-            "tags" | "tag" => {
+            "tags" => {
                 // A tag has no comma, so a single text may hold several.
                 let items: Vec<&str> = match &value {
                     Property::Text(text) => text.split(',').collect(),
@@ -108,7 +119,7 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
                 lists[0].1.get_or_insert_default().extend(tags.iter().cloned().map(Property::Text));
                 found.tags.extend(tags);
             }
-            "aliases" | "alias" => {
+            "aliases" => {
                 let properties = lists[1].1.get_or_insert_default();
                 for alias in value.texts().into_iter().map(str::trim) {
                     if !alias.is_empty() && names.insert(alias.to_owned()) {
@@ -117,7 +128,7 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
                     }
                 }
             }
-            "cssclasses" | "cssclass" => {
+            "cssclasses" => {
                 let classes = value.texts().into_iter().map(|class| Property::Text(class.to_owned()));
                 lists[2].1.get_or_insert_default().extend(classes);
             }

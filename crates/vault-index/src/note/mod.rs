@@ -21,6 +21,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+pub use frontmatter::property_key;
 pub use line_map::LineMap;
 pub use parse::{PARSER_VERSION, ParseOptions, parse};
 pub use property::{Properties, Property};

@@ -7,6 +7,7 @@ use super::frontmatter::{self, Frontmatter};
 use super::wikilink::LinkText;
 use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas, words};
 use crate::error::{Warning, WarningKind};
+use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
@@ -21,7 +22,7 @@ pub struct ParseOptions {
 
 impl Default for ParseOptions {
     fn default() -> Self {
-        Self { max_bytes: 10_000_000 }
+        Self { max_bytes: MAX_NOTE_BYTES as usize }
     }
 }
 
@@ -32,7 +33,8 @@ impl Default for ParseOptions {
 pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     // Offsets are kept in 32 bits.
     if bytes.len() > options.max_bytes.min(u32::MAX as usize) {
-        let message = format!("{} bytes are more than the limit of {}", bytes.len(), options.max_bytes);
+        let message =
+            format!("{} bytes are over the limit of {} bytes; only its name is known", bytes.len(), options.max_bytes);
         return Note {
             title: file_title(path),
             warnings: vec![Warning::new(WarningKind::TooLarge, message)],

@@ -2,12 +2,12 @@
 
 use std::cmp::Ordering;
 
-use globset::{GlobBuilder, GlobMatcher};
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::search::path_pattern::PathPattern;
 
 /// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -39,19 +39,19 @@ pub struct PropertyTest {
     pub value: String,
 }
 
-/// How a property is compared. Numbers compare as numbers; all else as text with case folded; a list holds when one
-/// of its items does (for `!=`: when none is equal).
+/// How a property is compared. Numbers compare as numbers; all else as text, with case folded and without white space
+/// around it; a list holds when one of its items does (for `!=`: when none is equal).
 ///
-/// A property that is a day, or a day with a time, compares as a date with all that [`parse_date`] reads. A period
-/// such as `2026-03` or `yesterday` is equal to what lies within it, greater than what is before it, less than what
-/// is after it.
+/// A property that is a month, a day, or a day with a time, compares as a date with all that [`parse_date`] reads. A
+/// period such as `2026-03` or `yesterday` is equal to what lies within it, greater than what is before it, less than
+/// what is after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
     /// The key is there, whatever it holds: nothing, an empty list, a map.
     Exists,
     /// Equal.
     Equal,
-    /// There, and not equal.
+    /// There, even if empty, and not equal.
     NotEqual,
     /// Less than.
     Less,
@@ -81,9 +81,9 @@ impl Filter {
     /// Adds a path glob, checked.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`] when the glob cannot be understood.
+    /// [`ErrorKind::Query`] when it names nothing, or the glob cannot be understood.
     pub fn add_path(&mut self, glob: &str) -> Result<()> {
-        path_matchers(glob)?;
+        PathPattern::new(glob)?;
         self.paths.push(glob.to_string());
         Ok(())
     }
@@ -100,32 +100,6 @@ pub(crate) fn checked_tag(text: &str) -> Result<String> {
             .remedy("write a tag's name, such as garden or garden/roses; `vault-index tags` lists them"));
     }
     Ok(tag.to_string())
-}
-
-/// The matchers of one `path:` pattern: itself, everything under the folder it names, the note it names.
-/// Case is folded, as the file systems of two of our three systems do.
-pub(crate) fn path_matchers(pattern: &str) -> Result<Vec<GlobMatcher>> {
-    let trimmed = pattern.trim().trim_start_matches("./").trim_start_matches('/');
-    let stem = trimmed.trim_end_matches('/');
-    let mut patterns = vec![stem.to_string(), format!("{stem}/**")];
-    if !stem.contains('.') {
-        patterns.push(format!("{stem}.md"));
-    }
-    patterns
-        .iter()
-        .map(|text| {
-            GlobBuilder::new(text)
-                .literal_separator(true)
-                .case_insensitive(true)
-                .build()
-                .map(|glob| glob.compile_matcher())
-        })
-        .collect::<Result<_, _>>()
-        .map_err(|error| {
-            Error::new(ErrorKind::Query, format!("`{pattern}` is not a path pattern"))
-                .because(error.kind().to_string())
-                .remedy("write a folder, a note's path, or a glob such as Daily/2026-*.md")
-        })
 }
 
 impl std::str::FromStr for PropertyTest {
@@ -173,8 +147,8 @@ pub(crate) struct PropertyValue {
 impl PropertyTest {
     /// What values are compared with, `now` being what words such as `yesterday` count from.
     pub(crate) fn wanted(&self, now: &Zoned) -> Wanted {
-        let text = self.value.to_lowercase();
-        let edge = |edge| date_of(text.trim(), edge, now);
+        let text = self.value.trim().to_lowercase();
+        let edge = |edge| date_of(&text, edge, now);
         let period = edge(DateEdge::Start).zip(edge(DateEdge::End));
         let number = text.parse().ok().filter(|n: &f64| n.is_finite());
         Wanted { test: self.test, number, period, text, now: now.clone() }
@@ -193,13 +167,13 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    /// Whether the values of the property (none: it is absent or empty) pass.
+    /// Whether the values of a property that is there (none: it is empty) pass.
     pub(crate) fn holds(&self, values: &[PropertyValue]) -> bool {
         let equal = |value: &PropertyValue| self.order(value).is_some_and(Ordering::is_eq);
         match self.test {
-            Comparison::Exists => !values.is_empty(),
+            Comparison::Exists => true,
             Comparison::Equal => values.iter().any(equal),
-            Comparison::NotEqual => !values.is_empty() && !values.iter().any(equal),
+            Comparison::NotEqual => !values.iter().any(equal),
             test => values.iter().filter_map(|value| self.order(value)).any(|order| match test {
                 Comparison::Less => order.is_lt(),
                 Comparison::LessOrEqual => order.is_le(),
@@ -215,26 +189,32 @@ impl Wanted {
         if let (Some(a), Some(b)) = (value.number, self.number) {
             return a.partial_cmp(&b);
         }
-        let date = date(&value.text, &self.now);
-        if let (Some(moment), Some((start, end))) = (date, self.period) {
-            return Some(match moment {
-                moment if moment < start => Ordering::Less,
-                moment if moment < end || moment == start => Ordering::Equal,
+        let text = value.text.trim().to_lowercase();
+        let date = date(&text, &self.now);
+        if let (Some((from, to)), Some((start, end))) = (date, self.period) {
+            // A month is within what it ends with or before; a moment, within what it begins before.
+            let is_within = if from < to { to <= end } else { from < end || from == start };
+            return Some(match from {
+                from if from < start => Ordering::Less,
+                _ if is_within => Ordering::Equal,
                 _ => Ordering::Greater,
             });
         }
-        let text = value.text.to_lowercase();
         let same_kind = value.number.is_some() == self.number.is_some() && date.is_some() == self.period.is_some();
         (same_kind || text == self.text).then(|| text.cmp(&self.text))
     }
 }
 
-/// The first moment of a text that is a day, or a day with a time, as frontmatter has them.
-fn date(text: &str, now: &Zoned) -> Option<Timestamp> {
-    let text = text.trim();
+/// When a text is that is a month, a day, or a day with a time, as frontmatter has them: a month from its first moment
+/// to the first one after it, all else its first moment twice.
+fn date(text: &str, now: &Zoned) -> Option<(Timestamp, Timestamp)> {
     let bytes = text.as_bytes();
-    let is_day = bytes.len() >= 10 && bytes[0].is_ascii_digit() && bytes[4] == b'-' && bytes[7] == b'-';
-    if is_day { date_of(&text.to_lowercase(), DateEdge::Start, now) } else { None }
+    let begins_with_month = bytes.len() >= 7 && bytes[0].is_ascii_digit() && bytes[4] == b'-';
+    if begins_with_month && bytes.len() == 7 {
+        return date_of(text, DateEdge::Start, now).zip(date_of(text, DateEdge::End, now));
+    }
+    let is_day = begins_with_month && bytes.len() >= 10 && bytes[7] == b'-';
+    if is_day { date_of(text, DateEdge::Start, now).map(|moment| (moment, moment)) } else { None }
 }
 
 /// Which side of a day or month a bare date means.
@@ -262,9 +242,10 @@ pub fn parse_date(text: &str, edge: DateEdge, now: &Zoned) -> Result<Timestamp> 
 fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timestamp> {
     let today = now.date();
     let zone = now.time_zone();
+    // What is beyond the calendar's last day is the end of all time.
     let span = |from: Date, to: Option<Date>| {
-        let day = if edge == DateEdge::Start { from } else { to? };
-        day.to_zoned(zone.clone()).ok().map(|z| z.timestamp())
+        let day = if edge == DateEdge::Start { Some(from) } else { to };
+        Some(day.and_then(|day| day.to_zoned(zone.clone()).ok()).map_or(Timestamp::MAX, |day| day.timestamp()))
     };
     let day = |d: Date| span(d, d.tomorrow().ok());
     let monday = || today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days()).ok();
@@ -293,7 +274,7 @@ fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timestamp> {
     match text.split('-').collect::<Vec<_>>()[..] {
         [y] if digits == 4 && y.len() == 4 => {
             let y = y.parse::<i16>().ok()?;
-            span(year(y)?, year(y.checked_add(1)?))
+            span(year(y)?, y.checked_add(1).and_then(year))
         }
         [y, m] if digits == 6 && y.len() == 4 && m.len() == 2 => {
             let first = Date::new(y.parse().ok()?, m.parse().ok()?, 1).ok()?;
@@ -353,6 +334,10 @@ mod tests {
         check("2026-03-01T08:30:00Z", "2026-03-01T09:30:00", "2026-03-01T09:30:00");
         // The day of the change to summer time is 23 hours long.
         check("2026-03-29", "2026-03-29T00:00:00", "2026-03-30T00:00:00");
+        assert_eq!(parse_date("9999", DateEdge::Start, &now).unwrap().to_string(), "9998-12-31T23:00:00Z");
+        for end in ["9999", "9999-12", "9999-12-31"] {
+            assert_eq!(parse_date(end, DateEdge::End, &now).unwrap(), Timestamp::MAX, "{end}");
+        }
         for bad in ["", "soon", "2026-13", "2026-02-30", "99999999999999999999d", "26", "2026-1"] {
             assert!(parse_date(bad, DateEdge::Start, &now).is_err(), "{bad:?}");
         }
@@ -370,11 +355,16 @@ mod tests {
             assert_eq!(parsed.wanted(&now).holds(&values), expected, "{test} on {values:?}");
         };
         check("status", &["draft"], true);
-        check("status", &[], false);
+        check("status", &[], true);
         check("status=Draft", &["draft"], true);
         check("status != draft", &["draft"], false);
         check("status!=done", &["draft"], true);
-        check("status!=done", &[], false);
+        check("status!=done", &[], true);
+        check("status=done", &[], false);
+        check("status>a", &[], false);
+        check("s=pad", &[" Pad "], true);
+        check("s= PAD ", &["pad"], true);
+        check("s!=pad", &[" pad "], false);
         check("rating>=4", &["10"], true);
         check("rating>4", &["4"], false);
         check("rating<5", &["high"], false);
@@ -401,6 +391,24 @@ mod tests {
         ] {
             check(test, day, expected);
         }
+        for (test, expected) in [
+            ("due=2026", true),
+            ("due=2026-03", true),
+            ("due=2026-02", false),
+            ("due>2026-02", true),
+            ("due>=2026-03", true),
+            ("due<=2026-03", true),
+            ("due>2026-03", false),
+            ("due<2026-04", true),
+            ("due<2026-03-15", true),
+            ("due=2026-03-01", false),
+            ("due=this month", true),
+            ("due<march", false),
+            ("due<9999", true),
+        ] {
+            check(test, &["2026-03"], expected);
+        }
+        check("version=2026-13", &["2026-13"], true);
         check("when=2026-03-05", &["2026-03-05T10:00"], true);
         check("when=2026-03-05", &["2026-03-05 10:00"], true);
         check("when<2026-03-05T10:00", &["2026-03-05T09:59"], true);
@@ -412,22 +420,5 @@ mod tests {
         for bad in ["", "=x", "a!b", " >= 3", "s>", "s=", "s=>1", "s=<1", "s!="] {
             assert!(bad.parse::<PropertyTest>().is_err(), "{bad:?}");
         }
-    }
-
-    #[test]
-    fn path_patterns() {
-        fn check(pattern: &str, path: &str, expected: bool) {
-            let matched = path_matchers(pattern).unwrap().iter().any(|m| m.is_match(path));
-            assert_eq!(matched, expected, "{pattern} on {path}");
-        }
-        check("Daily", "Daily/2026-03-01.md", true);
-        check("Daily/", "Daily/a/b.md", true);
-        check("daily", "Daily/x.md", true);
-        check("Daily", "Dailyx/x.md", false);
-        check("a/Note", "a/Note.md", true);
-        check("a/Note.md", "a/Note.md", true);
-        check("*.md", "a/Note.md", false);
-        check("**/*.md", "a/Note.md", true);
-        check("Daily/2026-0[12]-*", "Daily/2026-02-03.md", true);
     }
 }

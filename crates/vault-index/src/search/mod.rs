@@ -13,6 +13,7 @@ pub(crate) mod filter;
 mod fuse;
 mod hit;
 mod lexical;
+mod path_pattern;
 mod query;
 mod rerank;
 mod semantic;
@@ -23,7 +24,6 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use globset::GlobMatcher;
 use jiff::{Timestamp, Zoned};
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
@@ -31,15 +31,17 @@ pub use hit::{Hit, Hits, NearMiss, Reranked, Why};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use snippet::marks;
+pub use unmatched::Unmatched;
 
 use crate::embed::{Embedder, Role};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{Names, resolve};
-use crate::note::TagKey;
+use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::filter::{PropertyValue, path_matchers};
+use crate::search::filter::PropertyValue;
 use crate::search::fuse::{Candidates, FLOOR, Scored, Weights};
 use crate::search::lexical::Lexical;
+use crate::search::path_pattern::{PathPattern, any_matches};
 use crate::search::semantic::Semantic;
 use crate::store::{PassageRow, Store};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
@@ -356,7 +358,7 @@ impl Snapshot {
             keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
         }
         if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
-            let matchers = matchers(&filter.paths)?;
+            let patterns = patterns(&filter.paths)?;
             // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
             let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
             let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
@@ -364,7 +366,7 @@ impl Snapshot {
             let before = filter.before.map_or(i64::MAX, nanoseconds);
             let mut ids = Vec::new();
             for (id, path, modified) in store.notes()? {
-                let path_holds = matchers.is_empty() || matchers.iter().any(|m| m.is_match(path.as_str()));
+                let path_holds = patterns.is_empty() || any_matches(&patterns, &path);
                 if path_holds && after <= modified && modified < before {
                     ids.push(id);
                 }
@@ -385,8 +387,8 @@ impl Snapshot {
             eligible.intersect(&allowed);
         }
         if !filter.without_paths.is_empty() {
-            let matchers = matchers(&filter.without_paths)?;
-            let matched = |path: &VaultPath| matchers.iter().any(|m| m.is_match(path.as_str()));
+            let patterns = patterns(&filter.without_paths)?;
+            let matched = |path: &VaultPath| any_matches(&patterns, path);
             let notes: HashSet<FileId> =
                 store.notes()?.into_iter().filter(|(_, path, _)| matched(path)).map(|(id, ..)| id).collect();
             let allowed = self.positions(|p| !notes.contains(&p.note));
@@ -415,20 +417,24 @@ impl Snapshot {
         self.passages.binary_search_by_key(&id, |p| p.id).ok()
     }
 
-    /// Only filters were given: the notes that pass, newest first.
+    /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
     fn list(&self, query: &Query, eligible: Option<&Bitmap>) -> Result<Hits> {
         let store = self.store();
-        let modified: HashMap<FileId, i64> = store.notes()?.into_iter().map(|(id, _, time)| (id, time)).collect();
-        let mut rows: Vec<(i64, &PassageRow)> = Vec::new();
+        let notes: HashMap<FileId, (VaultPath, i64)> =
+            store.notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect();
+        let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
         let mut seen = HashSet::new();
         for (at, passage) in self.passages.iter().enumerate() {
             if eligible.is_none_or(|e| e.contains(at))
                 && (query.grouping == Grouping::Passages || seen.insert(passage.note))
             {
-                rows.push((modified.get(&passage.note).copied().unwrap_or(0), passage));
+                rows.push((notes.get(&passage.note), passage));
             }
         }
-        rows.sort_by_key(|(time, passage)| (std::cmp::Reverse(*time), passage.note, passage.id));
+        // Ids say in which order notes were indexed, which is nobody's business; within a note they are in order.
+        rows.sort_by_key(|(note, passage)| {
+            (std::cmp::Reverse(note.map(|(_, time)| time)), note.map(|(path, _)| path), passage.id)
+        });
         rows.truncate(query.limit);
         let (lexical, weights) = (Lexical::none(), Weights::NONE);
         let results = rows
@@ -500,26 +506,25 @@ impl Asked<'_> {
 
 /// Notes whose properties pass a test.
 fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
-    let key = test.key.to_lowercase();
+    let key = property_key(&test.key);
     if test.test == Comparison::Exists {
         return store.notes_with_property(&key);
     }
+    let mut of_notes: HashMap<FileId, Vec<PropertyValue>> = HashMap::new();
+    if test.test == Comparison::NotEqual {
+        // A property that is empty has no values, and is not equal to any.
+        of_notes.extend(store.notes_with_property(&key)?.into_iter().map(|note| (note, Vec::new())));
+    }
+    for (note, value) in store.property_values(&key)? {
+        of_notes.entry(note).or_default().push(value);
+    }
     let wanted = test.wanted(now);
-    let values = store.property_values(&key)?;
-    let of_notes = values.chunk_by(|(a, _), (b, _)| a == b);
-    let holds = |of_note: &&[(FileId, PropertyValue)]| {
-        let values: Vec<PropertyValue> = of_note.iter().map(|(_, value)| value.clone()).collect();
-        wanted.holds(&values)
-    };
-    Ok(of_notes.filter(holds).map(|of_note| of_note[0].0).collect())
+    of_notes.retain(|_, values| wanted.holds(values));
+    Ok(of_notes.into_keys().collect())
 }
 
-fn matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
-    let mut matchers = Vec::new();
-    for pattern in patterns {
-        matchers.extend(path_matchers(pattern)?);
-    }
-    Ok(matchers)
+fn patterns(texts: &[String]) -> Result<Vec<PathPattern>> {
+    texts.iter().map(|text| PathPattern::new(text)).collect()
 }
 
 /// Best first; equal scores by path, then by line.

@@ -1,7 +1,8 @@
 //! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`) and its options.
 
 use crate::error::Result;
-use crate::search::filter::{Filter, checked_tag, path_matchers};
+use crate::search::filter::{Filter, checked_tag};
+use crate::search::path_pattern::PathPattern;
 
 /// A question to a vault, with everything that shapes the answer.
 #[derive(Debug, Clone, PartialEq)]
@@ -116,7 +117,7 @@ impl Query {
             } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "tag:")) {
                 query.filter.without_tags.push(checked_tag(value)?);
             } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "path:")) {
-                path_matchers(value)?;
+                PathPattern::new(value)?;
                 query.filter.without_paths.push(value.to_string());
             } else if let Some(excluded) = word.strip_prefix('-').filter(|w| w.chars().any(char::is_alphanumeric)) {
                 query.without.push(excluded.trim_matches('"').to_string());
@@ -216,6 +217,8 @@ mod tests {
         assert_eq!(without.without, ["tag:", "word"]);
         assert!(Query::parse("-path:[").is_err() && Query::parse("tag:#").is_err() && Query::parse("-tag:#").is_err());
         assert!(Query::parse("").unwrap().is_empty());
-        assert!(Query::parse("path:[").is_err());
+        for bad in ["path:[", "path:/", "-path:/"] {
+            assert!(Query::parse(bad).is_err(), "{bad}");
+        }
     }
 }

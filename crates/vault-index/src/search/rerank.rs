@@ -31,8 +31,9 @@ pub struct Rerank {
 }
 
 impl Rerank {
-    /// The default: 50. Of the 225 questions to cranfield, 89 % have an answer among the 10 best passages of the default
-    /// ranking, 96 % among 50, 97 % among 100, so that twice the time would give hardly any question its first answer.
+    /// The default. The share of questions with an answer among the best passages of the default ranking, and so
+    /// within a reranker's reach: 10 passages cranfield 89 %, scifact 84 %; 50 passages 96 % and 93 %; 100 passages
+    /// 97 % and 95 %. From there on twice the time brings one or two questions in a hundred.
     pub const DEPTH: usize = 50;
 
     /// This reranker, with the default depth.

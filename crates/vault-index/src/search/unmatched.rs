@@ -1,37 +1,70 @@
 //! Which conditions of a filter no note meets at all: a name that is misspelt, most often.
 
 use crate::error::Result;
-use crate::note::TagKey;
+use crate::note::{TagKey, property_key};
+use crate::path::{FileId, VaultPath};
 use crate::search::Searcher;
-use crate::search::filter::{Filter, path_matchers};
+use crate::search::filter::Filter;
+use crate::search::path_pattern::PathPattern;
+
+/// Conditions that no note meets, a line each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Unmatched {
+    /// Of those that must hold: nothing can be found.
+    pub wanted: Vec<String>,
+    /// Of those that must not hold: nothing is left out by them, and what was meant to be left out is found.
+    pub excluded: Vec<String>,
+}
 
 impl Searcher {
-    /// A line for each tag, path or property that no note has. Linear in the notes where there are paths.
+    /// The tags, paths and properties of a filter that no note has. Linear in the notes where there are paths.
     ///
     /// # Errors
     /// Those of reading; a path that is no glob.
-    pub fn unmatched(&self, filter: &Filter) -> Result<Vec<String>> {
+    pub fn unmatched(&self, filter: &Filter) -> Result<Unmatched> {
         let store = self.snapshot.store();
-        let mut unmatched = Vec::new();
+        let mut unmatched = Unmatched::default();
+        let is_no_tag = |tag: &str| -> Result<bool> { Ok(store.notes_with_tag(TagKey::new(tag).as_str())?.is_empty()) };
         for tag in &filter.tags {
-            if store.notes_with_tag(TagKey::new(tag).as_str())?.is_empty() {
-                unmatched.push(format!("no note has the tag `{tag}`; `vault-index tags` lists those there are"));
+            if is_no_tag(tag)? {
+                let line = format!("no note has the tag `{tag}`; `vault-index tags` lists those there are");
+                unmatched.wanted.push(line);
             }
         }
-        if !filter.paths.is_empty() {
+        for tag in &filter.without_tags {
+            if is_no_tag(tag)? {
+                let line = format!(
+                    "-tag:{tag} leaves nothing out: no note has that tag; `vault-index tags` lists those there are"
+                );
+                unmatched.excluded.push(line);
+            }
+        }
+        if !filter.paths.is_empty() || !filter.without_paths.is_empty() {
             let notes = store.notes()?;
             for pattern in &filter.paths {
-                let matchers = path_matchers(pattern)?;
-                if !notes.iter().any(|(_, path, _)| matchers.iter().any(|m| m.is_match(path.as_str()))) {
-                    unmatched.push(format!("no note's path is `{pattern}`, lies under it or matches it"));
+                if is_no_path(pattern, &notes)? {
+                    unmatched.wanted.push(format!("no note's path is `{pattern}`, lies under it or matches it"));
+                }
+            }
+            for pattern in &filter.without_paths {
+                if is_no_path(pattern, &notes)? {
+                    let line = format!(
+                        "-path:\"{pattern}\" leaves nothing out: no note's path is that, lies under it or matches it"
+                    );
+                    unmatched.excluded.push(line);
                 }
             }
         }
         for test in &filter.properties {
-            if store.notes_with_property(&test.key.to_lowercase())?.is_empty() {
-                unmatched.push(format!("no note has the property `{}`", test.key));
+            if store.notes_with_property(&property_key(&test.key))?.is_empty() {
+                unmatched.wanted.push(format!("no note has the property `{}`", test.key));
             }
         }
         Ok(unmatched)
     }
+}
+
+fn is_no_path(pattern: &str, notes: &[(FileId, VaultPath, i64)]) -> Result<bool> {
+    let pattern = PathPattern::new(pattern)?;
+    Ok(!notes.iter().any(|(_, path, _)| pattern.matches(path)))
 }

@@ -34,6 +34,7 @@ mod fulltext;
 mod layout;
 mod links;
 mod notes;
+mod owner;
 mod schema;
 mod vectors;
 
@@ -49,6 +50,7 @@ pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
+pub(crate) use owner::Owner;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// A connection to an index file.
@@ -60,11 +62,6 @@ pub(crate) struct Store {
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
 pub(crate) type Batch<'a> = Transaction<'a>;
 
-/// `file` begins with this if it is a SQLite database.
-const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-/// Where the header keeps `application_id`.
-const APPLICATION_ID_AT: usize = 68;
-
 impl Store {
     /// Opens an index for writing; makes it if it is missing or empty.
     ///
@@ -73,9 +70,14 @@ impl Store {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         // Made by us before SQLite opens it, so that it is private from its first byte.
         drop(place::private_file(path)?);
-        refuse_strangers(path)?;
+        let owner = Owner::us_or_nobody(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let store = Self::connect(path, flags, Mutability::Wal).map_err(|e| Error::from(e).at(path))?;
+        if owner == Owner::Nobody {
+            // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
+            let sign = || store.conn.pragma_update(None, "application_id", schema::APPLICATION_ID);
+            sign().map_err(|e| store.error(e))?;
+        }
         store.conn.pragma_update(None, "journal_mode", "wal").map_err(|e| store.error(e))?;
         store.conn.pragma_update(None, "synchronous", "normal").map_err(|e| store.error(e))?;
         store.conn.pragma_update(None, "wal_autocheckpoint", 4000).map_err(|e| store.error(e))?;
@@ -93,7 +95,7 @@ impl Store {
                 .at(path)
                 .remedy("run `vault-index sync`"));
         }
-        refuse_strangers(path)?;
+        Owner::us_or_nobody(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
         // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
@@ -131,15 +133,6 @@ impl Store {
         self.conn.pragma_update(None, "temp_store", "memory")?;
         self.conn.set_prepared_statement_cache_capacity(64);
         Ok(())
-    }
-
-    /// Whether a file that cannot be opened was an index once: its header says so.
-    pub(crate) fn was_index(path: &Path) -> bool {
-        let mut header = [0; 100];
-        let read = std::fs::File::open(path).and_then(|mut file| std::io::Read::read_exact(&mut file, &mut header));
-        read.is_ok()
-            && header.starts_with(MAGIC)
-            && header[APPLICATION_ID_AT..APPLICATION_ID_AT + 4] == schema::APPLICATION_ID.to_be_bytes()
     }
 
     /// The file.
@@ -249,24 +242,6 @@ enum Mutability {
 
 /// What may stand unescaped in the path of a `file:` URI.
 const URI: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
-
-/// An index file named by mistake (a note, a photo, another program's database) must never be written to.
-fn refuse_strangers(path: &Path) -> Result<()> {
-    let mut header = Vec::with_capacity(100);
-    std::fs::File::open(path)
-        .and_then(|file| std::io::Read::read_to_end(&mut std::io::Read::take(file, 100), &mut header))
-        .map_err(|error| Error::io(path, error))?;
-    if header.is_empty() {
-        return Ok(());
-    }
-    let id = header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4);
-    if header.starts_with(MAGIC) && (id == Some(&schema::APPLICATION_ID.to_be_bytes()) || id == Some(&[0; 4])) {
-        return Ok(());
-    }
-    Err(Error::new(ErrorKind::Damaged, "this file is not an index, or its beginning is damaged")
-        .at(path)
-        .remedy("if it is an index, run `vault-index rebuild`, which sets it aside and makes it anew; else choose another file with --index"))
-}
 
 fn is_cannot_open(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};

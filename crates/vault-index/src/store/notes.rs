@@ -361,6 +361,20 @@ impl Store {
         )
     }
 
+    /// The files that oddities are kept of, each once.
+    pub(crate) fn files_with_warnings(&self) -> Result<Vec<String>> {
+        let read = || -> rusqlite::Result<Vec<String>> {
+            let mut statement = self.conn.prepare_cached("SELECT DISTINCT file FROM warning ORDER BY file")?;
+            statement.query_map([], |row| row.get(0))?.collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Takes back all that are kept of a file.
+    pub(crate) fn remove_warnings(&self, file: &str) -> Result<()> {
+        self.run("DELETE FROM warning WHERE file = ?1", [file])
+    }
+
     /// Takes one back.
     pub(crate) fn remove_warning(&self, file: &str, warning: &Warning) -> Result<()> {
         self.run(

@@ -189,17 +189,135 @@ fn a_damaged_index_keeps_its_model_as_long_as_it_can_be_read() {
     }
 }
 
+/// Every file in a folder, by name.
+fn files_in(folder: &std::path::Path) -> std::collections::BTreeMap<std::ffi::OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+    entries.map(|entry| (entry.file_name(), std::fs::read(entry.path()).unwrap())).collect()
+}
+
 #[test]
 fn the_database_of_another_program() {
+    for mode in ["delete", "wal"] {
+        let vault = Vault::new("//- a.md\ntext\n");
+        let folder = vault.index_file().parent().unwrap().to_path_buf();
+        std::fs::create_dir_all(&folder).unwrap();
+        let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+        db.pragma_update(None, "journal_mode", mode).unwrap();
+        db.execute_batch("CREATE TABLE precious(x); INSERT INTO precious VALUES(1);").unwrap();
+        drop(db);
+        let before = files_in(&folder);
+        assert_eq!(before.len(), 1);
+        for arguments in [
+            &["sync"][..],
+            &["sync", "--no-vectors"],
+            &["watch"],
+            &["status"],
+            &["check"],
+            &["check", "--repair"],
+            &["rebuild"],
+            &["rebuild", "--model", "hashed"],
+            &["forget", "--yes"],
+        ] {
+            fails(&vault, "vault-index", arguments, &["another program", "--index"]);
+            assert_eq!(files_in(&folder), before, "{arguments:?}, {mode}");
+        }
+        fails(&vault, "vault-search", &["text"], &["another program"]);
+        assert_eq!(files_in(&folder), before, "{mode}");
+    }
+}
+
+/// The same where an index lies by default.
+#[test]
+fn the_database_of_another_program_in_the_cache() {
     let vault = Vault::new("//- a.md\ntext\n");
-    std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();
-    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
-    db.execute_batch("CREATE TABLE precious(x); INSERT INTO precious VALUES(1);").unwrap();
-    drop(db);
-    fails(&vault, "vault-index", &["sync"], &["another program"]);
-    fails(&vault, "vault-index", &["rebuild"], &["another program"]);
-    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
-    assert_eq!(db.query_row("SELECT x FROM precious", [], |r| r.get::<_, i64>(0)).unwrap(), 1);
+    let run = |arguments: &[&str]| {
+        let cache = vault.root().with_file_name("cache");
+        crate::commands::command(&vault, "vault-index", arguments)
+            .env_remove("VAULT_INDEX_FILE")
+            .env("XDG_CACHE_HOME", &cache)
+            .env("LOCALAPPDATA", &cache)
+            .output()
+            .unwrap()
+    };
+    let synced = run(&["sync", "--model", "hashed"]);
+    assert!(synced.status.success(), "{}", stderr(&synced));
+    let status: serde_json::Value = serde_json::from_slice(&run(&["status", "--json"]).stdout).unwrap();
+    let file = std::path::PathBuf::from(status["index"].as_str().unwrap());
+    let folder = file.parent().unwrap();
+    for entry in files_in(folder).keys() {
+        std::fs::remove_file(folder.join(entry)).unwrap();
+    }
+    rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE precious(x)").unwrap();
+    let before = files_in(folder);
+    for arguments in [&["check", "--repair"][..], &["rebuild"], &["sync"], &["forget", "--yes"]] {
+        let output = run(&[arguments, &["--model", "hashed"]].concat());
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
+        assert!(stderr(&output).contains("another program"), "{arguments:?}: {}", stderr(&output));
+        assert_eq!(files_in(folder), before, "{arguments:?}");
+    }
+    // What is no database at all has our name in our folder, and is taken for a damaged index.
+    std::fs::write(&file, [0x5a; 5000]).unwrap();
+    let output = run(&["check", "--repair", "--model", "hashed"]);
+    assert!(output.status.success(), "{}", stdout(&output) + &stderr(&output));
+    assert!(run(&["forget", "--yes"]).status.success());
+    assert!(!folder.exists());
+}
+
+/// Names that an index would use, beside an index that lies where its user chose, may be those of other files.
+#[test]
+fn files_of_others_beside_the_index() {
+    const TEXT: &str = "my only copy of these notes\n";
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    sync(&vault);
+    let beside = |ending: &str| {
+        let mut name = vault.index_file().into_os_string();
+        name.push(ending);
+        std::path::PathBuf::from(name)
+    };
+    let is_kept = |ending: &str| std::fs::read_to_string(beside(ending)).is_ok_and(|text| text == TEXT);
+
+    std::fs::write(beside(".rebuild"), TEXT).unwrap();
+    for arguments in [&["rebuild"][..], &["rebuild", "--model", "hashed"]] {
+        fails(&vault, "vault-index", arguments, &["index.db.rebuild", "move it away"]);
+        assert!(is_kept(".rebuild"), "{arguments:?}");
+    }
+    // The index is as it was, and no rebuild is under way.
+    assert!(run(&vault, "vault-index", &["sync"]).status.success());
+    assert!(run(&vault, "vault-index", &["check"]).status.success());
+
+    // A damaged index is set aside under a name that is free.
+    std::fs::remove_file(beside(".rebuild")).unwrap();
+    std::fs::write(beside(".damaged"), TEXT).unwrap();
+    let mut damaged = std::fs::read(vault.index_file()).unwrap();
+    damaged[4096..].fill(0x5a);
+    std::fs::write(vault.index_file(), &damaged).unwrap();
+    for log in ["-wal", "-shm"] {
+        drop(std::fs::remove_file(beside(log)));
+    }
+    let output = run(&vault, "vault-index", &["rebuild", "--model", "hashed"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(is_kept(".damaged"));
+    assert_eq!(std::fs::read(beside(".damaged-2")).unwrap(), damaged);
+
+    // What a lock would be called.
+    std::fs::remove_file(beside(".lock")).unwrap();
+    std::fs::write(beside(".lock"), TEXT).unwrap();
+    for arguments in [&["rebuild"][..], &["sync", "--full"], &["forget", "--yes"]] {
+        vault.write("a.md", format!("a cormorant, {arguments:?}\n"));
+        fails(&vault, "vault-index", arguments, &["index.db.lock", "move it away"]);
+        assert!(is_kept(".lock"), "{arguments:?}");
+    }
+    std::fs::remove_file(beside(".lock")).unwrap();
+
+    let others = [".rebuild", ".rebuild-wal", ".rebuild.lock", ".damaged", ".damaged-3", ".damaged-x", ".note"];
+    for ending in others {
+        std::fs::write(beside(ending), TEXT).unwrap();
+    }
+    let output = run(&vault, "vault-index", &["forget", "--yes"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(!vault.index_file().exists() && !beside(".damaged-2").exists());
+    assert!(others.iter().all(|ending| is_kept(ending)), "{}", stdout(&output));
+    assert_eq!(files_in(vault.index_file().parent().unwrap()).len(), others.len(), "{}", stdout(&output));
 }
 
 #[test]
@@ -210,33 +328,50 @@ fn an_index_where_nothing_can_be_written() {
     fails(&vault, "vault-index", &["sync"], &["index"]);
 }
 
-/// What `vault-search` answers who may write nowhere: as root it runs as nobody, from a place where nobody can reach it.
+/// Runs a command as somebody whom permissions bind: as root it runs as nobody, from a place where nobody can reach it.
 #[cfg(unix)]
-fn search_read_only(vault: &Vault, arguments: &[&str]) -> std::process::Output {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+fn run_unprivileged(vault: &Vault, program: &str, arguments: &[&str]) -> std::process::Output {
+    use std::os::unix::fs::MetadataExt;
     use std::os::unix::process::CommandExt;
 
     let home = vault.root().parent().unwrap().to_path_buf();
-    let mode = |path: &std::path::Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    let folder = vault.index_file().parent().unwrap().to_path_buf();
-    for entry in std::fs::read_dir(&folder).unwrap() {
-        mode(&entry.unwrap().path(), 0o444);
+    let copy = home.join(program);
+    if !copy.exists() {
+        let built = match program {
+            "vault-search" => env!("CARGO_BIN_EXE_vault-search"),
+            _ => env!("CARGO_BIN_EXE_vault-index"),
+        };
+        // Not copied by this process: what another thread starts meanwhile would inherit the file, open for writing,
+        // and no program that is open for writing can be run.
+        assert!(std::process::Command::new("cp").arg(built).arg(&copy).status().unwrap().success());
+        set_mode(&copy, 0o755);
     }
-    mode(&folder, 0o555);
-    mode(&home, 0o755);
-    let program = home.join("vault-search");
-    std::fs::copy(env!("CARGO_BIN_EXE_vault-search"), &program).unwrap();
-    mode(&program, 0o755);
-    let mut command = std::process::Command::new(&program);
+    let mut command = std::process::Command::new(&copy);
     command.env_clear().env("HOME", &home).env("VAULT_DIR", vault.root()).env("VAULT_INDEX_FILE", vault.index_file());
     command.args(arguments).stdin(std::process::Stdio::null());
     if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
         command.uid(65_534).gid(65_534);
     }
-    let output = command.output().unwrap();
-    mode(&folder, 0o755);
+    command.output().unwrap()
+}
+
+#[cfg(unix)]
+fn set_mode(path: &std::path::Path, mode: u32) {
+    use std::os::unix::fs::PermissionsExt;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+}
+
+/// What a command answers who may write nowhere.
+#[cfg(unix)]
+fn run_read_only(vault: &Vault, program: &str, arguments: &[&str]) -> std::process::Output {
+    let folder = vault.index_file().parent().unwrap().to_path_buf();
+    for entry in std::fs::read_dir(&folder).unwrap() {
+        set_mode(&entry.unwrap().path(), 0o444);
+    }
+    set_mode(&folder, 0o555);
+    set_mode(vault.root().parent().unwrap(), 0o755);
+    let output = run_unprivileged(vault, program, arguments);
+    set_mode(&folder, 0o755);
     output
 }
 
@@ -246,9 +381,14 @@ fn a_read_only_index_can_be_searched() {
     let vault = Vault::new("//- a.md\na cormorant\n");
     sync(&vault);
     for arguments in [&["--no-sync", "--files", "cormorant"][..], &["--files", "cormorant"]] {
-        let output = search_read_only(&vault, arguments);
+        let output = run_read_only(&vault, "vault-search", arguments);
         assert_eq!(stdout(&output), "a.md\n", "{arguments:?}: {}", stderr(&output));
     }
+    let output = run_read_only(&vault, "vault-index", &["check"]);
+    assert!(stdout(&output).starts_with("sound: 1 note read and compared"), "{}", stdout(&output) + &stderr(&output));
+    vault.write("a.md", "a heron\n");
+    let output = run_read_only(&vault, "vault-index", &["check"]);
+    assert_eq!(output.status.code(), Some(1), "{}", stdout(&output) + &stderr(&output));
 }
 
 /// A copy of an index in use: part of it stands in its log, which cannot be read where nothing can be written.
@@ -265,7 +405,7 @@ fn a_read_only_index_with_a_log_is_not_read_without_it() {
     drop(db);
     drop(std::fs::remove_file(vault.index_file().with_file_name("index.db-shm")));
     std::fs::write(log, kept).unwrap();
-    let output = search_read_only(&vault, &["--no-sync", "--files", "cormorant"]);
+    let output = run_read_only(&vault, "vault-search", &["--no-sync", "--files", "cormorant"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{}", stderr(&output));
     assert!(stderr(&output).contains("index.db"), "{}", stderr(&output));
 }
@@ -290,46 +430,65 @@ fn queries_long_and_strange() {
     fails(&vault, "vault-search", &["   "], &["nothing to search for"]);
 }
 
-/// Root may list everything, so as root the commands run as nobody.
 #[cfg(unix)]
 #[test]
 fn a_folder_that_cannot_be_listed_keeps_its_notes() {
-    use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    use std::os::unix::process::CommandExt;
-
     let vault = Vault::new("//- f/g/a.md\na cormorant\n//- b.md\na heron\n");
-    let home = vault.root().parent().unwrap().to_path_buf();
-    let mode = |path: &std::path::Path, mode| {
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
-    };
-    mode(&home, 0o777);
-    let program = home.join("vault-index");
-    std::fs::copy(env!("CARGO_BIN_EXE_vault-index"), &program).unwrap();
-    mode(&program, 0o755);
+    set_mode(vault.root().parent().unwrap(), 0o777);
     let sync = || {
-        let mut command = std::process::Command::new(&program);
-        command
-            .env_clear()
-            .env("HOME", &home)
-            .env("VAULT_DIR", vault.root())
-            .env("VAULT_INDEX_FILE", vault.index_file());
-        command.args(["sync", "--json", "--model", "hashed"]).stdin(std::process::Stdio::null());
-        if std::fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0) {
-            command.uid(65_534).gid(65_534);
-        }
-        let output = command.output().unwrap();
+        let output = run_unprivileged(&vault, "vault-index", &["sync", "--json", "--model", "hashed"]);
         assert!(output.status.success(), "{}", stderr(&output));
         serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()
     };
     assert_eq!(sync()["added"], 2);
-    mode(&vault.root().join("f"), 0o000);
+    set_mode(&vault.root().join("f"), 0o000);
     std::fs::remove_file(vault.root().join("b.md")).unwrap();
     let report = sync();
-    mode(&vault.root().join("f"), 0o755);
+    set_mode(&vault.root().join("f"), 0o755);
     assert_eq!(report["removed"], 1, "{report}");
     assert!(report["skipped"][0]["reason"].as_str().unwrap().contains("stays as it is"), "{report}");
     let report = sync();
     assert_eq!((&report["unchanged"], &report["added"]), (&1.into(), &0.into()), "{report}");
+}
+
+/// What a check cannot read it does not call sound, whether or not a sync has noted it before.
+#[cfg(unix)]
+#[test]
+fn a_check_names_what_it_could_not_read() {
+    let vault = Vault::new("//- f/a.md\na cormorant\n//- b.md\na heron\n//- c.md\na stork\n");
+    vault.write("binary.md", [0u8; 50]);
+    set_mode(vault.root().parent().unwrap(), 0o777);
+    let run = |arguments: &[&str]| run_unprivileged(&vault, "vault-index", arguments);
+    let check = |notes: usize, unread: &[&str]| {
+        let output = run(&["check", "--json"]);
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(output.status.code(), Some(i32::from(!unread.is_empty())), "{record}");
+        assert_eq!((&record["sound"], &record["notes"]), (&unread.is_empty().into(), &notes.into()), "{record}");
+        assert_eq!(record["faults"], serde_json::json!([]), "{record}");
+        let named: Vec<&str> = record["unreadable"].as_array().unwrap().iter().map(|l| l.as_str().unwrap()).collect();
+        assert_eq!(named.len(), unread.len(), "{record}");
+        assert!(named.iter().zip(unread).all(|(line, path)| line.starts_with(path)), "{record}");
+    };
+    assert!(run(&["sync", "--model", "hashed"]).status.success());
+    check(3, &[]);
+    // Read before, and not since.
+    vault.write("b.md", "another heron\n");
+    set_mode(&vault.root().join("b.md"), 0o000);
+    check(2, &["b.md: cannot be read"]);
+    // Known to be unreadable since a sync.
+    assert!(run(&["sync"]).status.success());
+    check(2, &["b.md: cannot be read"]);
+    set_mode(&vault.root().join("f"), 0o000);
+    vault.write("c.md", "a stork\n");
+    assert!(run(&["sync"]).status.success());
+    check(1, &["f: the folder cannot be read", "b.md: cannot be read"]);
+    let said = stdout(&run(&["check", "--repair"]));
+    assert!(said.contains("not compared: b.md: ") && said.contains("not compared: f: "), "{said}");
+    assert!(said.contains("could not be read and compared: 2 files or folders") && !said.contains("sound"), "{said}");
+    set_mode(&vault.root().join("f"), 0o755);
+    set_mode(&vault.root().join("b.md"), 0o644);
+    assert!(run(&["sync"]).status.success());
+    check(3, &[]);
 }
 
 #[cfg(target_os = "linux")]

@@ -99,6 +99,8 @@ fn search_formats_and_exit_codes() {
         (&["--prop", "=", "x"], "property"),
         (&["--frobnicate", "x"], "frobnicate"),
         (&["path:["], "path"),
+        (&["--path", "/", "x"], "names no folder or note"),
+        (&["--path", "", "x"], "names no folder or note"),
         (&[""], "nothing to search for"),
         (&["--like", "Aple"], "Garden/Apple.md"),
         (&["--model", "minilm", "x"], "rebuild --model"),
@@ -109,6 +111,24 @@ fn search_formats_and_exit_codes() {
         assert!(stderr(&output).contains(says), "{wrong:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty(), "{wrong:?}");
     }
+}
+
+#[test]
+fn what_leaves_nothing_out_is_said_beside_the_results() {
+    let vault = vault();
+    let search = |arguments: &[&str]| {
+        let output = run(&vault, "vault-search", arguments);
+        (output.status.code(), stdout(&output), stderr(&output))
+    };
+    let (code, found, said) = search(&["--files", "-path:nosuch", "-tag:nosuch", "-path:Soil", "-tag:garden"]);
+    assert_eq!((code, found.as_str()), (Some(0), "Garden/Apple.md\n"), "{said}");
+    let lines: Vec<&str> = said.lines().collect();
+    assert!(lines.len() == 2 && lines.iter().all(|line| line.contains("leaves nothing out")), "{said}");
+    assert!(said.contains("-tag:nosuch") && said.contains("-path:\"nosuch\""), "{said}");
+    let (code, _, said) = search(&["--files", "-path:Soil", "tag:garden"]);
+    assert_eq!((code, said.as_str()), (Some(0), ""));
+    let (code, _, said) = search(&["-path:nosuch", "tag:gardn"]);
+    assert!(code == Some(1) && said.contains("nothing out") && said.contains("`gardn`"), "{said}");
 }
 
 #[test]
@@ -173,6 +193,8 @@ fn links_and_their_relatives() {
     }
     std::fs::remove_file(vault.root().join("My note.md")).unwrap();
     assert_eq!(index(&["links", "Nowhere at all"]).status.code(), Some(2));
+    let output = index(&["links", "Soil", "--depth", "0"]);
+    assert!(output.status.code() == Some(2) && stderr(&output).contains("1 or more"), "{}", stderr(&output));
 
     let graph = json(&index(&["graph", "--format", "json"]));
     assert_eq!(graph["nodes"].as_array().unwrap().len(), 5);

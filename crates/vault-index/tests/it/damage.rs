@@ -38,6 +38,10 @@ const TAMPERED: &[&str] = &[
     "UPDATE link SET path = 'other'",
     "UPDATE link SET target = NULL, name = 4",
     "UPDATE file SET kind = 1 WHERE path = 'pic.png'",
+    // What is said beside the rows of notes.
+    "INSERT INTO warning VALUES('gone.md', 1, '\"binary\"', NULL, 'holds NUL bytes')",
+    "INSERT INTO warning VALUES('gone.md', 0, '\"name-clash\"', NULL, 'two files')",
+    "UPDATE meta SET value = '7' WHERE key = 'unread'",
     "UPDATE file SET modified_ns = 5",
     "UPDATE words SET title = 'x', aliases = '', headings = '', tags = '', body = 'other' WHERE rowid = 1",
     // Vectors of other texts.
@@ -164,6 +168,24 @@ fn rows_are_mended_without_embedding_anew() {
     let (after, more) = vectors();
     assert_eq!(before, after);
     assert!(more > passages && more < 2 * passages, "only the notes with links are read again");
+}
+
+#[test]
+fn an_index_without_vectors_is_sound() {
+    let vault = vault();
+    assert!(command(&vault, &["sync", "--no-vectors"]).status.success());
+    let checked = command(&vault, &["check"]);
+    let said = stdout(&checked);
+    assert_eq!(checked.status.code(), Some(0), "{said}");
+    assert!(said.starts_with("sound: 4 notes read and compared; "), "{said}");
+    assert!(said.contains(" texts have no vector yet: vault-index sync makes them"), "{said}");
+    let record: serde_json::Value = serde_json::from_slice(&command(&vault, &["check", "--json"]).stdout).unwrap();
+    assert_eq!((&record["sound"], &record["faults"]), (&true.into(), &serde_json::json!([])), "{record}");
+    assert!(record["pending"].as_u64().unwrap() > 3, "{record}");
+    // A repair leaves nothing to be made.
+    let repaired = command(&vault, &["check", "--repair"]);
+    assert!(stdout(&repaired).starts_with("sound: 4 notes read and compared ("), "{}", stdout(&repaired));
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }
 
 #[test]

@@ -103,6 +103,9 @@ fn every_property_can_be_asked_for() {
         map: {a: 1}
         empty:
         none: []
+        pad: \" in the middle \"
+        due: 2026-03
+        cssclass: wide
         ---
         text #inline
         //- b.md
@@ -117,13 +120,75 @@ fn every_property_can_be_asked_for() {
     for test in ["title", "title=the title", "aliases=two", "Tags", "tags=project/x", "map", "map.a", "map.a=1"] {
         assert_eq!(found(test), 1, "{test}");
     }
-    assert_eq!((found("empty"), found("none"), found("empty=x"), found("empty!=x")), (1, 1, 0, 0));
+    assert_eq!((found("empty"), found("none"), found("empty=x"), found("empty!=x")), (1, 1, 0, 1));
+    for test in
+        ["none!=x", "Empty != 1", "tag=project/x", "alias", "alias=one", "cssclass=wide", "cssclasses", "tag!=x"]
+    {
+        assert_eq!(found(test), 1, "{test}");
+    }
+    for test in ["pad=in the middle", "pad= in the middle ", "due=2026", "due>2026-02", "due<2026-04-01", "due=2026-03"]
+    {
+        assert_eq!(found(test), 1, "{test}");
+    }
+    assert_eq!((found("alias!=one"), found("due>2026-03"), found("nothing!=x")), (0, 0, 0));
     assert_eq!((found("tags=inline"), found("map.b"), found("a"), found("ma")), (0, 0, 0, 0));
     let listed = |query: &str| index.search(&Query::parse(query).unwrap()).unwrap().results.len();
     assert_eq!(
         (listed("-tag:project"), listed("-tag:other"), listed("-path:a"), listed("text -path:b.md")),
         (0, 2, 1, 1)
     );
+}
+
+/// In scripts with accents and cases, as in English.
+#[test]
+fn paths_of_any_script() {
+    let vault = Vault::new(
+        "//- Caf\u{e9}/x.md
+        text
+        //- a/r\u{e9}sum\u{e9}.md
+        text
+        //- \u{c4}rger.md
+        text
+        //- v1.2 plans/v1.3 note.md
+        text",
+    );
+    vault.sync();
+    let check = |query: &str, expected: &[&str]| assert_eq!(found(&vault, query), expected, "{query}");
+    check("path:Caf?/*", &["Caf\u{e9}/x.md"]);
+    check("path:CAF\u{c9}", &["Caf\u{e9}/x.md"]);
+    check("path:Cafe\u{301}", &["Caf\u{e9}/x.md"]);
+    check("path:**/r[\u{e9}]sum\u{e9}.md", &["a/r\u{e9}sum\u{e9}.md"]);
+    check("path:\u{e4}rger", &["\u{c4}rger.md"]);
+    check("path:\"v1.2 plans/v1.3 note\"", &["v1.2 plans/v1.3 note.md"]);
+    for query in ["-path:caf?", "-path:CAF\u{c9}"] {
+        check(query, &["a/r\u{e9}sum\u{e9}.md", "v1.2 plans/v1.3 note.md", "\u{c4}rger.md"]);
+    }
+}
+
+/// Ids are in the order of indexing, which differs between an index that grew and a fresh one.
+#[test]
+fn notes_of_one_time_are_listed_by_path() {
+    let vault = Vault::new("");
+    vault.write("m.md", format!("# One\n\n{0}\n\n# Two\n\n{0}\n", "many words ".repeat(150)));
+    vault.sync();
+    vault.write("z.md", "text\n");
+    vault.sync();
+    vault.write("a.md", "text\n");
+    let time = std::time::SystemTime::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for name in ["m.md", "z.md", "a.md"] {
+        std::fs::File::options().write(true).open(vault.root().join(name)).unwrap().set_modified(time).unwrap();
+    }
+    vault.sync();
+    let listed = |grouping, limit| {
+        let query = Query { limit, grouping, ..Query::parse("-path:none").unwrap() };
+        let results = vault.index().search(&query).unwrap().results;
+        results.iter().map(|hit| format!("{}:{}", hit.path, hit.line)).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(Grouping::BestPassage, 2), ["a.md:1", "m.md:1"]);
+    let passages = listed(Grouping::Passages, 20);
+    let lines: Vec<u32> = passages.iter().filter_map(|p| p.strip_prefix("m.md:")?.parse().ok()).collect();
+    assert!(lines.len() > 1 && lines.is_sorted() && passages.len() == lines.len() + 2, "{passages:?}");
+    assert_eq!((passages.first().unwrap().as_str(), passages.last().unwrap().as_str()), ("a.md:1", "z.md:1"));
 }
 
 /// Times of files are kept as 64 bits of nanoseconds, which end in 1677 and 2262.
@@ -217,12 +282,14 @@ fn similar_notes() {
     vault.sync();
     let attachment = Query { like: Some("pic.png".into()), ..Query::default() };
     assert!(vault.index().search(&attachment).unwrap_err().to_string().contains("not an indexed note"));
-    let filter = Query::parse("tag:gardn tag:garden path:Nowhere path:Garden").unwrap().filter;
+    let query = "tag:gardn tag:garden path:Nowhere path:Garden -tag:gardn -tag:garden -path:Nowhere -path:Garden";
+    let filter = Query::parse(query).unwrap().filter;
     let unmatched = vault.index().searcher().unwrap().unmatched(&filter).unwrap();
-    assert!(
-        unmatched.len() == 2 && unmatched[0].contains("`gardn`") && unmatched[1].contains("`Nowhere`"),
-        "{unmatched:?}"
-    );
+    let names = |lines: &[String], names: [&str; 2]| {
+        lines.len() == 2 && lines.iter().zip(names).all(|(line, name)| line.contains(name))
+    };
+    assert!(names(&unmatched.wanted, ["`gardn`", "`Nowhere`"]), "{unmatched:?}");
+    assert!(names(&unmatched.excluded, ["-tag:gardn ", "-path:\"Nowhere\" "]), "{unmatched:?}");
     let unknown = Query { like: Some("Aple".into()), ..Query::default() };
     let error = vault.index().search(&unknown).unwrap_err().to_string();
     assert!(error.contains("Garden/Apple.md"), "{error}");

@@ -110,6 +110,25 @@ fn the_vaults_own_file_is_read_anew_each_time() {
     assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }
 
+/// The folder `.obsidian` and the file in it that says what to leave out come together.
+#[test]
+fn excluded_files_of_obsidian_count_as_soon_as_they_are_there() {
+    let vault = Vault::new("//- a.md\nthe walrus\n//- private/b.md\nthe ostrich\n");
+    let away = vault.root().with_file_name("settings");
+    std::fs::create_dir(&away).unwrap();
+    std::fs::write(away.join("app.json"), r#"{"userIgnoreFilters":["private/"]}"#).unwrap();
+    watched(&vault, |events| {
+        until(&vault, events, finds("ostrich", 1));
+        std::fs::rename(&away, vault.root().join(".obsidian")).unwrap();
+        until(&vault, events, finds("ostrich", 0));
+        std::fs::rename(vault.root().join(".obsidian"), &away).unwrap();
+        until(&vault, events, finds("ostrich", 1));
+        vault.write(".obsidian/app.json", r#"{"userIgnoreFilters":["private/"]}"#);
+        until(&vault, events, finds("ostrich", 0));
+    });
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
 #[test]
 fn the_folder_goes_and_comes_back() {
     let vault = Vault::new("//- a.md\nthe walrus\n");

@@ -1,0 +1,166 @@
+//! What becomes of an index whose vault is given up or has moved; and which of the files beside it are ours to delete.
+//!
+//! Whoever chose a place with `--index` may have other files there, with names that an index would use. So a file is
+//! deleted only if its beginning says that it is an index, or if it is empty. The folders in the user's cache are our
+//! own: there, what has such a name and is no database of another program is taken for an index whose beginning is
+//! damaged.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::index::{INDEX_FILE, Index, Options, lock};
+use crate::place::{self, LockName};
+use crate::store::{Owner, Store};
+
+impl Index {
+    /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] while a writer or watcher is at work; [`ErrorKind::Damaged`] when the file that
+    /// [`Options::index_file`] names is not an index.
+    pub fn forget(self) -> Result<Vec<PathBuf>> {
+        self.close();
+        if !self.file.parent().is_some_and(Path::exists) {
+            return Ok(Vec::new());
+        }
+        if !self.may_delete(&self.file)? {
+            Owner::us_or_nobody(&self.file)?;
+        }
+        let locks = LockName::ALL.map(|name| place::lock(&self.file, name, Some(Duration::ZERO), None));
+        let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
+        let mut deleted = self.delete_all()?;
+        drop(locks);
+        if self.options.index_file.is_none()
+            && let Some(folder) = self.file.parent()
+            && std::fs::remove_dir(folder).is_ok()
+        {
+            deleted.push(folder.to_path_buf());
+        }
+        Ok(deleted)
+    }
+
+    /// Takes over the index of a vault whose folder has moved here from `old`. Returns the index file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, or when
+    /// this vault has an index of its own already.
+    pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
+        let index = Self::open(vault, options.clone())?;
+        let old = place::vault_or_gone(old)?;
+        if old == index.vault {
+            return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
+                .at(old)
+                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
+        }
+        if options.index_file.is_none() {
+            index.move_from(&old)?;
+        }
+        let store = Store::open(&index.file)?;
+        let _lock = place::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
+        store.set_meta("vault", &index.vault.to_string_lossy())?;
+        Ok(index.file.clone())
+    }
+
+    fn move_from(&self, old: &Path) -> Result<()> {
+        let from = place::index_folder_of(old)?;
+        let to = place::index_folder_of(&self.vault)?;
+        if !from.join(INDEX_FILE).exists() {
+            return Err(Error::new(ErrorKind::NotFound, "there is no index of this folder")
+                .at(old)
+                .remedy("name the folder as it was before it moved; or run `vault-index sync` to make a new index"));
+        }
+        if self.file.exists() {
+            return Err(Error::new(ErrorKind::Locked, "this vault already has an index")
+                .at(&self.file)
+                .remedy("run `vault-index forget` first"));
+        }
+        for name in LockName::ALL {
+            drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
+        }
+        if to.exists() {
+            // Locks or leftovers of an index that is not there.
+            self.delete_all()?;
+            std::fs::remove_dir(&to).map_err(|error| {
+                Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
+                    .at(&to)
+                    .because(error)
+                    .remedy("move them away")
+            })?;
+        }
+        std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
+    }
+
+    /// Whatever is open of the index here would go on with a file that is gone.
+    pub(super) fn close(&self) {
+        *lock(&self.writer) = None;
+        *lock(&self.reader) = None;
+        *lock(&self.snapshot) = None;
+    }
+
+    /// Whether a file with a name that an index would use may be deleted.
+    pub(super) fn may_delete(&self, path: &Path) -> Result<bool> {
+        Ok(match Owner::of(path)? {
+            Owner::Us | Owner::Nobody => true,
+            Owner::Unknown => self.options.index_file.is_none(),
+            Owner::AnotherProgram => false,
+        })
+    }
+
+    /// Deletes the index and all beside it that is ours.
+    fn delete_all(&self) -> Result<Vec<PathBuf>> {
+        let rebuild = place::rebuild_of(&self.file);
+        let mut deleted = Vec::new();
+        for path in [self.file.clone(), rebuild.clone()].into_iter().chain(place::asides_of(&self.file)) {
+            self.delete_index(&path, &mut deleted)?;
+        }
+        for path in place::locks_of(&self.file)?.into_iter().chain(place::locks_of(&rebuild)?) {
+            delete(path, &mut deleted)?;
+        }
+        Ok(deleted)
+    }
+
+    /// Deletes what an unfinished rebuild left.
+    ///
+    /// # Errors
+    /// See [`Self::claim_rebuild_file`].
+    pub(super) fn delete_rebuild(&self) -> Result<()> {
+        let path = self.claim_rebuild_file()?;
+        let mut deleted = Vec::new();
+        self.delete_index(&path, &mut deleted)?;
+        place::locks_of(&path)?.into_iter().try_for_each(|path| delete(path, &mut deleted))
+    }
+
+    /// Where a rebuild makes the new index.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Store`] when somebody else's file lies there.
+    pub(super) fn claim_rebuild_file(&self) -> Result<PathBuf> {
+        let path = place::rebuild_of(&self.file);
+        if self.may_delete(&path)? {
+            return Ok(path);
+        }
+        Err(Error::new(ErrorKind::Store, "a rebuild makes the new index here, and this file is not an index")
+            .at(path)
+            .remedy("move it away, or choose another place for the index with --index FILE"))
+    }
+
+    /// Deletes an index file and its logs, if it is ours.
+    fn delete_index(&self, path: &Path, deleted: &mut Vec<PathBuf>) -> Result<()> {
+        // Logs say nothing of whose they are but by the file they lie beside.
+        if !path.exists() || !self.may_delete(path)? {
+            return Ok(());
+        }
+        delete(path.to_path_buf(), deleted)?;
+        place::logs_of(path).into_iter().try_for_each(|log| delete(log, deleted))
+    }
+}
+
+fn delete(path: PathBuf, deleted: &mut Vec<PathBuf>) -> Result<()> {
+    match std::fs::remove_file(&path) {
+        Ok(()) => deleted.push(path),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(Error::io(path, error)),
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! Whose is a file? Said by its first bytes alone: nothing is opened by SQLite, so nothing is left beside it.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::schema::APPLICATION_ID;
+
+/// A SQLite database begins with this.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+/// Where its header keeps `application_id`.
+const APPLICATION_ID_AT: usize = 68;
+/// The length of the header.
+const HEADER: u64 = 100;
+
+/// Whose a file is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// It is an index, sound or damaged.
+    Us,
+    /// It is empty or not there.
+    Nobody,
+    /// It is a SQLite database of another kind.
+    AnotherProgram,
+    /// Something else, or an index whose beginning is damaged.
+    Unknown,
+}
+
+impl Owner {
+    /// Reads the first bytes of a file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when it is there and cannot be read.
+    pub(crate) fn of(path: &Path) -> Result<Self> {
+        let mut header = Vec::with_capacity(HEADER as usize);
+        let read = File::open(path).and_then(|file| file.take(HEADER).read_to_end(&mut header));
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nobody),
+            Err(error) => return Err(Error::io(path, error)),
+            Ok(_) => {}
+        }
+        if header.is_empty() {
+            return Ok(Self::Nobody);
+        }
+        if !header.starts_with(MAGIC) {
+            return Ok(Self::Unknown);
+        }
+        Ok(match header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4) {
+            Some(id) if id == APPLICATION_ID.to_be_bytes() => Self::Us,
+            Some(_) => Self::AnotherProgram,
+            None => Self::Unknown,
+        })
+    }
+
+    /// An index file named by mistake (a note, a photo, another program's database) must never be written to; nor
+    /// read by SQLite, which may leave files of its own beside it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Damaged`] when the file is neither an index nor empty.
+    pub(crate) fn us_or_nobody(path: &Path) -> Result<Self> {
+        let owner = Self::of(path)?;
+        let (message, remedy) = match owner {
+            Self::Us | Self::Nobody => return Ok(owner),
+            Self::AnotherProgram => (
+                "this is the database of another program",
+                "choose another file with --index FILE, or move this one away",
+            ),
+            Self::Unknown => (
+                "this file is not an index, or its beginning is damaged",
+                "if it is an index, run `vault-index rebuild`, which sets it aside and makes it anew; else choose another file with --index",
+            ),
+        };
+        Err(Error::new(ErrorKind::Damaged, message).at(path).remedy(remedy))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Store;
+
+    #[test]
+    fn by_its_first_bytes() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        let check = |expected| assert_eq!(Owner::of(&file).unwrap(), expected);
+        check(Owner::Nobody);
+        for (content, expected) in
+            [(&b""[..], Owner::Nobody), (b"SQLite", Owner::Unknown), (b"# a note", Owner::Unknown)]
+        {
+            std::fs::write(&file, content).unwrap();
+            check(expected);
+        }
+        std::fs::remove_file(&file).unwrap();
+        let store = Store::open(&file).unwrap();
+        // Before anything of its log was folded in.
+        check(Owner::Us);
+        drop(store);
+        check(Owner::Us);
+        std::fs::remove_file(&file).unwrap();
+        rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE mine(a)").unwrap();
+        check(Owner::AnotherProgram);
+    }
+}
