@@ -9,17 +9,16 @@ mod rebuild;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
 use crate::index::model::Loaded;
-use crate::indexer::Indexer;
+use crate::indexer::{Indexer, SyncOptions, Vectors};
 use crate::place::{self, LockName, canonical_vault};
-use crate::report::{Progress, Report, Status};
+use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
 use crate::store::Store;
 
@@ -56,51 +55,6 @@ pub struct Options {
     /// What is not indexed, besides what the vault's own files say (`.vaultignore`, `.vault.toml` and so on): globs
     /// as in `.gitignore`.
     pub exclude: Vec<String>,
-}
-
-/// How a sync runs.
-#[derive(Clone, Default)]
-pub struct SyncOptions<'a> {
-    /// Whether passages are embedded.
-    pub vectors: Vectors,
-    /// Set it from another thread to stop at the next batch; what is done stays done.
-    pub cancel: Option<&'a AtomicBool>,
-    /// Called now and then with how far it has come.
-    pub progress: Option<&'a (dyn Fn(Progress) + Sync)>,
-    /// How long to wait for another writer. `None`: without limit.
-    pub wait: Option<Duration>,
-    /// Stop starting new batches after this moment (what is done stays done).
-    pub deadline: Option<Instant>,
-    /// Whether files whose size and times are unchanged are hashed all the same.
-    pub look: Look,
-}
-
-impl SyncOptions<'_> {
-    /// Cancelled, or out of time: no new batch is started.
-    pub(crate) fn is_over(&self) -> bool {
-        self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed))
-            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
-    }
-}
-
-/// Whether a sync embeds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Vectors {
-    /// After text, links and keywords, newest notes first.
-    #[default]
-    Embed,
-    /// Not now; what lacks a vector stays pending.
-    Later,
-}
-
-/// How hard a sync looks for changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Look {
-    /// By size, times and inode.
-    #[default]
-    Quick,
-    /// By content: every note is read.
-    Everything,
 }
 
 impl Index {
@@ -169,7 +123,7 @@ impl Index {
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
         if self.differs(store)?.is_some() {
-            let _alone = self.rebuild_alone(options)?;
+            let _alone = options.lock(&self.file, LockName::Rebuild)?;
             // Whoever was waited for may have done it.
             let Some(differs) = self.differs(store)? else {
                 drop((writer, _alone));
@@ -186,12 +140,18 @@ impl Index {
         let embedder = self.embedder(store)?;
         let indexer = Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
         let report = indexer.sync()?;
-        if options.vectors == Vectors::Embed && self.unfinished_rebuild(store)?.is_some() {
-            let _alone = self.rebuild_alone(options)?;
-            let Some(wanted) = self.unfinished_rebuild(store)? else { return Ok(report) };
-            return self.rebuild_into(store, options, &wanted);
+        if options.vectors == Vectors::Later || store.meta(REBUILDING_TO)?.is_none() {
+            return Ok(report);
         }
-        Ok(report)
+        // Whoever rebuilds now goes on with it.
+        let _alone = match place::lock(&self.file, LockName::Rebuild, Some(Duration::ZERO), None) {
+            Err(error) if error.kind() == ErrorKind::Locked => return Ok(report),
+            alone => alone?,
+        };
+        match self.unfinished_rebuild(store)? {
+            Some(wanted) => self.rebuild_into(store, options, &wanted),
+            None => Ok(report),
+        }
     }
 
     /// A snapshot to search. The same one again while nothing was committed.
@@ -351,7 +311,7 @@ impl Index {
             return Ok(());
         }
         let wanted = self.wanted(store)?;
-        let _lock = place::lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+        let _lock = options.lock(&self.file, LockName::Write)?;
         if store.embedder()?.is_none() {
             self.describe(store, &wanted)?;
         }

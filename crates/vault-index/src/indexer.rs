@@ -16,10 +16,12 @@
 
 mod compare;
 mod embed;
+mod options;
 mod prepare;
 mod text;
 
 pub(crate) use compare::{Differences, Remarks};
+pub use options::{Look, SyncOptions, Vectors};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -34,7 +36,6 @@ use crate::error::{Error, ErrorKind, Result, Warning};
 use crate::files::{
     Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
 };
-use crate::index::{Look, SyncOptions, Vectors};
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::path::{FileId, VaultPath};
 use crate::place::{LockName, lock};
@@ -90,7 +91,7 @@ impl Indexer<'_> {
         let mut report = Report::default();
         let mut stage = Instant::now();
         {
-            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
+            let _lock = self.options.lock(self.store.path(), LockName::Write)?;
             self.sync_text(&mut report, &mut stage)?;
         }
         if self.options.vectors == Vectors::Embed && !self.options.is_over() {

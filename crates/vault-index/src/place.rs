@@ -129,7 +129,7 @@ pub(crate) struct Lock {
 }
 
 /// The locks of an index file; who wants more than one takes them in the order of [`LockName::ALL`].
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LockName {
     /// Held while a batch is written.
     Write,

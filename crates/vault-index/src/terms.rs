@@ -30,6 +30,7 @@ mod tests;
 use std::ops::Range;
 
 use fold::Fold;
+pub(crate) use fold::letters;
 use script::{Class, Script, apostrophe_joins, class, extends_unit};
 use stems::Stems;
 pub use stop::is_stop_word;

@@ -11,7 +11,9 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> End
     let settings = Settings::load_gone(place)?;
     let vault = settings.only_vault()?;
     let index = Index::open_gone(vault, settings.options())?;
-    if !index.index_file().exists() {
+    if !index.is_kept()? {
+        // An index that was deleted by hand leaves what was agreed to about it.
+        consent::forget(vault)?;
         out.line(&format!("nothing is kept about {}", harmless_line(&vault.to_string_lossy())))?;
         return Ok(Outcome::Done);
     }

@@ -73,8 +73,11 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
         Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) && index.searcher().is_ok() => {
             Ok(Some(format!("changed files were not taken over: {error}")))
         }
-        // So can one whose model has another address now, by words.
-        Err(error) if error.kind() == ErrorKind::OtherModel && index.searcher().is_ok() => Ok(Some(error.to_string())),
+        // So can one whose model has another address now, by words; or one that goes on with a rebuild by a model that
+        // cannot be had.
+        Err(error) if matches!(error.kind(), ErrorKind::OtherModel | ErrorKind::Model) && index.searcher().is_ok() => {
+            Ok(Some(error.to_string()))
+        }
         Err(error) => Err(error.into()),
         Ok(report)
             if report.unread + if vectors == Vectors::Embed { report.pending } else { 0 } > 0 && deadline.is_some() =>

@@ -230,8 +230,9 @@ impl<'a> Walker<'a> {
                     }
                 }
                 Err(error) => {
+                    // What was not listed may be an ignore file, and what it leaves out must not be read.
                     self.list_failed(folder, error, part);
-                    break;
+                    return None;
                 }
             }
         }

@@ -3,10 +3,10 @@
 use std::time::Instant;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, Look, SyncOptions, Vectors};
-use crate::indexer::{Differences, Indexer, Remarks};
+use crate::index::Index;
+use crate::indexer::{Differences, Indexer, Look, Remarks, SyncOptions, Vectors};
 use crate::path::FileId;
-use crate::place::{self, LockName};
+use crate::place::LockName;
 use crate::report::CheckReport;
 use crate::store::Store;
 
@@ -134,7 +134,7 @@ impl Index {
         }
         let writer = self.writer()?;
         let store = writer.as_ref().expect("opened by writer()");
-        let _lock = place::lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+        let _lock = options.lock(&self.file, LockName::Write)?;
         store.mend_layout(&undo.layout)?;
         let batch = store.begin()?;
         undo.files.iter().try_for_each(|file| store.mark_unread(*file))?;
@@ -157,21 +157,14 @@ impl Index {
     }
 
     fn look_inside(&self, options: &SyncOptions<'_>) -> Result<Findings> {
-        let tables = match self.writer() {
-            Ok(writer) => self.look_at_tables(writer.as_ref().expect("opened by writer()"), Writable::Yes)?,
-            // All but one question can be asked where nothing can be written.
-            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) => {
-                self.look_at_tables(&Store::open_read(&self.file)?, Writable::No)?
-            }
-            Err(error) => return Err(error),
-        };
-        let (mut faults, layout) = match tables {
-            Tables::Unsound(faults) => return Ok(Findings::rebuild(faults)),
-            Tables::Sound { faults, layout } => (faults, layout),
-        };
+        let words = self.faults_of_words(options)?;
         // One state, whatever others write meanwhile.
         let store = Store::open_read(&self.file)?;
         store.pin()?;
+        let (mut faults, layout) = match self.look_at_tables(&store, words)? {
+            Tables::Unsound(faults) => return Ok(Findings::rebuild(faults)),
+            Tables::Sound { faults, layout } => (faults, layout),
+        };
         let embedder = self.embedder(&store)?;
         let options = SyncOptions { look: Look::Everything, vectors: Vectors::Later, ..options.clone() };
         let indexer = Indexer {
@@ -190,7 +183,18 @@ impl Index {
         Ok(Findings { faults, unreadable, notes, pending: store.pending()?, cure })
     }
 
-    fn look_at_tables(&self, store: &Store, writable: Writable) -> Result<Tables> {
+    /// What SQLite finds in the keyword index. It takes this question for a write, so that nothing is asked where
+    /// nothing can be written; every word is compared with those of the notes anyway.
+    fn faults_of_words(&self, options: &SyncOptions<'_>) -> Result<Option<String>> {
+        let writer = match self.writer() {
+            Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) => return Ok(None),
+            writer => writer?,
+        };
+        let _lock = options.lock(&self.file, LockName::Write)?;
+        writer.as_ref().expect("opened by writer()").check_words()
+    }
+
+    fn look_at_tables(&self, store: &Store, words: Option<String>) -> Result<Tables> {
         self.check_vault(store)?;
         let (mut faults, mut layout) = (Vec::new(), Vec::new());
         let mut lost = false;
@@ -203,22 +207,12 @@ impl Index {
             return Ok(Tables::Unsound(faults));
         }
         let mut unsound = store.integrity()?;
-        if writable == Writable::Yes {
-            // SQLite takes this question for a write. Every word is compared with those of the notes anyway.
-            unsound.extend(store.check_words());
-        }
+        unsound.extend(words);
         unsound.extend(store.check_rows()?);
         unsound.extend(store.check_vectors()?);
         faults.extend(unsound.iter().cloned());
         Ok(if unsound.is_empty() { Tables::Sound { faults, layout } } else { Tables::Unsound(faults) })
     }
-}
-
-/// Whether the index can be written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Writable {
-    Yes,
-    No,
 }
 
 /// What a look at the file itself found.

@@ -53,13 +53,39 @@ impl Index {
                 .at(old)
                 .remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
-        if options.index_file.is_none() {
-            index.move_from(&old)?;
+        match options.index_file {
+            Some(_) => index.must_be_of(&old)?,
+            None => index.move_from(&old)?,
         }
         let store = Store::open(&index.file)?;
         let _lock = place::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
         store.set_meta("vault", &index.vault.to_string_lossy())?;
         Ok(index.file.clone())
+    }
+
+    /// Whether there is anything of an index here.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Io`] when a file cannot be looked at.
+    pub(crate) fn is_kept(&self) -> Result<bool> {
+        for path in self.index_files() {
+            if path.exists() && self.may_delete(&path)? {
+                return Ok(true);
+            }
+        }
+        // What is somebody else's is a matter for `forget`.
+        Ok(self.file.exists())
+    }
+
+    fn must_be_of(&self, old: &Path) -> Result<()> {
+        let has = Store::open_read(&self.file)?.meta("vault")?;
+        if has.as_deref() == Some(&*old.to_string_lossy()) {
+            return Ok(());
+        }
+        let of = has.unwrap_or_else(|| "no vault".to_string());
+        Err(Error::new(ErrorKind::NotFound, format!("this is the index of {of}, not of {}", old.display()))
+            .at(&self.file)
+            .remedy("name the folder that it is of"))
     }
 
     fn move_from(&self, old: &Path) -> Result<()> {
@@ -107,13 +133,17 @@ impl Index {
         })
     }
 
+    /// The index, a new one that a rebuild makes, and those that were set aside.
+    fn index_files(&self) -> Vec<PathBuf> {
+        let made = [self.file.clone(), place::rebuild_of(&self.file)];
+        made.into_iter().chain(place::asides_of(&self.file)).collect()
+    }
+
     /// Deletes the index and all beside it that is ours.
     fn delete_all(&self) -> Result<Vec<PathBuf>> {
         let rebuild = place::rebuild_of(&self.file);
         let mut deleted = Vec::new();
-        for path in [self.file.clone(), rebuild.clone()].into_iter().chain(place::asides_of(&self.file)) {
-            self.delete_index(&path, &mut deleted)?;
-        }
+        self.index_files().iter().try_for_each(|path| self.delete_index(path, &mut deleted))?;
         for path in place::locks_of(&self.file)?.into_iter().chain(place::locks_of(&rebuild)?) {
             delete(path, &mut deleted)?;
         }

@@ -347,7 +347,8 @@ mod tests {
     use super::*;
     use crate::chunk::TokenCount;
     use crate::embed::{Hashed, Role};
-    use crate::index::{Options, SyncOptions};
+    use crate::index::Options;
+    use crate::indexer::SyncOptions;
     use crate::search::{Mode, Query};
 
     /// A model somewhere, and how many texts it was sent.

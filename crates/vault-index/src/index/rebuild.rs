@@ -1,10 +1,13 @@
 //! A new index beside the old one, which is searched until the new one is complete and takes its place.
 
+use std::path::Path;
+use std::time::Duration;
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::model::Wanted;
-use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, SyncOptions, Vectors};
-use crate::indexer::Indexer;
-use crate::place::{self, Lock, LockName, lock};
+use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL};
+use crate::indexer::{Indexer, SyncOptions, Vectors};
+use crate::place::{self, LockName};
 use crate::report::Report;
 use crate::store::{Owner, Store};
 
@@ -17,13 +20,15 @@ impl Index {
     /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and when a
     /// damaged one does not say any more which model it has and none was asked for.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
+        let aside = place::free_aside(&self.file);
         match self.rebuild_beside(options) {
-            Err(error) if error.kind() == ErrorKind::Damaged => self.rebuild_damaged(error, options),
+            Err(error) if error.kind() == ErrorKind::Damaged => self.rebuild_damaged(error, &aside, options),
             result => result,
         }
     }
 
-    fn rebuild_damaged(&self, error: Error, options: &SyncOptions<'_>) -> Result<Report> {
+    /// `aside` was free when the file was found to be damaged.
+    fn rebuild_damaged(&self, error: Error, aside: &Path, options: &SyncOptions<'_>) -> Result<Report> {
         if !self.can_be_set_aside() {
             return Err(error);
         }
@@ -33,15 +38,29 @@ impl Index {
                 .at(&self.file)
                 .remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
         }
-        let wanted = self.wanted_on_disk()?;
-        self.set_aside()?;
-        {
-            let writer = self.writer()?;
-            let store = writer.as_ref().expect("opened by writer()");
-            let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
-            self.describe(store, &wanted)?;
-        }
+        self.begin_anew(aside, options)?;
         self.sync_with(options)
+    }
+
+    fn begin_anew(&self, aside: &Path, options: &SyncOptions<'_>) -> Result<()> {
+        // A watcher would go on with the file that is moved away, and another rebuild would move away the new one.
+        let _watch = place::lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
+        let _alone = options.lock(&self.file, LockName::Rebuild)?;
+        let has_begun = place::free_aside(&self.file) != aside;
+        if has_begun {
+            self.close();
+            return Ok(());
+        }
+        let wanted = self.wanted_on_disk()?;
+        self.close();
+        std::fs::rename(&self.file, aside).map_err(|e| Error::io(&self.file, e))?;
+        for path in place::logs_of(&self.file) {
+            let _ = std::fs::remove_file(path);
+        }
+        let writer = self.writer()?;
+        let store = writer.as_ref().expect("opened by writer()");
+        let _lock = options.lock(&self.file, LockName::Write)?;
+        self.describe(store, &wanted)
     }
 
     fn rebuild_beside(&self, options: &SyncOptions<'_>) -> Result<Report> {
@@ -54,10 +73,10 @@ impl Index {
             return self.sync_with(options);
         }
         let wanted = self.wanted_anew(store)?;
-        let _alone = self.rebuild_alone(options)?;
+        let _alone = options.lock(&self.file, LockName::Rebuild)?;
         self.claim_rebuild_file()?;
         {
-            let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+            let _lock = options.lock(&self.file, LockName::Write)?;
             store.set_meta(REBUILDING_TO, &wanted.name)?;
             store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
             match &wanted.base_url {
@@ -70,13 +89,8 @@ impl Index {
         self.rebuild_into(store, options, &wanted)
     }
 
-    /// One rebuild at a time: a second one would throw away what the first has made.
-    pub(super) fn rebuild_alone(&self, options: &SyncOptions<'_>) -> Result<Lock> {
-        lock(&self.file, LockName::Rebuild, options.wait, options.cancel)
-    }
-
     /// Builds beside, or goes on with it, and puts the result in place once nothing is pending. The caller holds
-    /// [`Self::rebuild_alone`].
+    /// [`LockName::Rebuild`]: a second rebuild would throw away what the first has made.
     pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
         let path = self.claim_rebuild_file()?;
         let side = match Store::open(&path) {
@@ -109,7 +123,7 @@ impl Index {
         // A sync that ran out of time may not even have read all notes.
         let complete = report.unread == 0 && (report.pending == 0 || options.vectors == Vectors::Later);
         if complete && !options.is_over() {
-            let _lock = lock(&self.file, LockName::Write, options.wait, options.cancel)?;
+            let _lock = options.lock(&self.file, LockName::Write)?;
             store.replace_with(&side)?;
             drop(side);
             self.delete_rebuild()?;
@@ -126,14 +140,78 @@ impl Index {
             _ => false,
         }
     }
+}
 
-    /// Moves a damaged index out of the way.
-    fn set_aside(&self) -> Result<()> {
-        self.close();
-        std::fs::rename(&self.file, place::free_aside(&self.file)).map_err(|e| Error::io(&self.file, e))?;
-        for path in place::logs_of(&self.file) {
-            let _ = std::fs::remove_file(path);
-        }
-        Ok(())
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::embed::Hashed;
+    use crate::index::Options;
+
+    const NOW: Option<Duration> = Some(Duration::ZERO);
+
+    fn index() -> (tempfile::TempDir, Index) {
+        let folder = tempfile::tempdir().unwrap();
+        let vault = folder.path().join("vault");
+        std::fs::create_dir(&vault).unwrap();
+        std::fs::write(vault.join("a.md"), "one").unwrap();
+        let options = Options {
+            index_file: Some(folder.path().join("index.db")),
+            embedder: Some(Arc::new(Hashed::new())),
+            ..Options::default()
+        };
+        let index = Index::open(vault, options).unwrap();
+        index.sync().unwrap();
+        (folder, index)
+    }
+
+    #[test]
+    fn a_sync_leaves_a_rebuild_to_who_is_at_it() {
+        let (_folder, index) = index();
+        Store::open(index.index_file()).unwrap().set_meta(REBUILDING_TO, "another").unwrap();
+        let _other = place::lock(index.index_file(), LockName::Rebuild, NOW, None).unwrap();
+        std::fs::write(index.vault().join("b.md"), "two").unwrap();
+        let report = index.sync_with(&SyncOptions { wait: NOW, ..SyncOptions::default() }).unwrap();
+        assert_eq!((report.added, report.pending), (1, 0));
+    }
+
+    #[test]
+    fn a_sync_with_a_deadline_leaves_embedding_to_who_is_at_it() {
+        let (_folder, index) = index();
+        let other = place::lock(index.index_file(), LockName::Embed, NOW, None).unwrap();
+        std::fs::write(index.vault().join("b.md"), "two").unwrap();
+        let soon = std::time::Instant::now() + Duration::from_millis(50);
+        let report = index.sync_with(&SyncOptions { deadline: Some(soon), ..SyncOptions::default() }).unwrap();
+        assert_eq!((report.added, report.pending), (1, 2));
+        drop(other);
+        assert_eq!(index.sync().unwrap().pending, 0);
+    }
+
+    #[test]
+    fn a_damaged_index_stays_where_it_is_while_somebody_watches() {
+        let (folder, index) = index();
+        index.close();
+        let file = index.index_file();
+        let half = std::fs::metadata(file).unwrap().len() / 2;
+        std::fs::OpenOptions::new().write(true).open(file).unwrap().set_len(half).unwrap();
+        let watcher = place::lock(file, LockName::Watch, NOW, None).unwrap();
+        let error = index.rebuild(&SyncOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
+        assert_eq!(std::fs::metadata(file).unwrap().len(), half);
+        drop(watcher);
+        index.rebuild(&SyncOptions::default()).unwrap();
+        assert!(folder.path().join("index.db.damaged").exists());
+        assert_eq!(index.status().unwrap().notes, 1);
+    }
+
+    #[test]
+    fn who_waited_for_a_new_file_does_not_move_it_away() {
+        let (_folder, index) = index();
+        let aside = place::free_aside(index.index_file());
+        std::fs::write(&aside, "set aside by somebody meanwhile").unwrap();
+        let damaged = Error::new(ErrorKind::Damaged, "it was");
+        assert_eq!(index.rebuild_damaged(damaged, &aside, &SyncOptions::default()).unwrap().unchanged, 1);
     }
 }

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use crate::error::{ErrorKind, Result};
 use crate::files::{Hint, Watcher};
-use crate::index::{Index, SyncOptions, Vectors};
+use crate::index::Index;
+use crate::indexer::{SyncOptions, Vectors};
 use crate::place::{LockName, lock};
 use crate::report::{Progress, Report};
 

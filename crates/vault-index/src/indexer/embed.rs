@@ -4,10 +4,10 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use crate::embed::Role;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::indexer::Indexer;
 use crate::indexer::prepare::text_to_embed;
-use crate::place::{LockName, lock};
+use crate::place::LockName;
 use crate::report::{Report, Stage};
 use crate::store::{EmbeddingKey, PendingText, key_of};
 
@@ -26,7 +26,7 @@ impl Indexer<'_> {
             self.embed_pending(report)?;
         }
         if report.removed + report.changed > 0 {
-            let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
+            let _lock = self.options.lock(self.store.path(), LockName::Write)?;
             let batch = self.store.begin()?;
             self.store.drop_unused_vectors()?;
             batch.commit().map_err(Error::from)?;
@@ -35,7 +35,11 @@ impl Indexer<'_> {
     }
 
     fn embed_pending(&self, report: &mut Report) -> Result<()> {
-        let _embedding = lock(self.store.path(), LockName::Embed, self.options.wait, self.options.cancel)?;
+        let _embedding = match self.options.lock(self.store.path(), LockName::Embed) {
+            // Another process embeds what is pending here; there was time for the rest.
+            Err(error) if error.kind() == ErrorKind::Locked && self.options.deadline.is_some() => return Ok(()),
+            embedding => embedding?,
+        };
         let mut done = 0;
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
         let mut texts = least;
@@ -68,13 +72,13 @@ impl Indexer<'_> {
         let vectors = if fresh.is_empty() { Vec::new() } else { self.embedder.embed(&fresh, Role::Passage)? };
         if vectors.len() != fresh.len() {
             return Err(Error::new(
-                crate::error::ErrorKind::Model,
+                ErrorKind::Model,
                 format!("the model gave {} vectors for {} texts", vectors.len(), fresh.len()),
             ));
         }
         let vectors: HashMap<EmbeddingKey, Vec<f32>> = new.into_iter().zip(vectors).collect();
 
-        let _lock = lock(self.store.path(), LockName::Write, self.options.wait, self.options.cancel)?;
+        let _lock = self.options.lock(self.store.path(), LockName::Write)?;
         let batch = self.store.begin()?;
         let mut free = self.store.free_slots()?;
         let mut embedded = 0;

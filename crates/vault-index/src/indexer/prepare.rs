@@ -11,8 +11,7 @@ use crate::files::{ContentHash, DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
-use crate::search::filter::PropertyValue;
-use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, TextRow, json, key_of, number_of};
+use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, PropertyValue, TextRow, json, key_of, number_of};
 use crate::terms::{TERMS_VERSION, Terms};
 
 /// What the store takes of one file.

@@ -8,6 +8,7 @@ use jiff::{SignedDuration, Timestamp, ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::search::path_pattern::PathPattern;
+use crate::store::PropertyValue;
 
 /// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -135,13 +136,6 @@ impl std::str::FromStr for PropertyTest {
         }
         Ok(Self { key: key.to_string(), test, value: value.to_string() })
     }
-}
-
-/// One value of a property, as the store keeps it.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct PropertyValue {
-    pub number: Option<f64>,
-    pub text: String,
 }
 
 impl PropertyTest {

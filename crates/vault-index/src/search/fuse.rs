@@ -40,24 +40,40 @@ impl Weights {
     }
 }
 
-/// Below these nothing is found.
-pub(super) struct Floors {
-    hybrid: f32,
-    semantic: f32,
-    lexical: f32,
+/// The score below which nothing is found.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Floor {
+    /// Of passages that have a vector.
+    with_meaning: f32,
+    /// Of those that words alone rank.
+    words_alone: f32,
 }
 
 /// Measured on the demo vault: its hardest question has its answer at .151 (cosine .302), words that mean nothing
 /// reach at most .135 (cosine .27). Of 618 questions to three public collections none is below the floor.
-pub(super) const FLOOR: Floors = Floors { hybrid: 0.14, semantic: 0.28, lexical: 0.02 };
+const HYBRID_FLOOR: f32 = 0.14;
+const SEMANTIC_FLOOR: f32 = 0.28;
 
-impl Floors {
-    pub(super) fn of(&self, mode: Mode) -> f32 {
-        match mode {
-            Mode::Hybrid => self.hybrid,
-            Mode::Semantic => self.semantic,
-            Mode::Lexical => self.lexical,
-        }
+/// As a share of the best score there can be by words.
+const LEXICAL_FLOOR: f32 = 0.02;
+
+impl Floor {
+    /// Whatever has anything in common with the query.
+    pub(super) const NONE: Self = Self { with_meaning: 0.0, words_alone: 0.0 };
+
+    /// What was asked for, else what was measured.
+    pub(super) fn of(asked: Option<f32>, mode: Mode, weights: Weights) -> Self {
+        let words_alone = weights.lexical * LEXICAL_FLOOR;
+        let with_meaning = match mode {
+            Mode::Semantic => SEMANTIC_FLOOR,
+            Mode::Hybrid if weights.semantic > 0.0 => HYBRID_FLOOR,
+            _ => words_alone,
+        };
+        Self { with_meaning: asked.unwrap_or(with_meaning), words_alone: asked.unwrap_or(words_alone) }
+    }
+
+    fn least(&self, has_meaning: bool) -> f32 {
+        if has_meaning { self.with_meaning } else { self.words_alone }
     }
 }
 
@@ -91,7 +107,7 @@ pub(super) struct Candidates<'a> {
 
 impl Candidates<'_> {
     /// The `k` best with at least `floor`, and all that tie with the last of them; in no particular order of ties.
-    pub(super) fn best(&self, k: usize, floor: f32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
+    pub(super) fn best(&self, k: usize, floor: Floor, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
         if k == 0 {
             return Ok(Vec::new());
         }
@@ -101,9 +117,9 @@ impl Candidates<'_> {
             if self.eligible.is_some_and(|e| !e.contains(at)) {
                 continue;
             }
-            let (lower, upper) = self.bounds(at, passage);
+            let (lower, upper, has_meaning) = self.bounds(at, passage);
             // A passage that shares neither words nor any meaning is not a result, however low the floor.
-            if upper > 0.0 && upper >= floor {
+            if upper > 0.0 && upper >= floor.least(has_meaning) {
                 queue.push((upper, at));
                 lowest.offer(passage.note, lower);
             }
@@ -118,22 +134,23 @@ impl Candidates<'_> {
                 break;
             }
             let scored = self.exact(at, vector)?;
-            if scored.score > 0.0 && scored.score >= floor {
+            if scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()) {
                 kept.push(scored);
             }
         }
         Ok(kept.into_best())
     }
 
-    fn bounds(&self, at: usize, passage: &PassageRow) -> (f32, f32) {
+    /// What a score is at least and at most, and whether meaning is a part of it.
+    fn bounds(&self, at: usize, passage: &PassageRow) -> (f32, f32, bool) {
         let lexical = self.weights.lexical * self.lexical.score(at);
         match self.semantic.bounds(passage) {
             // The sum is rounded once more than its parts; a step up and down keeps the interval true.
             Some((lower, upper)) => {
                 let of = |cosine: f32| self.weights.semantic * cosine.max(0.0) + lexical;
-                (of(lower).next_down(), of(upper).next_up())
+                (of(lower).next_down(), of(upper).next_up(), true)
             }
-            None => (lexical, lexical),
+            None => (lexical, lexical, false),
         }
     }
 

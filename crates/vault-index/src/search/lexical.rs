@@ -13,7 +13,7 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::store::{FIELD_COUNT, PassageRow, Store};
-use crate::terms::{Matching, QueryTerm, Terms, is_stop_word};
+use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, letters};
 
 /// Weights of title, aliases, headings, tags, body.
 const FIELDS: [f64; FIELD_COUNT] = [2.0, 2.0, 1.5, 1.5, 1.0];
@@ -171,7 +171,7 @@ fn folded_words(text: &str) -> String {
     folded.push(' ');
     for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
         if c.is_alphanumeric() {
-            folded.extend(c.to_lowercase());
+            letters(c, |c| folded.push(c));
         } else if !folded.ends_with(' ') && !matches!(c, '\'' | '’') {
             folded.push(' ');
         }
@@ -205,6 +205,9 @@ mod tests {
         check("pineapple tree", "apple tree", false);
         check("東京都に行く", "東京", true);
         check("don’t panic", "don't panic", true);
+        check("die Straße", "STRASSE", true);
+        check("nad Łódzką rzeką, w Łodzi", "w lodzi", true);
+        check("ἡ ὁδός", "ΟΔΟΣ", true);
     }
 
     #[test]

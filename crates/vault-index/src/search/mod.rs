@@ -1,7 +1,7 @@
 //! The reading half: query -> hits. A [`Searcher`] is a snapshot; what is written meanwhile does not change it.
 //!
 //! ```text
-//! query ── filter ──> which passages may be found at all            filter.rs, eligible below
+//! query ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── semantic > cosine of every passage, as an interval       semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
@@ -9,7 +9,9 @@
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
-pub(crate) mod filter;
+mod eligible;
+mod filter;
+mod find_note;
 mod fuse;
 mod hit;
 mod lexical;
@@ -24,9 +26,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use jiff::{Timestamp, Zoned};
+use jiff::Timestamp;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
+pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NearMiss, Reranked, Why};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
@@ -35,13 +38,9 @@ pub use unmatched::Unmatched;
 
 use crate::embed::{Embedder, Role};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{Names, resolve};
-use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::filter::PropertyValue;
-use crate::search::fuse::{Candidates, FLOOR, Scored, Weights};
+use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
-use crate::search::path_pattern::{PathPattern, any_matches};
 use crate::search::semantic::Semantic;
 use crate::store::{PassageRow, Store};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
@@ -152,7 +151,7 @@ impl Snapshot {
             )
             .remedy("leave out --mode lexical"));
         }
-        let like = query.like.as_deref().map(|note| self.find_note(note)).transpose()?;
+        let like = query.like.as_deref().map(|note| find_note(&self.store(), note)).transpose()?;
         let mut eligible = self.eligible(query)?;
         if let Some(note) = like {
             // A note is not similar to itself.
@@ -164,10 +163,10 @@ impl Snapshot {
             return self.list(query, eligible.as_ref());
         }
         let asked = self.ask(query.mode, like, &text, eligible, meaning)?;
-        let floor = query.min_score.unwrap_or(FLOOR.of(asked.mode));
+        let floor = Floor::of(query.min_score, asked.mode, asked.weights);
         let results = self.best(&asked, query.grouping, query.limit, floor)?;
         let near_misses = match results.is_empty() && query.limit > 0 {
-            true => self.near_misses(&asked, query.grouping)?,
+            true => self.near_misses(&asked)?,
             false => Vec::new(),
         };
         Ok(self.hits(results, asked.mode, near_misses))
@@ -196,7 +195,7 @@ impl Snapshot {
     }
 
     /// The `limit` best with at least `floor`, best first.
-    fn best(&self, asked: &Asked<'_>, grouping: Grouping, limit: usize, floor: f32) -> Result<Vec<Hit>> {
+    fn best(&self, asked: &Asked<'_>, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
         let store = self.store();
         let mut results = Vec::new();
         for scored in asked.candidates(&self.passages, grouping).best(limit, floor, &|slot| store.vector(slot))? {
@@ -333,90 +332,6 @@ impl Snapshot {
         Ok(sum)
     }
 
-    /// The note that a person names: by its path, or as a link from the vault's root would.
-    fn find_note(&self, name: &str) -> Result<FileId> {
-        let store = self.store();
-        find_note(&store, name)
-    }
-
-    /// Which passages may be found. `None`: all.
-    fn eligible(&self, query: &Query) -> Result<Option<Bitmap>> {
-        let filter = &query.filter;
-        if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
-            return Ok(None);
-        }
-        let store = self.store();
-        let mut notes: Option<HashSet<FileId>> = None;
-        let mut keep = |ids: Vec<FileId>| {
-            let ids = ids.into_iter().collect();
-            notes = Some(match notes.take() {
-                None => ids,
-                Some(before) => before.intersection(&ids).copied().collect(),
-            });
-        };
-        for tag in &filter.tags {
-            keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
-        }
-        if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
-            let patterns = patterns(&filter.paths)?;
-            // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
-            let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
-            let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
-            let after = filter.after.map_or(i64::MIN, nanoseconds);
-            let before = filter.before.map_or(i64::MAX, nanoseconds);
-            let mut ids = Vec::new();
-            for (id, path, modified) in store.notes()? {
-                let path_holds = patterns.is_empty() || any_matches(&patterns, &path);
-                if path_holds && after <= modified && modified < before {
-                    ids.push(id);
-                }
-            }
-            keep(ids);
-        }
-        let now = Zoned::now();
-        for test in &filter.properties {
-            keep(holding(&store, test, &now)?);
-        }
-        let mut eligible: Bitmap = match &notes {
-            Some(notes) => self.positions(|p| notes.contains(&p.note)),
-            None => (0..self.passages.len()).collect(),
-        };
-        for tag in &filter.without_tags {
-            let notes: HashSet<FileId> = store.notes_with_tag(TagKey::new(tag).as_str())?.into_iter().collect();
-            let allowed = self.positions(|p| !notes.contains(&p.note));
-            eligible.intersect(&allowed);
-        }
-        if !filter.without_paths.is_empty() {
-            let patterns = patterns(&filter.without_paths)?;
-            let matched = |path: &VaultPath| any_matches(&patterns, path);
-            let notes: HashSet<FileId> =
-                store.notes()?.into_iter().filter(|(_, path, _)| matched(path)).map(|(id, ..)| id).collect();
-            let allowed = self.positions(|p| !notes.contains(&p.note));
-            eligible.intersect(&allowed);
-        }
-        for word in &query.without {
-            let holders = lexical::holders_of_word(&store, word)?;
-            let notes: HashSet<FileId> =
-                holders.iter().filter_map(|&id| self.position(id)).map(|at| self.passages[at].note).collect();
-            let allowed = self.positions(|p| !notes.contains(&p.note));
-            eligible.intersect(&allowed);
-        }
-        for phrase in &query.phrases {
-            let holders = lexical::holders_of_phrase(&store, phrase)?;
-            let allowed: Bitmap = holders.iter().filter_map(|&id| self.position(id)).collect();
-            eligible.intersect(&allowed);
-        }
-        Ok(Some(eligible))
-    }
-
-    fn positions(&self, holds: impl Fn(&PassageRow) -> bool) -> Bitmap {
-        self.passages.iter().enumerate().filter(|(_, p)| holds(p)).map(|(at, _)| at).collect()
-    }
-
-    fn position(&self, id: i64) -> Option<usize> {
-        self.passages.binary_search_by_key(&id, |p| p.id).ok()
-    }
-
     /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
     fn list(&self, query: &Query, eligible: Option<&Bitmap>) -> Result<Hits> {
         let store = self.store();
@@ -472,20 +387,17 @@ impl Snapshot {
     }
 
     /// The best notes without regard to a floor.
-    fn near_misses(&self, asked: &Asked<'_>, grouping: Grouping) -> Result<Vec<NearMiss>> {
-        let store = self.store();
-        let candidates = asked.candidates(&self.passages, grouping);
-        let mut misses: Vec<NearMiss> = Vec::new();
-        for scored in candidates.best(NEAR_MISSES, 0.0, &|slot| store.vector(slot))? {
-            if let Some(note) = store.note_meta(scored.note)?
-                && misses.iter().all(|miss| miss.path != note.path)
-            {
-                misses.push(NearMiss { path: note.path, title: note.title, score: scored.score });
-            }
-        }
-        misses.truncate(NEAR_MISSES);
-        Ok(misses)
+    fn near_misses(&self, asked: &Asked<'_>) -> Result<Vec<NearMiss>> {
+        Ok(near_misses(&self.best(asked, Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?))
     }
+}
+
+/// The best notes of a ranking none of which is a result.
+fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
+    let mut notes = HashSet::new();
+    let of_notes = ranking.iter().filter(|hit| notes.insert(&hit.path));
+    let miss = |hit: &Hit| NearMiss { path: hit.path.clone(), title: hit.title.clone(), score: hit.score };
+    of_notes.take(NEAR_MISSES).map(miss).collect()
 }
 
 /// A query that is looked up: what every passage's score is made of.
@@ -504,73 +416,7 @@ impl Asked<'_> {
     }
 }
 
-/// Notes whose properties pass a test.
-fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
-    let key = property_key(&test.key);
-    if test.test == Comparison::Exists {
-        return store.notes_with_property(&key);
-    }
-    let mut of_notes: HashMap<FileId, Vec<PropertyValue>> = HashMap::new();
-    if test.test == Comparison::NotEqual {
-        // A property that is empty has no values, and is not equal to any.
-        of_notes.extend(store.notes_with_property(&key)?.into_iter().map(|note| (note, Vec::new())));
-    }
-    for (note, value) in store.property_values(&key)? {
-        of_notes.entry(note).or_default().push(value);
-    }
-    let wanted = test.wanted(now);
-    of_notes.retain(|_, values| wanted.holds(values));
-    Ok(of_notes.into_keys().collect())
-}
-
-fn patterns(texts: &[String]) -> Result<Vec<PathPattern>> {
-    texts.iter().map(|text| PathPattern::new(text)).collect()
-}
-
 /// Best first; equal scores by path, then by line.
 fn order(hits: &mut [Hit]) {
     hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.line.cmp(&b.line)));
-}
-
-/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would.
-pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
-    let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
-    if let Some(path) = VaultPath::new(name)
-        && let Some(id) = store.file_id(&path)?
-    {
-        return Ok(id);
-    }
-    let files = store.paths()?;
-    let mut names = Names::new();
-    files.iter().for_each(|(id, path)| names.insert(*id, path));
-    let root = VaultPath::new("x.md").expect("a path");
-    if let Some(id) = (!name.is_empty()).then(|| resolve(&names, name, &root).target).flatten() {
-        return Ok(id);
-    }
-    let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
-    let near = nearest(name, files.iter().map(|(_, path)| path));
-    Err(match near.is_empty() {
-        true => error.remedy("name it by its path in the vault, or as a link would"),
-        false => error.remedy(format!("did you mean {}?", near.join(" or "))),
-    })
-}
-
-/// Up to three paths whose names are most like `name`, by shared pairs of letters.
-fn nearest<'a>(name: &str, paths: impl Iterator<Item = &'a VaultPath>) -> Vec<String> {
-    let pairs = |text: &str| -> HashSet<(char, char)> {
-        let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
-        letters.windows(2).map(|w| (w[0], w[1])).collect()
-    };
-    let wanted = pairs(name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md"));
-    let mut scored: Vec<(f32, &VaultPath)> = paths
-        .filter(|path| path.kind().is_note())
-        .map(|path| {
-            let have = pairs(path.stem());
-            let shared = wanted.intersection(&have).count() as f32;
-            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, path)
-        })
-        .filter(|(score, _)| *score >= 0.4)
-        .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    scored.into_iter().take(3).map(|(_, path)| format!("`{path}`")).collect()
 }

@@ -16,10 +16,10 @@ use crate::chunk::{ChunkOptions, embedded_text};
 use crate::embed::Hashed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rerank::Reranker;
-use crate::search::fuse::FLOOR;
-use crate::search::hit::{Hit, Hits, NearMiss, Reranked};
+use crate::search::fuse::Floor;
+use crate::search::hit::{Hit, Hits, Reranked};
 use crate::search::query::{Grouping, Query};
-use crate::search::{Asked, NEAR_MISSES, Searcher, Snapshot, order};
+use crate::search::{Asked, Searcher, Snapshot, near_misses, order};
 
 /// Which reranker scores how many passages.
 #[derive(Clone)]
@@ -52,8 +52,8 @@ impl Searcher {
     /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
     /// had before stands in [`Why::rerank`](crate::Why::rerank).
     ///
-    /// Costs the search and one pair of texts through the reranker for each candidate, of which there are at most
-    /// `depth` and `limit` together.
+    /// Costs the search and one pair of texts through the reranker for each candidate, of which there are at most the
+    /// larger of `depth` and `limit`, and `limit` more.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] for a query without words, that is with filters only, or with [`Query::like`];
@@ -79,8 +79,8 @@ impl Searcher {
         }
         let below = results.partition_point(|hit| query.min_score.is_none_or(|least| hit.score >= least));
         let near_misses = match below {
-            0 if nothing_ranked => snapshot.near_misses(&asked, query.grouping)?,
-            0 => nearest_below(&results),
+            0 if nothing_ranked => snapshot.near_misses(&asked)?,
+            0 => near_misses(&results),
             _ => Vec::new(),
         };
         results.truncate(below.min(query.limit));
@@ -95,7 +95,7 @@ impl Snapshot {
         if query.limit == 0 {
             return Ok(Vec::new());
         }
-        let (depth, floor) = (depth.max(query.limit), FLOOR.of(asked.mode));
+        let (depth, floor) = (depth.max(query.limit), Floor::of(None, asked.mode, asked.weights));
         let mut candidates = self.best(asked, Grouping::Passages, depth, floor)?;
         // Fewer than could be are all there are.
         if query.grouping == Grouping::BestPassage && candidates.len() == depth {
@@ -138,12 +138,4 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
 /// very long headings short only, so any count will do.
 fn passage(hit: &Hit) -> String {
     embedded_text(Some(&hit.title), &hit.headings, &hit.text, &Hashed::new(), &ChunkOptions::default())
-}
-
-/// The best notes, none of which reached the score that was asked for.
-fn nearest_below(results: &[Hit]) -> Vec<NearMiss> {
-    let mut notes = HashSet::new();
-    let of_notes = results.iter().filter(|hit| notes.insert(&hit.path));
-    let miss = |hit: &Hit| NearMiss { path: hit.path.clone(), title: hit.title.clone(), score: hit.score };
-    of_notes.take(NEAR_MISSES).map(miss).collect()
 }

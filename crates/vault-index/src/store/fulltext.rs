@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use crate::error::{Error, Result};
+use crate::error::{ErrorKind, Result};
 use crate::store::Store;
 use crate::store::notes::from_json;
 use crate::terms::Matching;
@@ -132,11 +132,13 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// Faults of the keyword index.
-    pub(crate) fn check_words(&self) -> Option<String> {
-        self.conn
-            .execute("INSERT INTO words(words) VALUES('integrity-check')", [])
-            .err()
-            .map(|error| format!("keyword index: {}", Error::from(error).what()))
+    /// A fault of the keyword index, if it has one.
+    pub(crate) fn check_words(&self) -> Result<Option<String>> {
+        let checked = self.conn.execute("INSERT INTO words(words) VALUES('integrity-check')", []);
+        match checked.map_err(|e| self.error(e)) {
+            Ok(_) => Ok(None),
+            Err(error) if error.kind() == ErrorKind::Damaged => Ok(Some(format!("keyword index: {}", error.what()))),
+            Err(error) => Err(error),
+        }
     }
 }

@@ -49,7 +49,7 @@ pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, IsNew, NoteRow, StoredFile, json};
+pub(crate) use notes::{Anchors, IsNew, NoteRow, PropertyValue, StoredFile, json};
 pub(crate) use owner::Owner;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 

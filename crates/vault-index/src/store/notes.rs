@@ -8,7 +8,6 @@ use crate::files::{ContentHash, KnownFile, Stamp};
 use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
-use crate::search::filter::PropertyValue;
 use crate::store::Store;
 
 /// A file as the walk found it and the index keeps it.
@@ -24,6 +23,13 @@ pub(crate) struct StoredFile {
 /// A note without a content hash waits to be read. Its row has this in the hash's place, so that the row that
 /// follows has the same length and is written over it.
 const UNREAD: [u8; 32] = [0; 32];
+
+/// One value of a property.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PropertyValue {
+    pub number: Option<f64>,
+    pub text: String,
+}
 
 /// What a note row takes; lists and maps as JSON.
 #[derive(Debug)]

@@ -72,16 +72,7 @@ impl Fold {
         }
         self.marks_are_optional = marks_are_optional(c);
         self.compose |= matches!(c, '\u{1100}'..='\u{11FF}');
-        if let Some(letters) = without_stroke(c) {
-            letters.chars().for_each(|c| self.add(c));
-        } else if c.is_ascii() {
-            self.add(c.to_ascii_lowercase());
-        } else {
-            // By way of the capital: ß -> SS -> ss, ς -> Σ -> σ; by way of the small letter first: ẞ -> ß.
-            for small in c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase) {
-                self.add(small);
-            }
-        }
+        letters(c, |c| self.add(c));
     }
 
     fn add(&mut self, c: char) {
@@ -95,6 +86,18 @@ impl Fold {
         if self.out.len() + c.len_utf8() <= self.limit {
             self.out.push(c);
         }
+    }
+}
+
+/// The letters that a letter is compared as: small ones, without a stroke.
+pub(crate) fn letters(c: char, mut each: impl FnMut(char)) {
+    if let Some(letters) = without_stroke(c) {
+        letters.chars().for_each(each);
+    } else if c.is_ascii() {
+        each(c.to_ascii_lowercase());
+    } else {
+        // By way of the capital: ß -> SS -> ss, ς -> Σ -> σ; by way of the small letter first: ẞ -> ß.
+        c.to_lowercase().flat_map(char::to_uppercase).flat_map(char::to_lowercase).for_each(each);
     }
 }
 

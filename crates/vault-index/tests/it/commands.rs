@@ -292,6 +292,13 @@ fn what_is_kept_about_a_vault_that_is_gone_can_be_deleted() {
     let output = run(&vault, "vault-index", &["adopt", vault.root().to_str().unwrap()]);
     assert_eq!(output.status.code(), Some(2));
     assert!(stderr(&output).contains("nothing to adopt"), "{}", stderr(&output));
+    let nowhere = vault.index_file().with_file_name("mistyped.db");
+    let nowhere = ["adopt", "/moved/away", "--index", nowhere.to_str().unwrap()];
+    assert_eq!(run(&vault, "vault-index", &nowhere).status.code(), Some(2));
+    assert!(!std::path::Path::new(nowhere[3]).exists());
+    let output = run(&vault, "vault-index", &["adopt", "/of/another"]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("not of /of/another"), "{}", stderr(&output));
     std::fs::remove_dir_all(vault.root()).unwrap();
     let output = run(&vault, "vault-index", &["forget", "--yes"]);
     assert!(output.status.success() && !vault.index_file().exists(), "{}", stderr(&output));
@@ -342,6 +349,11 @@ fn notes_go_to_no_remote_embedder_before_somebody_agreed() {
         serde_json::json!({"vault": vault.root().canonicalize().unwrap(), "model": "ollama:m@192.0.2.1:11434"});
     std::fs::write(folder.join("sending-agreed.jsonl"), agreed.to_string()).unwrap();
     check("vault-index", &["sync"], 0, "");
+    // An index that was deleted by hand is forgotten with what was agreed to.
+    std::fs::remove_file(vault.index_file()).unwrap();
+    check("vault-index", &["forget", "--yes"], 0, "");
+    let memory = std::fs::read_to_string(folder.join("sending-agreed.jsonl")).unwrap_or_default();
+    assert!(!memory.contains("192.0.2.1"), "{memory}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vault_index::{ErrorKind, Index, Mode, Query, SyncOptions};
+use vault_index::{ErrorKind, Index, Mode, Query, Repair, SyncOptions};
 
 use crate::vault::Vault;
 
@@ -217,4 +217,34 @@ fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
     assert_eq!(other.search(&Query::literal("note")).unwrap().results.len(), 2);
     assert_eq!(other.status().unwrap().rebuilding_to, None);
     assert_eq!(vault.index().sync().unwrap_err().kind(), ErrorKind::OtherModel);
+}
+
+/// Notes change meanwhile, so that a check may find them changed; but never damage.
+#[test]
+fn a_check_beside_a_writer_finds_no_damage() {
+    let vault = Vault::new("//- still.md\nit stands\n");
+    vault.sync();
+    let done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let checks = scope.spawn(|| {
+            let mut checks = 0;
+            while !done.load(Ordering::Relaxed) {
+                let faults = vault.index().check(Repair::No, &SyncOptions::default()).unwrap().faults;
+                let odd: Vec<_> =
+                    faults.iter().filter(|fault| !fault.starts_with("n") && !fault.contains(" n")).collect();
+                assert!(odd.is_empty(), "{odd:?}");
+                let damage = ["codes", "rows", "keyword", "slot", "passages"];
+                assert!(!faults.iter().any(|fault| damage.iter().any(|word| fault.contains(word))), "{faults:?}");
+                checks += 1;
+            }
+            checks
+        });
+        for round in 0..40 {
+            let note = |n: usize| format!("# Note {n}\n\nround{round} first\n\n## Part\n\nround{round} second\n");
+            (0..10).for_each(|n| vault.write(&format!("n{n}.md"), note(n)));
+            vault.sync();
+        }
+        done.store(true, Ordering::Relaxed);
+        assert!(checks.join().unwrap() > 0);
+    });
 }

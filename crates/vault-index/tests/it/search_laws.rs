@@ -1,6 +1,6 @@
 //! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
 
-use vault_index::{DateEdge, Filter, Grouping, Mode, Query, parse_date};
+use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions, Vectors, parse_date};
 
 use crate::vault::Vault;
 
@@ -302,4 +302,37 @@ fn nothing_reaches_the_floor_but_something_is_near() {
     let hits = vault.index().search(&query).unwrap();
     assert!(hits.results.is_empty());
     assert!(!hits.near_misses.is_empty() && hits.near_misses.len() <= 3);
+}
+
+/// The floor of sums of both parts is none for one of them.
+#[test]
+fn what_words_alone_find_is_found_while_there_are_no_vectors() {
+    let vault = Vault::new("//- a.md\nthe heron waits by the water\n");
+    for n in 0..20 {
+        vault.write(&format!("n{n}.md"), "wings and feathers fly over the wide and quiet land\n");
+    }
+    let sync = SyncOptions { vectors: Vectors::Later, ..SyncOptions::default() };
+    vault.index().sync_with(&sync).unwrap();
+    let asked = |mode| {
+        let query = Query { mode, ..Query::literal("heron nest tower village") };
+        vault.index().search(&query).unwrap().results.iter().map(|h| h.path.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(asked(Mode::Lexical), ["a.md"]);
+    assert_eq!(asked(Mode::Hybrid), ["a.md"]);
+}
+
+#[test]
+fn near_misses_are_notes_whatever_is_listed() {
+    let vault = Vault::new("//- b.md\nheron\n//- a.md\nheron\n");
+    let section = |n: usize| format!("## Part {n}\n\n{}\n\n", format!("heron{n} heron water ").repeat(80));
+    vault.write("long.md", format!("{}{}{}{}", section(1), section(2), section(3), section(4)));
+    vault.sync();
+    for grouping in [Grouping::BestPassage, Grouping::Passages] {
+        let query = Query { grouping, min_score: Some(1.0), mode: Mode::Lexical, ..Query::literal("heron crane") };
+        let hits = vault.index().search(&query).unwrap();
+        assert!(hits.results.is_empty());
+        let mut near: Vec<&str> = hits.near_misses.iter().map(|miss| miss.path.as_str()).collect();
+        near.sort_unstable();
+        assert_eq!(near, ["a.md", "b.md", "long.md"], "{grouping:?}");
+    }
 }

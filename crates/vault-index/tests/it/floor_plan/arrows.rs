@@ -5,18 +5,6 @@ use std::collections::HashMap;
 use super::source::{Source, declared, word};
 use super::{Package, no_faults, packages};
 
-/// Arrows against the order: crate, room, the room below it that it uses, and why that is borne.
-const EXCEPTIONS: &[(&str, &str, &str, &str)] = &[
-    ("vault-index", "store", "search", "PropertyValue is a row of the store, and stands beside the conditions on it"),
-    ("vault-index", "indexer", "search", "PropertyValue, which it writes and the filters read"),
-    (
-        "vault-index",
-        "indexer",
-        "index",
-        "SyncOptions are the indexer's, and stand beside the other options of the handle",
-    ),
-];
-
 /// The crate's modules, in the order of lib.rs.
 fn rooms(lib: &Source) -> Vec<&str> {
     lib.code.lines().filter(|line| !line.starts_with(' ')).filter_map(declared).collect()
@@ -68,21 +56,9 @@ fn wrong_arrows(package: &Package) -> Vec<(String, String, String)> {
 #[test]
 fn a_room_uses_only_rooms_above_it() {
     let mut faults = Vec::new();
-    let mut borne = vec![false; EXCEPTIONS.len()];
-    let packages = packages();
-    for package in &packages {
-        for (room, used, path) in wrong_arrows(package) {
-            let arrow = (package.name.as_str(), room.as_str(), used.as_str());
-            match EXCEPTIONS.iter().position(|(of, from, to, _)| (*of, *from, *to) == arrow) {
-                Some(index) => borne[index] = true,
-                None => faults.push(format!("{} {path}: {room} uses {used}, which is below it", package.name)),
-            }
-        }
-    }
-    for ((of, from, to, why), borne) in EXCEPTIONS.iter().zip(borne) {
-        assert!(!why.is_empty());
-        if !borne && packages.iter().any(|package| package.name == *of) {
-            faults.push(format!("{of}: {from} no longer uses {to}, so the exception can go"));
+    for package in packages() {
+        for (room, used, path) in wrong_arrows(&package) {
+            faults.push(format!("{} {path}: {room} uses {used}, which is below it", package.name));
         }
     }
     no_faults(&faults);

@@ -1,0 +1,109 @@
+//! Which passages a query's filters let be found, before anything is ranked.
+
+use std::collections::{HashMap, HashSet};
+
+use jiff::{Timestamp, Zoned};
+
+use crate::error::Result;
+use crate::note::{TagKey, property_key};
+use crate::path::{FileId, VaultPath};
+use crate::search::filter::{Comparison, PropertyTest};
+use crate::search::path_pattern::{PathPattern, any_matches};
+use crate::search::query::Query;
+use crate::search::{Snapshot, lexical};
+use crate::store::{PropertyValue, Store};
+use crate::vectors::Bitmap;
+
+impl Snapshot {
+    /// Which passages may be found. `None`: all.
+    pub(super) fn eligible(&self, query: &Query) -> Result<Option<Bitmap>> {
+        let filter = &query.filter;
+        if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
+            return Ok(None);
+        }
+        let store = self.store();
+        let wanted = wanted_notes(&store, query)?;
+        let mut left_out: HashSet<FileId> = HashSet::new();
+        for tag in &filter.without_tags {
+            left_out.extend(store.notes_with_tag(TagKey::new(tag).as_str())?);
+        }
+        if !filter.without_paths.is_empty() {
+            let patterns = patterns(&filter.without_paths)?;
+            let notes = store.notes()?.into_iter().filter(|(_, path, _)| any_matches(&patterns, path));
+            left_out.extend(notes.map(|(id, ..)| id));
+        }
+        for word in &query.without {
+            let holders = lexical::holders_of_word(&store, word)?;
+            left_out.extend(holders.iter().filter_map(|&id| self.position(id)).map(|at| self.passages[at].note));
+        }
+        let may_be = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !left_out.contains(&note);
+        let mut eligible: Bitmap =
+            self.passages.iter().enumerate().filter(|(_, p)| may_be(p.note)).map(|(at, _)| at).collect();
+        for phrase in &query.phrases {
+            let holders = lexical::holders_of_phrase(&store, phrase)?;
+            eligible.intersect(&holders.iter().filter_map(|&id| self.position(id)).collect());
+        }
+        Ok(Some(eligible))
+    }
+
+    fn position(&self, id: i64) -> Option<usize> {
+        self.passages.binary_search_by_key(&id, |p| p.id).ok()
+    }
+}
+
+/// Notes that meet all conditions but those that leave out. `None`: all do.
+fn wanted_notes(store: &Store, query: &Query) -> Result<Option<HashSet<FileId>>> {
+    let filter = &query.filter;
+    let mut notes: Option<HashSet<FileId>> = None;
+    let mut keep = |ids: Vec<FileId>| {
+        let ids = ids.into_iter().collect();
+        notes = Some(match notes.take() {
+            None => ids,
+            Some(before) => before.intersection(&ids).copied().collect(),
+        });
+    };
+    for tag in &filter.tags {
+        keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
+    }
+    if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
+        let patterns = patterns(&filter.paths)?;
+        // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
+        let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
+        let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
+        let after = filter.after.map_or(i64::MIN, nanoseconds);
+        let before = filter.before.map_or(i64::MAX, nanoseconds);
+        let holds = |path: &VaultPath, modified: i64| {
+            (patterns.is_empty() || any_matches(&patterns, path)) && after <= modified && modified < before
+        };
+        let found = store.notes()?.into_iter().filter(|(_, path, modified)| holds(path, *modified));
+        keep(found.map(|(id, ..)| id).collect());
+    }
+    let now = Zoned::now();
+    for test in &filter.properties {
+        keep(holding(store, test, &now)?);
+    }
+    Ok(notes)
+}
+
+/// Notes whose properties pass a test.
+fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
+    let key = property_key(&test.key);
+    if test.test == Comparison::Exists {
+        return store.notes_with_property(&key);
+    }
+    let mut of_notes: HashMap<FileId, Vec<PropertyValue>> = HashMap::new();
+    if test.test == Comparison::NotEqual {
+        // A property that is empty has no values, and is not equal to any.
+        of_notes.extend(store.notes_with_property(&key)?.into_iter().map(|note| (note, Vec::new())));
+    }
+    for (note, value) in store.property_values(&key)? {
+        of_notes.entry(note).or_default().push(value);
+    }
+    let wanted = test.wanted(now);
+    of_notes.retain(|_, values| wanted.holds(values));
+    Ok(of_notes.into_keys().collect())
+}
+
+fn patterns(texts: &[String]) -> Result<Vec<PathPattern>> {
+    texts.iter().map(|text| PathPattern::new(text)).collect()
+}

@@ -1,0 +1,51 @@
+//! The note that a person names, or the names that are nearest to it.
+
+use std::collections::HashSet;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::links::{Names, resolve};
+use crate::path::{FileId, VaultPath};
+use crate::store::Store;
+
+/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would.
+pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
+    let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
+    if let Some(path) = VaultPath::new(name)
+        && let Some(id) = store.file_id(&path)?
+    {
+        return Ok(id);
+    }
+    let files = store.paths()?;
+    let mut names = Names::new();
+    files.iter().for_each(|(id, path)| names.insert(*id, path));
+    let root = VaultPath::new("x.md").expect("a path");
+    if let Some(id) = (!name.is_empty()).then(|| resolve(&names, name, &root).target).flatten() {
+        return Ok(id);
+    }
+    let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
+    let near = nearest(name, files.iter().map(|(_, path)| path));
+    Err(match near.is_empty() {
+        true => error.remedy("name it by its path in the vault, or as a link would"),
+        false => error.remedy(format!("did you mean {}?", near.join(" or "))),
+    })
+}
+
+/// Up to three paths whose names are most like `name`, by shared pairs of letters.
+fn nearest<'a>(name: &str, paths: impl Iterator<Item = &'a VaultPath>) -> Vec<String> {
+    let pairs = |text: &str| -> HashSet<(char, char)> {
+        let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
+        letters.windows(2).map(|w| (w[0], w[1])).collect()
+    };
+    let wanted = pairs(name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md"));
+    let mut scored: Vec<(f32, &VaultPath)> = paths
+        .filter(|path| path.kind().is_note())
+        .map(|path| {
+            let have = pairs(path.stem());
+            let shared = wanted.intersection(&have).count() as f32;
+            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, path)
+        })
+        .filter(|(score, _)| *score >= 0.4)
+        .collect();
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
+    scored.into_iter().take(3).map(|(_, path)| format!("`{path}`")).collect()
+}
