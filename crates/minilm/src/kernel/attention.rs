@@ -11,7 +11,7 @@
 //! - the keys of a head are transposed once, so that a lane is a key and no sum goes across lanes; its values are
 //!   copied, since rows that lie 4,608 bytes apart push each other out of the nearest cache;
 //! - several queries at once, so that a key or a value loaded is used several times, and no sum waits for another;
-//!   the last queries are taken together with some of those before, which are computed again;
+//!   where fewer are left at the end, the last one is computed more than once;
 //! - the scores of these queries never leave the nearest cache.
 
 use super::curves::power_of_two;

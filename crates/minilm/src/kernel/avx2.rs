@@ -31,8 +31,7 @@ unsafe impl Tile for Vnni {
     const FLIPPED: bool = true;
 
     #[inline(always)]
-    unsafe fn sums(
-        rows: usize,
+    unsafe fn sums<const R: usize>(
         first: *const u8,
         width: usize,
         panel: *const i8,
@@ -40,16 +39,7 @@ unsafe impl Tile for Vnni {
         out: &mut Sums,
     ) {
         // SAFETY: the caller's promise, and the kernel's that the machine has the features.
-        unsafe {
-            match rows {
-                1 => vnni::<1>(first, width, panel, start, out),
-                2 => vnni::<2>(first, width, panel, start, out),
-                3 => vnni::<3>(first, width, panel, start, out),
-                4 => vnni::<4>(first, width, panel, start, out),
-                5 => vnni::<5>(first, width, panel, start, out),
-                _ => vnni::<6>(first, width, panel, start, out),
-            }
-        }
+        unsafe { vnni::<R>(first, width, panel, start, out) }
     }
 }
 
@@ -86,16 +76,9 @@ unsafe impl Tile for Pairs {
     const FLIPPED: bool = false;
 
     #[inline(always)]
-    unsafe fn sums(rows: usize, first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
+    unsafe fn sums<const R: usize>(first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
         // SAFETY: the caller's promise, and the kernel's that the machine has the features.
-        unsafe {
-            match rows {
-                1 => pairs::<1>(first, width, panel, out),
-                2 => pairs::<2>(first, width, panel, out),
-                3 => pairs::<3>(first, width, panel, out),
-                _ => pairs::<4>(first, width, panel, out),
-            }
-        }
+        unsafe { pairs::<R>(first, width, panel, out) }
     }
 }
 

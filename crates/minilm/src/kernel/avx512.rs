@@ -36,8 +36,7 @@ unsafe impl Tile for Vnni {
     const FLIPPED: bool = true;
 
     #[inline(always)]
-    unsafe fn sums(
-        rows: usize,
+    unsafe fn sums<const R: usize>(
         first: *const u8,
         width: usize,
         panel: *const i8,
@@ -45,16 +44,7 @@ unsafe impl Tile for Vnni {
         out: &mut Sums,
     ) {
         // SAFETY: the caller's promise, and the kernel's that the machine has the features.
-        unsafe {
-            match rows {
-                1 => sums::<1>(first, width, panel, start, out),
-                2 => sums::<2>(first, width, panel, start, out),
-                3 => sums::<3>(first, width, panel, start, out),
-                4 => sums::<4>(first, width, panel, start, out),
-                5 => sums::<5>(first, width, panel, start, out),
-                _ => sums::<6>(first, width, panel, start, out),
-            }
-        }
+        unsafe { sums::<R>(first, width, panel, start, out) }
     }
 }
 

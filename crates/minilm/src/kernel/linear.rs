@@ -6,7 +6,7 @@ use super::lanes::{LANES, Lanes};
 use super::{Line, Linear, PANEL, Quantised, Then};
 
 /// The most rows that a tile may take at once.
-pub(super) const MOST_ROWS: usize = 8;
+pub(super) const MOST_ROWS: usize = 6;
 
 /// The sums of a tile: for each row, one for each column of the panel.
 #[repr(C, align(64))]
@@ -23,13 +23,12 @@ pub(super) unsafe trait Tile {
     /// [`Linear::starts`] in place of 0.
     const FLIPPED: bool;
 
-    /// `sums[r][c] = start[c] + Σ row[r][k] · panel[k][c]` for `r < rows`.
+    /// `sums[r][c] = start[c] + Σ row[r][k] · panel[k][c]` for `r < R`.
     ///
     /// # Safety
-    /// `1 <= rows <= ROWS`; `first` points to `rows` rows of `width` bytes one after the other, `panel` to
-    /// `width · PANEL` bytes, aligned to 64.
-    unsafe fn sums(
-        rows: usize,
+    /// `1 <= R <= ROWS`; `width` is a multiple of 4; `first` points to `R` rows of `width` bytes one after the other,
+    /// `panel` to `width · PANEL` bytes.
+    unsafe fn sums<const R: usize>(
         first: *const u8,
         width: usize,
         panel: *const i8,
@@ -49,18 +48,32 @@ pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantised, layer: &Linear, then:
     let lines = layer.bias.len();
     let panels = layer.starts.len();
     let bytes = input.bytes.as_ptr().cast::<u8>();
+    assert!(width.is_multiple_of(4));
     assert!(rows * width == input.bytes.len() * PANEL && layer.weights.len() == panels * width * PANEL);
     assert!(lines == panels * PANEL / LANES && layer.scales.len() == lines && out.len() == rows * lines);
     let tiles = rows.div_ceil(T::ROWS);
     let mut sums = Sums([[0; PANEL]; MOST_ROWS]);
+    // So many rows as there are, known when the tile is compiled: its sums stay in registers.
+    macro_rules! tile {
+        ($rows:expr, $($argument:expr),+) => {
+            match $rows {
+                1 => T::sums::<1>($($argument),+),
+                2 => T::sums::<2>($($argument),+),
+                3 => T::sums::<3>($($argument),+),
+                4 => T::sums::<4>($($argument),+),
+                5 if T::ROWS >= 5 => T::sums::<5>($($argument),+),
+                _ => T::sums::<MOST_ROWS>($($argument),+),
+            }
+        };
+    }
     for (panel, start) in layer.starts.iter().enumerate() {
         let weights = layer.weights[panel * width * PANEL..].as_ptr();
         let mut from = 0;
         for tile in 1..=tiles {
             let to = rows * tile / tiles;
             // SAFETY: rows `from..to` lie within the input, at least one and at most `ROWS` of them, as there are
-            // no fewer rows than tiles; the panel within the matrix; both by the assertions above.
-            unsafe { T::sums(to - from, bytes.add(from * width), width, weights, start, &mut sums) };
+            // no fewer rows than tiles; the panel within the matrix; and the width is right: by the assertions above.
+            unsafe { tile!(to - from, bytes.add(from * width), width, weights, start, &mut sums) };
             for row in from..to {
                 let scale = L::splat(input.scales[row]);
                 for i in 0..PANEL / LANES {

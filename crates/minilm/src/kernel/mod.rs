@@ -17,16 +17,14 @@
 //! give the same bits everywhere. So the same text has the same vector, bit for bit, on every processor. The kernel
 //! `scalar` is the specification; a test holds all others against it.
 //!
-//! What makes it fast, measured on a Xeon with AVX-512 VNNI, texts of 110 tokens, two threads, where the general
-//! ONNX engine that was here before gave 80 a second and this gives 210:
-//! - products of bytes, 64 an instruction, from registers: 24 sums, four of weights; `linear` runs at 80 to 90 % of
-//!   what the processor can do at all, and takes 71 % of the time (with 32 an instruction, AVX-VNNI: 110 texts a
-//!   second; without such products, AVX2: 50);
+//! What makes it fast (its speed beside a general ONNX engine stands in `benches/record`):
+//! - products of bytes, 64 an instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
+//!   and runs near what the processor can do at all;
 //! - bias, scale, GELU and the addition to what was there happen to a tile's sums before they leave the nearest
 //!   cache: no pass over memory of their own;
 //! - loud channels are tamed by numbers that were found beforehand (see `PROVENANCE.md`), in one instruction with
 //!   the multiplication that is there anyway, not by a second product in f32;
-//! - the attention, in registers and the nearest cache throughout, takes 20 %; integers from numbers 4 %; norms 2 %;
+//! - the attention, which comes next, stays in registers and the nearest cache throughout;
 //! - the weights lie as a tile reads them: nothing to parse, lay out or copy when a program starts.
 //!
 //! Tried without gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer loop body, more

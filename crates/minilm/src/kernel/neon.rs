@@ -32,18 +32,9 @@ unsafe impl Tile for Dot {
     const FLIPPED: bool = false;
 
     #[inline(always)]
-    unsafe fn sums(rows: usize, first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
+    unsafe fn sums<const R: usize>(first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
         // SAFETY: the caller's promise, and the kernel's that the machine has the features.
-        unsafe {
-            match rows {
-                1 => dot::<1>(first, width, panel, out),
-                2 => dot::<2>(first, width, panel, out),
-                3 => dot::<3>(first, width, panel, out),
-                4 => dot::<4>(first, width, panel, out),
-                5 => dot::<5>(first, width, panel, out),
-                _ => dot::<6>(first, width, panel, out),
-            }
-        }
+        unsafe { dot::<R>(first, width, panel, out) }
     }
 }
 
@@ -92,16 +83,9 @@ unsafe impl Tile for Pairs {
     const FLIPPED: bool = false;
 
     #[inline(always)]
-    unsafe fn sums(rows: usize, first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
+    unsafe fn sums<const R: usize>(first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], out: &mut Sums) {
         // SAFETY: the caller's promise, and the kernel's that the machine has the features.
-        unsafe {
-            match rows {
-                1 => pairs::<1>(first, width, panel, out),
-                2 => pairs::<2>(first, width, panel, out),
-                3 => pairs::<3>(first, width, panel, out),
-                _ => pairs::<4>(first, width, panel, out),
-            }
-        }
+        unsafe { pairs::<R>(first, width, panel, out) }
     }
 }
 

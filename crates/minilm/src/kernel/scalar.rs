@@ -15,11 +15,17 @@ unsafe impl Tile for Plain {
     const FLIPPED: bool = false;
 
     #[inline(always)]
-    unsafe fn sums(rows: usize, first: *const u8, width: usize, panel: *const i8, _: &[i32; PANEL], sums: &mut Sums) {
+    unsafe fn sums<const R: usize>(
+        first: *const u8,
+        width: usize,
+        panel: *const i8,
+        _: &[i32; PANEL],
+        sums: &mut Sums,
+    ) {
         // SAFETY: the caller's promise.
         let (input, panel) = unsafe {
             (
-                std::slice::from_raw_parts(first.cast::<i8>(), rows * width),
+                std::slice::from_raw_parts(first.cast::<i8>(), R * width),
                 std::slice::from_raw_parts(panel.cast::<[[i8; 4]; PANEL]>(), width / 4),
             )
         };

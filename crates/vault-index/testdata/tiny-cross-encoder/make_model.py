@@ -5,7 +5,7 @@ subjects or of none, and the logit of a pair of texts counts the pairs of words,
 passage, that are of one subject, less 3. `flat.onnx` gives the same logits as a list, which no exporter should.
 """
 
-import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,18 +13,13 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 HERE = Path(__file__).parent
-SUBJECTS = [
-    ["prune", "branches", "apple", "trees", "garden", "winter"],
-    ["bank", "interest", "rate", "money", "loan", "quarterly"],
-    ["boil", "pasta", "water", "salt", "sauce", "kitchen"],
-]
-PLAIN = ["the", "a", "in", "of", "and", "to", "how", "do", "i"]
+sys.path.insert(0, str(HERE.parent))
+from tiny import SUBJECTS, WORDS, write, write_tokenizer  # noqa: E402
 
-words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *PLAIN, *(word for subject in SUBJECTS for word in subject)]
-table = np.zeros((len(words), len(SUBJECTS)), dtype=np.float32)
+table = np.zeros((len(WORDS), len(SUBJECTS)), dtype=np.float32)
 for number, subject in enumerate(SUBJECTS):
     for word in subject:
-        table[words.index(word), number] = 1
+        table[WORDS.index(word), number] = 1
 
 shape = ["batch", "tokens"]
 
@@ -69,34 +64,6 @@ def save(name: str, keepdims: int, output: list) -> None:
 save("model.onnx", 1, ["batch", 1])
 save("flat.onnx", 0, ["batch"])
 
-special = [
-    {
-        "id": words.index(word), "content": word, "single_word": False, "lstrip": False,
-        "rstrip": False, "normalized": False, "special": True,
-    }
-    for word in words[:4]
-]
-tokenizer = {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": special,
-    "normalizer": {"type": "Lowercase"},
-    "pre_tokenizer": {"type": "Whitespace"},
-    "post_processor": {
-        "type": "BertProcessing",
-        "sep": ["[SEP]", words.index("[SEP]")],
-        "cls": ["[CLS]", words.index("[CLS]")],
-    },
-    "decoder": None,
-    "model": {"type": "WordLevel", "vocab": {word: i for i, word in enumerate(words)}, "unk_token": "[UNK]"},
-}
-
-
-def write(name: str, value: object) -> None:
-    (HERE / name).write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-
-
-write("tokenizer.json", tokenizer)
-write("tokenizer_config.json", {"model_max_length": 32, "pad_token": "[PAD]"})
-write("config.json", {"pad_token_id": 0, "id2label": {"0": "LABEL_0"}})
+write_tokenizer(HERE)
+write(HERE / "tokenizer_config.json", {"model_max_length": 32, "pad_token": "[PAD]"})
+write(HERE / "config.json", {"pad_token_id": 0, "id2label": {"0": "LABEL_0"}})

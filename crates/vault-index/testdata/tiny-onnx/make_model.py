@@ -5,7 +5,7 @@ small vocabulary has a vector, a word that means something near another's has on
 near it, and one matrix product follows. All numbers are ours, none is trained.
 """
 
-import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,21 +13,16 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 
 HERE = Path(__file__).parent
-DIMENSIONS = 16
-TOPICS = [
-    ["prune", "branches", "apple", "trees", "garden", "winter"],
-    ["bank", "interest", "rate", "money", "loan", "quarterly"],
-    ["boil", "pasta", "water", "salt", "sauce", "kitchen"],
-]
-PLAIN = ["the", "a", "in", "of", "and", "to", "how", "do", "i"]
+sys.path.insert(0, str(HERE.parent))
+from tiny import SUBJECTS, WORDS, write, write_tokenizer  # noqa: E402
 
-words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *PLAIN, *(word for topic in TOPICS for word in topic)]
+DIMENSIONS = 16
 numbers = np.random.default_rng(7)
-table = numbers.normal(0, 0.1, (len(words), DIMENSIONS))
-for topic in TOPICS:
+table = numbers.normal(0, 0.1, (len(WORDS), DIMENSIONS))
+for subject in SUBJECTS:
     centre = numbers.normal(0, 1, DIMENSIONS)
-    for word in topic:
-        table[words.index(word)] += centre
+    for word in subject:
+        table[WORDS.index(word)] += centre
 mixing = np.linalg.qr(numbers.normal(0, 1, (DIMENSIONS, DIMENSIONS)))[0]
 
 shape = ["batch", "tokens"]
@@ -56,38 +51,8 @@ model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir
 onnx.checker.check_model(model, full_check=True)
 onnx.save(model, HERE / "model.onnx")
 
-special = [
-    {
-        "id": words.index(word), "content": word, "single_word": False, "lstrip": False,
-        "rstrip": False, "normalized": False, "special": True,
-    }
-    for word in words[:4]
-]
-tokenizer = {
-    "version": "1.0",
-    "truncation": None,
-    "padding": None,
-    "added_tokens": special,
-    "normalizer": {"type": "Lowercase"},
-    "pre_tokenizer": {"type": "Whitespace"},
-    "post_processor": {
-        "type": "BertProcessing",
-        "sep": ["[SEP]", words.index("[SEP]")],
-        "cls": ["[CLS]", words.index("[CLS]")],
-    },
-    "decoder": None,
-    "model": {"type": "WordLevel", "vocab": {word: i for i, word in enumerate(words)}, "unk_token": "[UNK]"},
-}
-
-
-def write(name: str, value: object) -> None:
-    path = HERE / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(value, indent=1) + "\n", encoding="utf-8")
-
-
-write("tokenizer.json", tokenizer)
-write("tokenizer_config.json", {"model_max_length": 32, "pad_token": "[PAD]"})
-write("config.json", {"pad_token_id": 0, "hidden_size": DIMENSIONS})
-write("special_tokens_map.json", {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"})
-write("1_Pooling/config.json", {"word_embedding_dimension": DIMENSIONS, "pooling_mode_mean_tokens": True})
+write_tokenizer(HERE)
+write(HERE / "tokenizer_config.json", {"model_max_length": 32, "pad_token": "[PAD]"})
+write(HERE / "config.json", {"pad_token_id": 0, "hidden_size": DIMENSIONS})
+write(HERE / "special_tokens_map.json", {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"})
+write(HERE / "1_Pooling/config.json", {"word_embedding_dimension": DIMENSIONS, "pooling_mode_mean_tokens": True})
