@@ -68,6 +68,7 @@ fn the_same_bits_briefly() {
 /// A processor without VNNI, and one without AVX2 and fused products: emulated, for nothing in the library
 /// chooses the instructions. Needs `qemu-x86_64` (Debian: qemu-user) and says so where it is missing.
 #[test]
+#[expect(clippy::print_stderr, reason = "what was left out is told")]
 fn the_same_bits_on_older_processors() {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux")) {
         return;

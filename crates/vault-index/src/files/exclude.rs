@@ -1,18 +1,12 @@
 //! What is left out of the index: `.gitignore`, `.vaultignore`, `.vault.toml`, Obsidian's excluded files, `--exclude`.
 //!
-//! | rule | a file it names | a folder it names |
-//! | --- | --- | --- |
-//! | name begins with a dot | absent | absent, with all in it |
-//! | `.vaultignore`, in any folder | listed, not indexed | listed with all in it, not indexed |
-//! | `.gitignore`, in any folder | listed, not indexed | absent, with all in it |
-//! | `userIgnoreFilters` of `.obsidian/app.json` | listed, not indexed | (names files by the start of their path) |
-//! | `--exclude`, `exclude` of the vault's `.vault.toml` | listed, not indexed | listed with all in it, not indexed |
+//! What a rule names is listed, so that links lead to it, and not indexed; of a folder it names, all that is in it.
+//! Only what has a name with a dot in front is not even listed. Obsidian's filters name files by the start of their
+//! path, or by an expression.
 //!
-//! What is listed stays a link target. A whole folder that `.gitignore` names is not even entered:
-//! it is build output or packages, a hundred thousand files that no note links to. Where it does
-//! hold notes, `.vaultignore` has the last word, as it is asked first: `!name/` brings the folder
-//! back, and `name/` lists it without indexing it. Within one folder of either kind, as with git,
-//! a rule further in goes before one further out, and the last matching line of a file decides.
+//! `.vaultignore` is asked before `.gitignore`, and what it says is final: `!name/` brings back a folder that git
+//! leaves out. Within one folder of either kind, as with git, a rule further in goes before one further out, and the
+//! last matching line of a file decides.
 //!
 //! Git's rules count whether or not the vault is a repository. Not read: ignore files above the
 //! vault, `.git/info/exclude` and the user's global ones, for the same vault must give the same index
@@ -46,17 +40,6 @@ pub(super) const VAULT_TOML: &str = ".vault.toml";
 
 /// No rule file anyone wrote by hand is larger; one that is, is not read.
 const MAX_RULE_BYTES: u64 = 1 << 20;
-
-/// Where something found on disk ends up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
-    /// In the list and in the index.
-    Indexed,
-    /// In the list only: a link target.
-    Listed,
-    /// Nowhere.
-    Absent,
-}
 
 /// The ignore files of one folder, on top of those of the folders around it.
 pub(super) struct Layer {
@@ -124,35 +107,24 @@ impl Exclude {
         Ok(Self { globs, obsidian: obsidian_filters(root, warnings) })
     }
 
-    fn names(&self, disk: &Path, is_dir: bool) -> bool {
-        self.globs.iter().any(|globs| globs.matched(disk, is_dir).is_ignore())
+    /// Whether a file is indexed. `disk` is relative to the root, as on disk; the folder it is in is indexed.
+    pub fn indexes_file(&self, layer: Option<&Arc<Layer>>, disk: &Path, path: &VaultPath) -> bool {
+        self.indexes(layer, disk, false) && !self.obsidian.is_match(path.as_str())
     }
 
-    /// Where a file ends up. `disk` is relative to the root, as on disk; the folder it is in is not absent.
-    pub fn file(&self, layer: Option<&Arc<Layer>>, disk: &Path, path: &VaultPath) -> Verdict {
+    /// Whether anything in a folder is indexed. The folder it is in is indexed.
+    pub fn indexes_folder(&self, layer: Option<&Arc<Layer>>, disk: &Path) -> bool {
+        self.indexes(layer, disk, true)
+    }
+
+    fn indexes(&self, layer: Option<&Arc<Layer>>, disk: &Path, is_dir: bool) -> bool {
         let ignored = layer.is_some_and(|layer| {
             layer
-                .first_match(|l| &l.vault, disk, false)
-                .or_else(|| layer.first_match(|l| &l.git, disk, false))
+                .first_match(|l| &l.vault, disk, is_dir)
+                .or_else(|| layer.first_match(|l| &l.git, disk, is_dir))
                 .unwrap_or(false)
         });
-        if ignored || self.names(disk, false) || self.obsidian.is_match(path.as_str()) {
-            Verdict::Listed
-        } else {
-            Verdict::Indexed
-        }
-    }
-
-    /// Where a folder ends up, with all in it: nothing in a folder that is listed is indexed.
-    pub fn folder(&self, layer: Option<&Arc<Layer>>, disk: &Path) -> Verdict {
-        let ours = layer.and_then(|l| l.first_match(|l| &l.vault, disk, true));
-        if ours.is_none() && layer.and_then(|l| l.first_match(|l| &l.git, disk, true)) == Some(true) {
-            return Verdict::Absent;
-        }
-        if ours == Some(true) || self.names(disk, true) {
-            return Verdict::Listed;
-        }
-        Verdict::Indexed
+        !ignored && !self.globs.iter().any(|globs| globs.matched(disk, is_dir).is_ignore())
     }
 }
 

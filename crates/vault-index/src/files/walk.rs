@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use super::exclude::{Exclude, GIT_IGNORE, IgnoreFiles, Layer, VAULT_IGNORE, Verdict, lossy};
+use super::exclude::{Exclude, GIT_IGNORE, IgnoreFiles, Layer, VAULT_IGNORE, lossy};
 use super::stamp::Stamp;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::{FileKind, VaultPath};
@@ -185,6 +185,8 @@ struct Walker<'a> {
 /// What one task found, handed over at its end.
 #[derive(Default)]
 struct Part {
+    /// Nothing here is indexed, so nothing that is odd here concerns anyone.
+    excluded: bool,
     files: Vec<DiskFile>,
     warnings: Vec<(String, Warning)>,
     unlisted: Vec<String>,
@@ -192,7 +194,7 @@ struct Part {
 
 impl<'a> Walker<'a> {
     fn folder<'s>(&'s self, scope: &rayon::Scope<'s>, mut folder: Folder) {
-        let mut part = Part::default();
+        let mut part = Part { excluded: folder.excluded, ..Part::default() };
         if let Some(entries) = self.list(&mut folder, &mut part) {
             self.entries(scope, Arc::new(folder), entries, &mut part);
         }
@@ -265,7 +267,7 @@ impl<'a> Walker<'a> {
             let rest = entries.split_off(entries.len() - TASK);
             let folder = folder.clone();
             scope.spawn(move |scope| {
-                let mut part = Part::default();
+                let mut part = Part { excluded: folder.excluded, ..Part::default() };
                 self.entries(scope, folder, rest, &mut part);
                 self.hand_over(part);
             });
@@ -285,11 +287,7 @@ impl<'a> Walker<'a> {
     }
 
     fn sub_folder<'s>(&'s self, scope: &rayon::Scope<'s>, folder: &Folder, disk: PathBuf) {
-        let verdict = self.exclude.folder(folder.layer.as_ref(), &disk);
-        if verdict == Verdict::Absent {
-            return;
-        }
-        let excluded = folder.excluded || verdict == Verdict::Listed;
+        let excluded = folder.excluded || !self.exclude.indexes_folder(folder.layer.as_ref(), &disk);
         let inner = Folder { disk, layer: folder.layer.clone(), excluded, depth: folder.depth + 1 };
         scope.spawn(move |scope| self.folder(scope, inner));
     }
@@ -304,8 +302,7 @@ impl<'a> Walker<'a> {
             return;
         }
         let Some(path) = VaultPath::from_disk(&disk) else { return };
-        let indexed =
-            !symlink && !folder.excluded && self.exclude.file(folder.layer.as_ref(), &disk, &path) == Verdict::Indexed;
+        let indexed = !symlink && !folder.excluded && self.exclude.indexes_file(folder.layer.as_ref(), &disk, &path);
         let kind = path.kind();
         let disk = (Path::new(path.as_str()) != disk).then_some(disk);
         part.files.push(DiskFile { path, disk, stamp: Stamp::of(&metadata), kind, indexed, symlink });
@@ -348,6 +345,9 @@ impl<'a> Walker<'a> {
 
 impl Part {
     fn warn(&mut self, disk: &Path, kind: WarningKind, message: impl Into<String>) {
+        if self.excluded {
+            return;
+        }
         self.warnings.push((lossy(disk), Warning::new(kind, message)));
     }
 
@@ -429,11 +429,11 @@ mod tests {
     }
 
     #[test]
-    fn gitignore_hides_folders_and_excludes_files() {
+    fn gitignore_excludes_folders_and_files() {
         check(
             "//- .gitignore\n*.log.md\n/out/\nnode_modules/\n//- a.log.md\n//- b.md\n//- out/x.md\n//- sub/out/x.md\n//- sub/node_modules/m/README.md\n",
             &[],
-            &["(a.log.md)", "b.md", "sub/out/x.md"],
+            &["(a.log.md)", "b.md", "(out/x.md)", "(sub/node_modules/m/README.md)", "sub/out/x.md"],
         );
         // Nested: the inner one goes first, relative to where it lies; a mark of the first bytes is no part of a rule.
         check(
@@ -580,6 +580,11 @@ mod tests {
             ["broken.md Symlink", "circle.md Symlink", "folder/up Symlink", "out Symlink", "out.md Symlink"]
         );
         assert!(walk.files[2].symlink);
+        // Where nothing is indexed, none of that concerns anyone.
+        fs::write(at(".vaultignore"), "folder/\n").unwrap();
+        let walk = list(root.path(), &[]);
+        assert_eq!(names(&walk), ["a.md", "(folder/b.md)", "(same.md)"]);
+        assert_eq!(odd(&walk), ["broken.md Symlink", "circle.md Symlink", "out Symlink", "out.md Symlink"]);
         // The vault itself may be reached through a link.
         let link = outside.path().join("link");
         symlink(root.path(), &link).unwrap();
