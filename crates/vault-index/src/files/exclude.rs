@@ -15,6 +15,7 @@
 //! All of these are read anew by every walk. A line of an ignore file that cannot be understood is left out with a
 //! warning; a `.vault.toml` that cannot be is an error, since what it was to keep out would be indexed.
 
+use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
@@ -173,7 +174,7 @@ fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) 
     let Some(text) = rule_text(root, file, warnings) else { return Gitignore::empty() };
     let mut builder = GitignoreBuilder::new(file.parent().unwrap_or(Path::new("")));
     for (index, line) in text.trim_start_matches('\u{feff}').lines().enumerate() {
-        if let Err(error) = builder.add_line(None, line) {
+        if let Err(error) = builder.add_line(None, &without_alternatives(line)) {
             let warning = Warning::new(
                 WarningKind::Unreadable,
                 format!("this line cannot be understood and is left out: {error}"),
@@ -186,6 +187,22 @@ fn ignore_file(root: &Path, file: &Path, warnings: &mut Vec<(String, Warning)>) 
         warnings.push((lossy(file), Warning::new(WarningKind::Unreadable, message)));
         Gitignore::empty()
     })
+}
+
+/// A line in which `{a,b}` means itself, as it does to git; to the matcher it would be a or b.
+fn without_alternatives(line: &str) -> Cow<'_, str> {
+    if !line.contains(['{', '}']) {
+        return line.into();
+    }
+    let (mut text, mut escaped) = (String::with_capacity(line.len() + 4), false);
+    for c in line.chars() {
+        if matches!(c, '{' | '}') && !escaped {
+            text.push('\\');
+        }
+        escaped = c == '\\' && !escaped;
+        text.push(c);
+    }
+    text.into()
 }
 
 /// `userIgnoreFilters`: `/…/` is a regular expression found anywhere in the path, anything else the

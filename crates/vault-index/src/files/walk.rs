@@ -435,6 +435,12 @@ mod tests {
             &[],
             &["(a.log.md)", "b.md", "(out/x.md)", "(sub/node_modules/m/README.md)", "sub/out/x.md"],
         );
+        // Braces mean themselves, escaped or not.
+        check(
+            "//- .gitignore\n{a,b}.md\n\\{c\\}.md\n//- a.md\n//- {a,b}.md\n//- {c}.md\n//- c.md\n",
+            &[],
+            &["a.md", "c.md", "({a,b}.md)", "({c}.md)"],
+        );
         // Nested: the inner one goes first, relative to where it lies; a mark of the first bytes is no part of a rule.
         check(
             "//- .gitignore\n\u{feff}*.tmp.md\n//- a/.gitignore\n!keep.tmp.md\n/x.md\n//- a/keep.tmp.md\n//- a/b/keep.tmp.md\n//- a/x.md\n//- a/b/x.md\n//- b/keep.tmp.md\n",
@@ -464,7 +470,7 @@ mod tests {
     #[test]
     fn rules_that_cannot_be_understood_are_left_out_with_a_warning() {
         let root = vault(
-            "//- .obsidian/app.json\n{\"userIgnoreFilters\":[\"/a(?=b)/\",\"b\"]}//- .gitignore\n{a\nb.md\n//- a.md\n//- b.md\n",
+            "//- .obsidian/app.json\n{\"userIgnoreFilters\":[\"/a(?=b)/\",\"b\"]}//- .gitignore\n[z-a]\nb.md\n//- a.md\n//- b.md\n",
         );
         let walk = list(root.path(), &[]);
         assert_eq!(names(&walk), ["a.md", "(b.md)"]);
