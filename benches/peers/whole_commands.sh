@@ -1,18 +1,26 @@
 #!/usr/bin/env bash
-# Times whole commands beside ripgrep and iwe, and measures peak memory: benches/peers/whole_commands.sh BIN [--vectors]
+# Times whole commands beside ripgrep and iwe, and measures peak memory:
+#   benches/peers/whole_commands.sh BIN [--vectors] [--large]
 #
-# BIN is the folder of the release binaries vault-index, vault-search and make_vault. It needs hyperfine, rg and GNU
+# BIN is the folder of the release binaries vault-index, vault-search, make_vault and embed_query. It needs hyperfine, rg and GNU
 # time; iwe (`cargo install iwe@0.29.3 --locked`) for its row. With --vectors the memory of first syncs with vectors
-# is measured too, which takes minutes; without, one index with vectors is made once and kept.
+# is measured too, which takes minutes; without, one index with vectors is made once and kept. With --large a vault of
+# 100,000 passages is indexed, once, in some ten minutes, and searched beside a process that only embeds the query.
 #
 # Ours and the peer's runs take turns for ROUNDS rounds; a ratio is that of the medians within a round, and the median
 # of the rounds is printed. Vaults and indexes are kept in WORK. NOTES and SMALL make them smaller, to try this out.
 set -euo pipefail
 
-[[ $# -ge 1 && -x $1/vault-index ]] || { sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2; }
+[[ $# -ge 1 && -x $1/vault-index ]] || { sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2; }
 BIN=$(cd "$1" && pwd)
-WITH_VECTORS=
-[[ ${2:-} == --vectors ]] && WITH_VECTORS=1
+WITH_VECTORS= LARGE=
+for option in "${@:2}"; do
+  case $option in
+    --vectors) WITH_VECTORS=1 ;;
+    --large) LARGE=1 ;;
+    *) echo "there is no option $option" >&2; exit 2 ;;
+  esac
+done
 WORK=${WORK:-/tmp/vault-bench}
 ROUNDS=${ROUNDS:-3}
 NOTES=${NOTES:-5000}
@@ -103,6 +111,14 @@ for mode in hybrid lexical; do
   row "search, $mode, \`rg -i -c\`" "4 (2 with the hot path)" 20 \
     "$search --mode $mode $WORD" "rg -i -c $WORD $WORK/notes"
 done
+if [[ -n $LARGE ]]; then
+  vault large 31200 1500 6 3
+  $(sync large large-index) >/dev/null
+  large="$BIN/vault-search --no-sync --vault $WORK/large --index $WORK/large-index/index.db"
+  for mode in semantic hybrid; do
+    row "search of 100,000 passages, $mode, \`embed_query\`" 3 20 "$large --mode $mode $WORD" "$BIN/embed_query $WORD"
+  done
+fi
 row "sync, nothing changed, \`rg --files\`" 3 20 "$(sync notes index)" "rg --files $WORK/notes"
 if command -v iwe >/dev/null; then
   # A folder is a library of iwe's once it holds `.iwe`, which our walk passes by.

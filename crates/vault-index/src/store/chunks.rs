@@ -245,12 +245,11 @@ impl Store {
         }
     }
 
-    /// (note, slot) of every file title that has a vector.
+    /// (note, slot) of every file title that has a vector, in no order.
     pub(crate) fn title_vectors(&self) -> Result<Vec<(FileId, i64)>> {
         let read = || -> rusqlite::Result<Vec<(FileId, i64)>> {
-            let mut statement = self
-                .conn
-                .prepare_cached("SELECT id, title_vector FROM note WHERE title_vector IS NOT NULL ORDER BY id")?;
+            let mut statement =
+                self.conn.prepare_cached("SELECT id, title_vector FROM note WHERE title_vector IS NOT NULL")?;
             statement.query_map([], |row| Ok((file_id(row, 0)?, row.get(1)?)))?.collect()
         };
         read().map_err(|e| self.error(e))

@@ -16,7 +16,7 @@
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
-//! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, named after the model |
+//! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
 //! | `warning` | an oddity of a file | `skipped` = 1 when it is the reason why the file is not indexed |
 //!

@@ -4,10 +4,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 4;
+pub(crate) const FORMAT: i64 = 5;
 
 /// The oldest format it reads; what is older was never released.
-const OLDEST: i64 = 4;
+const OLDEST: i64 = 5;
 
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
@@ -20,7 +20,7 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { to: 4, sql: FIRST, reindex: false }];
+const MIGRATIONS: &[Migration] = &[Migration { to: 5, sql: FIRST, reindex: false }];
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -51,6 +51,8 @@ CREATE TABLE note(
   words INTEGER NOT NULL,
   title_vector INTEGER
 );
+-- All that a search needs of every note; and what counts them without reading them.
+CREATE INDEX note_title_vector ON note(title_vector);
 CREATE INDEX note_pending ON note(id) WHERE title_vector IS NULL AND title_source = 2;
 
 CREATE TABLE tag(

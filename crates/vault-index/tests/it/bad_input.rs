@@ -155,7 +155,8 @@ fn a_damaged_index_keeps_its_model_as_long_as_it_can_be_read() {
     let file = vault.index_file();
     let db = rusqlite::Connection::open(&file).unwrap();
     let number = |sql: &str| db.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap() as usize;
-    let (size, page) = (number("PRAGMA page_size"), number("SELECT rootpage FROM sqlite_master WHERE name = 'note'"));
+    let (size, page) =
+        (number("PRAGMA page_size"), number("SELECT rootpage FROM sqlite_master WHERE name = 'note_title_vector'"));
     drop(db);
     let damage = |bytes: std::ops::Range<usize>| {
         let mut damaged = std::fs::read(&file).unwrap();
