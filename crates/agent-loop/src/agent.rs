@@ -1,5 +1,6 @@
 //! The driver: does what the run says, and tells it how it went. All waiting, time and concurrency of the loop is here.
 
+mod compact;
 mod event;
 mod limits;
 mod reply;
@@ -132,17 +133,5 @@ impl Agent {
                 Ok(())
             }
         }
-    }
-
-    async fn compact(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<()> {
-        let (started, before) = (Instant::now(), run.history().size());
-        let shorter = tokio::select! {
-            () = cancel.cancelled() => return Ok(()),
-            shorter = self.compaction.compact(run.history(), &*self.model) => shorter,
-        };
-        run.spend_time(started.elapsed());
-        run.compacted(shorter)?;
-        observer.event(Event::Compacted { before, after: run.history().size() });
-        Ok(())
     }
 }

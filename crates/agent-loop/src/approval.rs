@@ -5,7 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::budget::canonical_json;
+use crate::canonical::{Fingerprint, canonical_json};
 use crate::message::{CallId, ToolCall};
 use crate::tool::{Effect, ToolOutput, ToolSpec};
 
@@ -101,20 +101,12 @@ pub struct Digest(pub String);
 impl Digest {
     /// Of a call of a run, and of its result if that is what is asked about.
     pub fn of(run: &RunId, call: &ToolCall, output: Option<&ToolOutput>) -> Self {
-        let mut hasher = blake3::Hasher::new();
-        let mut add = |part: &str| {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        };
-        add(&run.0);
-        add(&call.id.0);
-        add(&call.name);
-        add(&canonical_json(&call.arguments));
+        let mut all = Fingerprint::of([&run.0, &call.id.0, &call.name, &*canonical_json(&call.arguments)]);
         if let Some(output) = output {
-            add("result");
-            output.items.iter().for_each(|item| add(item));
+            all.add("result");
+            output.items.iter().for_each(|item| all.add(item));
         }
-        Self(hasher.finalize().to_hex().to_string())
+        Self(all.hex())
     }
 }
 
@@ -212,7 +204,7 @@ pub enum RejectedBecause {
     OtherRun,
     /// No such call is open.
     UnknownCall,
-    /// The call is decided already.
+    /// The call is decided already, or runs without a decision.
     AlreadyDecided,
     /// The call, its arguments or its result are not those that were asked about.
     OtherDigest,

@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::canonical::{Fingerprint, canonical_json};
+
 /// The limits of one run, counted from the person's last message on. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -17,9 +19,10 @@ pub struct Budget {
     pub calls: Option<u32>,
     /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
     pub tokens: Option<u64>,
-    /// Time in which the model or tools work. Waiting for a person does not count.
+    /// Time in which the model or tools work. Waiting for a person does not count. It is looked at between turns: a
+    /// reply or a tool that is under way is not cut off by it, but by the agent's own limits.
     pub time: Option<Duration>,
-    /// How often the same call (name and arguments) may give the same result; by default 3.
+    /// The same call (name and arguments) giving the same result this many times ends the run; by default 3.
     pub repeats: Option<u32>,
     /// What happens at a limit of turns, calls or repeats.
     pub at_limit: AtLimit,
@@ -120,14 +123,7 @@ impl Repeats {
 
     /// Counts one call with its result; gives the count.
     pub fn count(&mut self, name: &str, arguments: &Value, result: &str) -> u32 {
-        let mut hasher = blake3::Hasher::new();
-        for part in [name, &canonical_json(arguments), result] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-        let mut key = [0; 8];
-        hasher.finalize_xof().fill(&mut key);
-        let key = u64::from_le_bytes(key);
+        let key = Fingerprint::of([name, &canonical_json(arguments), result]).short();
         if let Some((_, count)) = self.seen.iter_mut().find(|(seen, _)| *seen == key) {
             *count += 1;
             return *count;
@@ -137,44 +133,6 @@ impl Repeats {
         }
         self.seen.push_back((key, 1));
         1
-    }
-}
-
-/// A value as JSON text that does not depend on the order of an object's keys.
-pub(crate) fn canonical_json(value: &Value) -> String {
-    let mut out = String::new();
-    write_canonical(value, &mut out);
-    out
-}
-
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(fields) => {
-            // Sorted here: whether a map keeps its order is decided by features of other crates.
-            let mut fields: Vec<_> = fields.iter().collect();
-            fields.sort_by(|a, b| a.0.cmp(b.0));
-            out.push('{');
-            for (index, (key, value)) in fields.into_iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_canonical(&Value::String(key.clone()), out);
-                out.push(':');
-                write_canonical(value, out);
-            }
-            out.push('}');
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (index, item) in items.iter().enumerate() {
-                if index > 0 {
-                    out.push(',');
-                }
-                write_canonical(item, out);
-            }
-            out.push(']');
-        }
-        scalar => out.push_str(&scalar.to_string()),
     }
 }
 

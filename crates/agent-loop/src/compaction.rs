@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{History, Message, Messages, Part, ToolResult};
-use crate::model::{Model, Reply, Request, ToolChoice};
+use crate::model::{EndReason, Model, Reply, Request, ToolChoice};
 use crate::tool::Boxed;
 
 /// Makes a history shorter. A run asks for it at most a few times in a row and refuses a result that did not shrink.
 pub trait Compaction: Send + Sync {
-    /// A shorter history that keeps calls and results together.
+    /// A shorter history that keeps calls and results together. Tokens of the model are counted by whoever lends it,
+    /// who also bounds the time this takes.
     ///
     /// # Errors
     /// When it cannot be made shorter, or the model that was asked failed.
@@ -29,7 +30,8 @@ pub struct DropThenSummarise {
     pub small_result: usize,
     /// Dropping results is enough when at most this share of the history is left, in percent; by default 60.
     pub enough: usize,
-    /// The most bytes of one message that the model is given to summarise; by default 4,000.
+    /// The most bytes of one message that the model is given to summarise; by default 4,000. It is less where all
+    /// excerpts together would be more than half of the conversation, which may just have been refused as too long.
     pub excerpt: usize,
 }
 
@@ -74,30 +76,63 @@ impl DropThenSummarise {
         from
     }
 
-    /// The older part as text. It is data for the model that sums it up, so no message of it is a message there.
-    fn as_text(&self, messages: &[Message]) -> String {
-        let mut text = String::new();
-        for message in messages {
-            match message {
-                Message::User { text: said } => self.add(&mut text, "Person", said),
-                Message::Assistant { parts } => parts.iter().for_each(|part| match part {
-                    Part::Text { text: said } => self.add(&mut text, "Assistant", said),
-                    Part::Call(call) => self.add(&mut text, "Call", &format!("{} {}", call.name, call.arguments)),
-                    Part::Reasoning { .. } => {}
-                }),
-                Message::Results { results } => results.iter().for_each(|result| {
-                    self.add(&mut text, "Result", &format!("{}: {}", result.name, result.text()));
-                }),
-            }
+    /// The older part as text of about `most` bytes at most. It is data for the model that sums it up, so no message of
+    /// it is a message there.
+    fn as_text(&self, messages: &[Message], most: usize) -> String {
+        let mut excerpt = self.excerpt;
+        let mut text = excerpts(messages, excerpt);
+        while text.len() > most && excerpt > SHORTEST_EXCERPT {
+            excerpt /= 2;
+            text = excerpts(messages, excerpt);
         }
-        text
+        if text.len() <= most {
+            return text;
+        }
+        // Even the beginnings of so many messages are too much: the newest tell where the conversation stands.
+        let newest = &text[text.ceil_char_boundary(text.len() - most)..];
+        format!("(What came before is left out.)\n\n… {newest}")
     }
+}
 
-    fn add(&self, text: &mut String, who: &str, said: &str) {
-        let end = said.floor_char_boundary(self.excerpt);
+/// Below this an excerpt says too little to be worth having.
+const SHORTEST_EXCERPT: usize = 100;
+
+/// Messages as text, of each what fits into `most` bytes.
+fn excerpts(messages: &[Message], most: usize) -> String {
+    let mut text = String::new();
+    let mut add = |who: &str, said: &str| {
+        let end = said.floor_char_boundary(most);
         let dots = if end < said.len() { " …" } else { "" };
         text.push_str(&format!("{who}: {}{dots}\n\n", &said[..end]));
+    };
+    for message in messages {
+        match message {
+            Message::User { text } => add("Person", text),
+            Message::Note { text } => add("Note", text),
+            Message::Assistant { parts } => parts.iter().for_each(|part| match part {
+                Part::Text { text } => add("Assistant", text),
+                Part::Call(call) => add("Call", &format!("{} {}", call.name, call.arguments)),
+                Part::Reasoning { .. } => {}
+            }),
+            Message::Results { results } => {
+                results.iter().for_each(|result| add("Result", &format!("{}: {}", result.name, result.text())));
+            }
+        }
     }
+    text
+}
+
+/// A summary that is none would replace what was said by nothing.
+fn summary_of(reply: &Reply) -> Result<String> {
+    let text = reply.visible_text().trim().to_string();
+    let what = match reply.end {
+        EndReason::Complete if !text.is_empty() => return Ok(text),
+        EndReason::Complete => "the model's summary is empty",
+        EndReason::Length => "the model's summary was cut off by the limit on its length",
+        EndReason::Filtered => "a content filter stopped the model's summary",
+        EndReason::Refused => "the model declined to write a summary",
+    };
+    Err(Error::new(ErrorKind::BadResponse, what))
 }
 
 impl Compaction for DropThenSummarise {
@@ -117,15 +152,15 @@ impl Compaction for DropThenSummarise {
             }
             let request = Request {
                 system: Some(SUMMARISE.into()),
-                messages: Messages::from_iter([Message::user(self.as_text(&old))]),
+                messages: Messages::from_iter([Message::user(self.as_text(&old, history.size() / 2))]),
                 tool_choice: ToolChoice::None,
                 ..Request::default()
             };
-            let summary = Reply::collect(model.reply(request).await?).await?.visible_text();
-            let mut new = vec![Message::user(format!("Summary of the conversation so far:\n{}", summary.trim()))];
+            let summary = summary_of(&Reply::collect(model.reply(request).await?).await?)?;
+            let mut new = vec![Message::note(format!("Summary of the conversation so far:\n{summary}"))];
             // The task itself is not left to a summary.
-            let task = old.iter().rev().find(|message| matches!(message, Message::User { .. }));
-            let has_task = messages[from..].iter().any(|message| matches!(&**message, Message::User { .. }));
+            let task = old.iter().rev().find(|message| message.is_of_person());
+            let has_task = messages[from..].iter().any(|message| message.is_of_person());
             new.extend(task.filter(|_| !has_task).cloned());
             new.extend(messages[from..].iter().map(|message| Message::clone(message)));
             History::from_messages(new)

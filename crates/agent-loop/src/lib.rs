@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Every call gets exactly one result before the model speaks again; a person decides what the policy leaves open, in
-//! this process or a later one; one budget ends every run. The eleven invariants are the tests in `tests/it/invariants`.
+//! this process or a later one; one budget ends a run, unless all its limits are taken away. The eleven invariants are
+//! tests with their numbers (`invariant_05_…`), in `tests/it` and beside the code they are about.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, Step, Tool};
@@ -50,6 +51,7 @@
 
 // The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
 mod error;
+mod canonical;
 mod message;
 mod tool;
 mod model;
@@ -59,7 +61,7 @@ mod compaction;
 mod run;
 mod agent;
 mod transcript;
-mod text_calls;
+pub mod text_calls;
 pub mod responses;
 pub mod schema;
 mod models;
@@ -78,11 +80,11 @@ pub use model::{
 };
 pub use models::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Transport, Wire};
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Rules, Run, RunOptions, SavedRun, Stop, VERSION};
-pub use text_calls::{Parser, Piece, TextCalls, escape, example, prompt_block, transcript_messages};
+pub use text_calls::TextCalls;
 pub use tool::{
-    Boxed, Effect, Fault, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
+    Boxed, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
 };
-pub use transcript::{Durability, Transcript, load, to_markdown};
+pub use transcript::{Durability, Transcript, to_markdown};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -153,7 +153,7 @@ impl fmt::Display for Stop {
 pub struct Outcome {
     /// Why.
     pub stop: Stop,
-    /// What the model said last; empty if it said nothing.
+    /// What the model said last since the person's message; empty if it said nothing.
     pub text: String,
     /// The answer, where [`RunOptions::answer`] asked for one and it fits.
     pub answer: Option<Value>,
@@ -225,15 +225,6 @@ impl Run {
         run
     }
 
-    /// A conversation that goes on from a history. Calls at its end that have no result are answered as lost.
-    pub fn with_history(id: RunId, options: RunOptions, history: History, message: impl Into<String>) -> Self {
-        let messages = history.messages().iter().map(|message| Message::clone(message));
-        let (history, _) = History::repaired(messages);
-        let mut run = Self { id, options, history, state: State::default() };
-        run.add(Message::user(message));
-        run
-    }
-
     /// Its name.
     pub fn id(&self) -> &RunId {
         &self.id
@@ -272,7 +263,8 @@ impl Run {
     /// What it needs next. Called again without an answer in between, it gives the same, but for [`Next::RunTools`]:
     /// no call is handed out twice.
     ///
-    /// Costs a policy question for each undecided call; nothing else depends on the length of the conversation.
+    /// Costs, for each call that has not run, a check of its arguments and a question to the policy; for a request, a
+    /// copy of the system text and of the answer's schema. Messages are shared, however many there are.
     pub fn next(&mut self, rules: Rules<'_>) -> Next {
         loop {
             match &mut self.state.phase {
@@ -289,7 +281,7 @@ impl Run {
                     if calls.any_running() {
                         return Next::Wait;
                     }
-                    let questions = calls.questions(&self.id);
+                    let questions = calls.questions(&self.id, &self.state.grants);
                     if !questions.is_empty() {
                         return Next::Ask(questions);
                     }
@@ -309,10 +301,11 @@ impl Run {
     pub fn questions(&mut self, rules: Rules<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
         calls.settle(rules, &self.state.grants);
-        calls.questions(&self.id)
+        calls.questions(&self.id, &self.state.grants)
     }
 
-    /// Takes a person's decisions, as many or as few as there are. Those that fit are kept.
+    /// Takes a person's decisions, as many or as few as there are. Those that fit are kept. A call that has not run yet
+    /// can be decided even where the policy of now would let it run unasked.
     ///
     /// # Errors
     /// One rejection for each that does not fit; its question stays open.
@@ -357,11 +350,16 @@ impl Run {
         self.state.spent.time = self.state.spent.time.saturating_add(time);
     }
 
+    /// Adds tokens that were used for it beside its own replies: those of a summary.
+    pub fn spend_tokens(&mut self, tokens: u64) {
+        self.state.spent.tokens = self.state.spent.tokens.saturating_add(tokens);
+    }
+
+    /// The model's last message since the person's.
     fn last_text(&self) -> String {
-        match self.history.messages().last() {
-            Some(message) if matches!(**message, Message::Assistant { .. }) => message.text(),
-            _ => String::new(),
-        }
+        let mut since = self.history.messages().iter().rev().take_while(|message| !message.is_of_person());
+        let said = since.find(|message| matches!(***message, Message::Assistant { .. }));
+        said.map_or_else(String::new, |message| message.text())
     }
 
     /// Adds a message of which it is known that it fits.
@@ -399,7 +397,7 @@ impl Run {
         let may_sum_up = !matches!(limit, Limit::Tokens | Limit::Time);
         if may_sum_up && self.options.budget.at_limit == AtLimit::SumUp {
             self.state.summing_up = Some(limit);
-            self.add(Message::user(format!("({limit}. Sum up what you have found so far; do not call tools.)")));
+            self.add(Message::note(format!("({limit}. Sum up what you have found so far; do not call tools.)")));
             return false;
         }
         self.stop(Stop::Limit { limit });

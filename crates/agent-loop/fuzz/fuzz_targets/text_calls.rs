@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use agent_loop::{Parser, Piece, escape};
+use agent_loop::text_calls::{Parser, Piece, escape};
 use libfuzzer_sys::fuzz_target;
 
 fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {

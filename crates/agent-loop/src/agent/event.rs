@@ -67,12 +67,17 @@ pub enum Event {
         /// How long after the start of its batch.
         after: Duration,
     },
-    /// The conversation was made shorter, or could not be (then both numbers are the same).
+    /// The conversation was made shorter.
     Compacted {
         /// Bytes before.
         before: usize,
         /// Bytes now.
         after: usize,
+    },
+    /// The conversation could not be made shorter. The run goes on where it can.
+    NotCompacted {
+        /// Why.
+        failure: Failure,
     },
     /// The run is done.
     Done(Outcome),
@@ -87,7 +92,7 @@ impl Event {
             Delta::CallArguments { index, text } => Self::CallArguments { index, text },
             Delta::CallFault { index, fault, .. } => Self::CallFault { index, fault },
             Delta::Usage(usage) => Self::Usage(usage),
-            Delta::Reasoning { .. } | Delta::CallEnd { .. } | Delta::End(_) => return None,
+            Delta::Reasoning { .. } | Delta::CallEnd { .. } | Delta::Progress | Delta::End(_) => return None,
         })
     }
 
@@ -114,6 +119,7 @@ impl Event {
                 "after_ms": after.as_millis() as u64,
             }),
             Self::Compacted { before, after } => json!({"event": "compacted", "before": before, "after": after}),
+            Self::NotCompacted { failure } => json!({"event": "not_compacted", "failure": failure}),
             Self::Done(outcome) => json!({"event": "done", "outcome": outcome}),
         }
     }
@@ -155,15 +161,5 @@ impl<A: Observer, B: Observer> Observer for (A, B) {
     fn save(&mut self, run: &Run) -> Result<()> {
         self.0.save(run)?;
         self.1.save(run)
-    }
-}
-
-impl Observer for &mut dyn Observer {
-    fn event(&mut self, event: Event) {
-        (**self).event(event);
-    }
-
-    fn save(&mut self, run: &Run) -> Result<()> {
-        (**self).save(run)
     }
 }

@@ -1,4 +1,4 @@
-//! How long the driver waits for what.
+//! The driver's patience, as plain numbers.
 
 use std::time::Duration;
 
@@ -9,8 +9,10 @@ use super::Retries;
 pub struct Limits {
     /// For a tool that has no limit of its own; by default a minute.
     pub tool: Duration,
-    /// For the next piece of a reply; by default two minutes.
+    /// For the next sign of life in a reply; by default two minutes.
     pub silence: Duration,
+    /// For making the conversation shorter, the summary included; by default ten minutes.
+    pub compaction: Duration,
     /// For tools that are cancelled; what has not ended then is dropped. By default half a second.
     pub cancel: Duration,
     /// How many reading calls run side by side; by default 8.
@@ -24,6 +26,7 @@ impl Default for Limits {
         Self {
             tool: Duration::from_secs(60),
             silence: Duration::from_secs(120),
+            compaction: Duration::from_secs(600),
             cancel: Duration::from_millis(500),
             parallel_reads: 8,
             retries: Retries::default(),

@@ -59,7 +59,7 @@ impl Agent {
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
             let delta = delta?;
             builder.push(&delta)?;
-            *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::End(_));
+            *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
             Event::of(delta).into_iter().for_each(|event| observer.event(event));
         }
         Ok(())

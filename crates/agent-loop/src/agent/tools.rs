@@ -27,17 +27,17 @@ impl Agent {
     ) -> Result<()> {
         let started = Instant::now();
         let seats = Arc::new(Semaphore::new(self.limits.parallel_reads.max(1)));
-        let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, CallId>::new());
+        let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, (CallId, Effect)>::new());
         for ready in calls {
             observer.event(Event::ToolStarted { call: ready.call.clone() });
-            let id = ready.call.id.clone();
+            let (id, effect) = (ready.call.id.clone(), ready.effect);
             let (tools, seats, cancel) = (Arc::clone(&self.tools), Arc::clone(&seats), cancel.child_token());
             let limit = ready.time_limit.unwrap_or(self.limits.tool);
             let task = tasks.spawn(async move {
                 let _seat = seats.acquire().await;
                 run_one(&*tools, &ready, limit, &cancel).await
             });
-            ids.insert(task.id(), id);
+            ids.insert(task.id(), (id, effect));
         }
         let mut last_moment = None;
         loop {
@@ -51,11 +51,12 @@ impl Agent {
                 () = sleep_until(last_moment.unwrap_or(started)), if last_moment.is_some() => break,
             };
             let (task, end) = match joined {
-                Some(Ok((task, end))) => (task, end),
-                Some(Err(error)) => (error.id(), Err(ToolError::new("The tool crashed."))),
+                Some(Ok((task, end))) => (task, Some(end)),
+                Some(Err(error)) => (error.id(), None),
                 None => break,
             };
-            if let Some(call) = ids.remove(&task) {
+            if let Some((call, effect)) = ids.remove(&task) {
+                let end = end.unwrap_or_else(|| Err(ToolError(format!("The tool crashed.{}", doubt(effect)))));
                 observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
                 run.finished(self.rules(), &call, end)?;
                 observer.save(run)?;
@@ -74,11 +75,15 @@ async fn run_one(
 ) -> Result<ToolOutput, ToolError> {
     let Ok(end) = timeout(limit, tools.call(&ready.call, cancel)).await else {
         cancel.cancel();
-        let effect = match ready.effect {
-            Effect::Read => "",
-            Effect::Write => " It may or may not have taken effect: check before repeating it.",
-        };
-        return Err(ToolError(format!("Timed out after {limit:?}.{effect}")));
+        return Err(ToolError(format!("Timed out after {limit:?}.{}", doubt(ready.effect))));
     };
     end
+}
+
+/// What has to be said of a call that did not come to its end.
+fn doubt(effect: Effect) -> &'static str {
+    match effect {
+        Effect::Read => "",
+        Effect::Write => " It may or may not have taken effect: check before repeating it.",
+    }
 }

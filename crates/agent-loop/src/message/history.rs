@@ -22,7 +22,7 @@ impl Messages {
 }
 
 impl Messages {
-    /// Checks that a provider accepts them: every call has its one result, and no id is used twice. Linear.
+    /// Checks what every provider wants of them: each call has its one result, and no id is used twice. Linear.
     ///
     /// # Errors
     /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
@@ -67,8 +67,8 @@ impl<'de> Deserialize<'de> for Messages {
     }
 }
 
-/// A conversation that any provider accepts: it begins with the person, every call has exactly one result, given
-/// directly behind the message that made the call, and no id is used twice.
+/// A conversation in which calls and results pair: it begins with the person or a note, every call has exactly one
+/// result, given directly behind the message that made the call, and no id is used twice.
 ///
 /// It may end with calls whose results are not there yet ([`open_calls`](Self::open_calls)); then nothing but their
 /// results can be added, and [`messages`](Self::messages) must not be sent.
@@ -157,7 +157,7 @@ fn check_next(last: Option<&Message>, is_used: impl Fn(&CallId) -> bool, message
             refuse(format!("results for {}, but the calls were {}", list(&given), list(&open)))
         }
         _ if !open.is_empty() => refuse(format!("a message before the results of {}", list(&open))),
-        Message::User { .. } => Ok(()),
+        Message::User { .. } | Message::Note { .. } => Ok(()),
         Message::Assistant { parts } if parts.is_empty() => refuse("an assistant message without any part".into()),
         Message::Assistant { .. } if last.is_none() => refuse("an assistant message at the beginning".into()),
         Message::Assistant { .. } => {

@@ -3,10 +3,11 @@
 mod history;
 mod repair;
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 pub use history::{History, Messages};
 pub use repair::Repair;
@@ -18,6 +19,11 @@ pub enum Message {
     /// The person.
     User {
         /// What the person says.
+        text: String,
+    },
+    /// The loop itself: a correction, a summary, a request to sum up. Providers are sent it like what the person says.
+    Note {
+        /// What the loop says.
         text: String,
     },
     /// The model.
@@ -92,6 +98,12 @@ impl ToolCall {
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
         Self { id: id.into(), name: name.into(), arguments, fault: None, opaque: None }
     }
+
+    /// The arguments as a provider takes them back: arguments that could not be read would be refused again, and the
+    /// result says what was wrong with them.
+    pub(crate) fn sent_arguments(&self) -> Cow<'_, Value> {
+        if self.arguments.is_object() { Cow::Borrowed(&self.arguments) } else { Cow::Owned(Value::Object(Map::new())) }
+    }
 }
 
 /// How a call ended.
@@ -153,6 +165,11 @@ impl Message {
         Self::User { text: text.into() }
     }
 
+    /// What the loop itself says.
+    pub fn note(text: impl Into<String>) -> Self {
+        Self::Note { text: text.into() }
+    }
+
     /// What a model says, in text alone.
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::Assistant { parts: vec![Part::Text { text: text.into() }] }
@@ -164,22 +181,24 @@ impl Message {
         parts.iter().filter_map(|part| if let Part::Call(call) = part { Some(call) } else { None })
     }
 
-    /// The text meant for a person: reasoning, calls and results are left out.
+    /// Its text: reasoning, calls and results are left out.
     pub fn text(&self) -> String {
         match self {
-            Self::User { text } => text.clone(),
-            Self::Assistant { parts } => parts
-                .iter()
-                .filter_map(|part| if let Part::Text { text } = part { Some(text.as_str()) } else { None })
-                .collect(),
+            Self::User { text } | Self::Note { text } => text.clone(),
+            Self::Assistant { parts } => Part::visible_text(parts),
             Self::Results { .. } => String::new(),
         }
+    }
+
+    /// Whether a person said it.
+    pub(crate) fn is_of_person(&self) -> bool {
+        matches!(self, Self::User { .. })
     }
 
     /// About how many bytes a provider is sent for it. Linear in the message.
     pub fn size(&self) -> usize {
         match self {
-            Self::User { text } => text.len(),
+            Self::User { text } | Self::Note { text } => text.len(),
             Self::Assistant { parts } => parts.iter().map(Part::size).sum(),
             Self::Results { results } => results.iter().map(|result| result.size() + result.name.len()).sum(),
         }
@@ -187,6 +206,12 @@ impl Message {
 }
 
 impl Part {
+    /// The text of these parts that is meant for a person.
+    pub(crate) fn visible_text(parts: &[Self]) -> String {
+        let text = |part: &Self| if let Self::Text { text } = part { Some(text.clone()) } else { None };
+        parts.iter().filter_map(text).collect()
+    }
+
     /// About how many bytes a provider is sent for it.
     pub(crate) fn size(&self) -> usize {
         match self {

@@ -14,7 +14,7 @@ use super::{CallId, History, Message, Part, Status, ToolCall, ToolResult};
 pub enum Repair {
     /// A call had no result; it got one that says so.
     MissingResult(CallId),
-    /// A result had no call; it was kept as text of the person's side.
+    /// A result had no call; it was kept as the text of a note.
     OrphanResult(CallId),
     /// A second result for one call; it was dropped, the first one counts.
     SecondResult(CallId),
@@ -22,7 +22,7 @@ pub enum Repair {
     RenamedCall(CallId, CallId),
     /// An assistant message without parts was dropped.
     EmptyMessage,
-    /// The conversation began with the model; a line of the person's side was put before it.
+    /// The conversation began with the model; a note was put before it.
     NoBeginning,
 }
 
@@ -30,11 +30,11 @@ impl fmt::Display for Repair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::MissingResult(id) => write!(f, "the call {id} had no result; it got one that says so"),
-            Self::OrphanResult(id) => write!(f, "the result of {id} had no call; it was kept as text"),
+            Self::OrphanResult(id) => write!(f, "the result of {id} had no call; it was kept as a note"),
             Self::SecondResult(id) => write!(f, "the call {id} had a second result; it was dropped"),
             Self::RenamedCall(old, new) => write!(f, "the call id {old} was used again; it is {new} now"),
             Self::EmptyMessage => f.write_str("an empty assistant message was dropped"),
-            Self::NoBeginning => f.write_str("the conversation began with the model; a line was put before it"),
+            Self::NoBeginning => f.write_str("the conversation began with the model; a note was put before it"),
         }
     }
 }
@@ -46,26 +46,23 @@ pub(super) const LOST: &str =
 pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (History, Vec<Repair>) {
     let (mut history, mut repairs) = (History::new(), Vec::new());
     let mut open: Vec<Open> = Vec::new();
+    let mut orphans: Vec<String> = Vec::new();
     for message in messages {
         if let Message::Results { results } = message {
-            let orphans = take_results(&mut open, results, &mut repairs);
+            orphans.extend(take_results(&mut open, results, &mut repairs));
             // Some writers give each result a message of its own; the calls stay open until something else comes.
             if open.iter().all(|call| call.result.is_some()) {
-                close(&mut history, &mut open, &mut repairs);
-            }
-            if !orphans.is_empty() {
-                close(&mut history, &mut open, &mut repairs);
-                add(&mut history, Message::user(orphans.join("\n")));
+                close(&mut history, &mut open, &mut orphans, &mut repairs);
             }
             continue;
         }
-        close(&mut history, &mut open, &mut repairs);
+        close(&mut history, &mut open, &mut orphans, &mut repairs);
         match message {
             Message::Assistant { parts } if parts.is_empty() => repairs.push(Repair::EmptyMessage),
             Message::Assistant { mut parts } => {
                 if history.messages().is_empty() {
                     repairs.push(Repair::NoBeginning);
-                    add(&mut history, Message::user("(the beginning of this conversation is not there)"));
+                    add(&mut history, Message::note("(the beginning of this conversation is not there)"));
                 }
                 rename(&history, &mut parts, &mut open, &mut repairs);
                 add(&mut history, Message::Assistant { parts });
@@ -73,7 +70,7 @@ pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (History, V
             other => add(&mut history, other),
         }
     }
-    close(&mut history, &mut open, &mut repairs);
+    close(&mut history, &mut open, &mut orphans, &mut repairs);
     (history, repairs)
 }
 
@@ -102,19 +99,22 @@ fn take_results(open: &mut [Open], results: Vec<ToolResult>, repairs: &mut Vec<R
     orphans
 }
 
-/// Adds the results of the open calls, those that are lost included.
-fn close(history: &mut History, open: &mut Vec<Open>, repairs: &mut Vec<Repair>) {
-    if open.is_empty() {
-        return;
-    }
+/// Adds the results of the open calls, those that are lost included; then, since nothing may stand between a call and
+/// its result, what is left of results without calls.
+fn close(history: &mut History, open: &mut Vec<Open>, orphans: &mut Vec<String>, repairs: &mut Vec<Repair>) {
     let results = open.drain(..).map(|Open { call, result, .. }| {
         result.unwrap_or_else(|| {
             repairs.push(Repair::MissingResult(call.id.clone()));
             ToolResult::new(&call, Status::Cancelled, LOST)
         })
     });
-    let results = results.collect();
-    add(history, Message::Results { results });
+    let results: Vec<ToolResult> = results.collect();
+    if !results.is_empty() {
+        add(history, Message::Results { results });
+    }
+    if !orphans.is_empty() {
+        add(history, Message::note(std::mem::take(orphans).join("\n")));
+    }
 }
 
 /// Gives every call an id of its own and opens it.
@@ -150,4 +150,24 @@ impl History {
 
 fn add(history: &mut History, message: Message) {
     history.push(message).expect("the repair leaves nothing that a history refuses");
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_stray_result_costs_no_other_call_its_own() {
+        let call = |id: &str| ToolCall::new(id, "look", json!({}));
+        let output = |id: &str| Message::Results { results: vec![ToolResult::new(&call(id), Status::Ok, id)] };
+        let parts = vec![Part::Call(call("c1")), Part::Call(call("c2"))];
+        let messages = [Message::user("hi"), Message::Assistant { parts }, output("c1"), output("c9"), output("c2")];
+        let (history, repairs) = repair(messages);
+        assert_eq!(repairs, [Repair::OrphanResult("c9".into())]);
+        let Message::Results { results } = &*history.messages()[2] else { panic!("{:?}", history.messages()) };
+        assert!(results.iter().all(|result| result.status == Status::Ok && result.text() == result.call.0));
+        assert!(history.messages()[3].text().contains("c9"));
+    }
 }

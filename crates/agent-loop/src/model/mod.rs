@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::message::{Messages, Usage};
 use crate::tool::{Boxed, ToolSpec};
 
-pub(crate) use reply::read_arguments;
+pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
 pub use reply::{Reply, ReplyBuilder};
 
 /// What a model is asked. Clones share the messages and the tools.
@@ -113,6 +113,9 @@ pub enum Delta {
     },
     /// Tokens so far: replaces what was said before.
     Usage(Usage),
+    /// Something came that says nothing yet: a part of a call that is held back until it is whole. It only tells that
+    /// the model is not silent.
+    Progress,
     /// The reply is over. Nothing comes after it.
     End(EndReason),
 }

@@ -35,8 +35,7 @@ impl Reply {
 
     /// Its text, without reasoning and calls.
     pub fn visible_text(&self) -> String {
-        let text = |part: &Part| if let Part::Text { text } = part { Some(text.clone()) } else { None };
-        self.parts.iter().filter_map(text).collect()
+        Part::visible_text(&self.parts)
     }
 
     /// A complete reply of text alone.
@@ -73,6 +72,9 @@ struct CallDraft {
 
 /// The name of a call that could not be read so far as to have one.
 const UNREADABLE: &str = "unreadable_call";
+/// Why no call of a reply that hit its limit of length runs.
+pub(crate) const CUT_BY_LENGTH: &str =
+    "The reply was cut off by the limit on its length, so its calls did not run. Write less.";
 
 impl ReplyBuilder {
     /// Nothing yet.
@@ -129,6 +131,7 @@ impl ReplyBuilder {
                 }
             }
             Delta::Usage(usage) => self.usage = Some(*usage),
+            Delta::Progress => {}
             Delta::End(reason) => self.end = Some(*reason),
         }
         Ok(())
@@ -178,10 +181,7 @@ fn finish_call(draft: CallDraft, end: Option<EndReason>) -> ToolCall {
     let (arguments, fault) = match (draft.fault, end) {
         (Some(fault), _) => (Value::String(draft.arguments), Some(fault)),
         // Arguments that happen to parse prove nothing: `{"x":4815}` may be the beginning of `{"x":48151}`.
-        (None, Some(EndReason::Length)) => (
-            Value::String(draft.arguments),
-            Some("The reply was cut off by the limit on its length, so its calls did not run. Write less.".into()),
-        ),
+        (None, Some(EndReason::Length)) => (Value::String(draft.arguments), Some(CUT_BY_LENGTH.into())),
         (None, Some(EndReason::Filtered | EndReason::Refused)) => {
             (Value::String(draft.arguments), Some("The reply was stopped, so its calls did not run.".into()))
         }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
-use crate::model::{Delta, EndReason};
+use crate::model::{Delta, EndReason, read_arguments};
 use crate::tool::{compile, faults_of};
 
 use super::ApiRequest;
@@ -93,7 +93,7 @@ impl ResponseEvents {
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::Reasoning { .. } => {}
+            Delta::Reasoning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }
         self.take()
@@ -159,8 +159,6 @@ impl ResponseEvents {
             return;
         }
         if !self.open.iter().any(|item| matches!(item.body, Body::Message { .. })) {
-            // Only calls can be open here, and none of them has ended.
-            self.close_all("incomplete");
             let id = self.new_id("msg");
             self.open(id, Body::Message { text: String::new() });
             let part = json!({"content_index": 0, "part": text_part("")});
@@ -208,10 +206,12 @@ impl ResponseEvents {
 
     fn end_call(&mut self, index: usize) {
         let Some(at) = self.call_at(index) else { return };
+        // Nothing, `null`, and an object in a string are all ways in which servers write an object.
         if let Body::Call { arguments, .. } = &mut self.open[at].body
-            && arguments.trim().is_empty()
+            && !arguments.trim_start().starts_with('{')
+            && let Ok(object) = read_arguments(arguments)
         {
-            *arguments = "{}".into();
+            *arguments = object.to_string();
         }
         let fault = self.strict_fault(at);
         self.close(at, if fault.is_some() { "incomplete" } else { "completed" });

@@ -1,4 +1,4 @@
-//! OpenAI's Responses API over any [`Model`](crate::Model): what a client asks as a request, the reply as its events.
+//! The server's side of OpenAI's Responses API over any [`Model`](crate::Model): a body in, a reply out as events.
 //!
 //! ```text
 //! JSON body ──> ApiRequest ──> Request ──> a model (a text-only one inside TextCalls) ──> deltas
@@ -6,8 +6,9 @@
 //! ```
 //!
 //! Nothing here does I/O: a server reads the body, writes the events and ends the connection. The order of events is
-//! the API's: `response.created`, `response.in_progress`, every item opened at the next free `output_index` and closed
-//! before the next one opens, exactly one terminal event, dense sequence numbers from 0, no `[DONE]`.
+//! the API's: `response.created`, `response.in_progress`, every item opened at the next free `output_index`, a message
+//! closed before a call opens, exactly one terminal event, dense sequence numbers from 0, no `[DONE]`. Calls of one
+//! reply may be open side by side, and text may come while a call is open: a call is closed when it ends.
 
 mod events;
 mod object;

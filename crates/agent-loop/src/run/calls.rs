@@ -44,6 +44,9 @@ enum Step {
     /// It was handed out; whether it ran is known to whoever drives the run.
     Running {
         effect: Effect,
+        /// What it was handed out on, for the case that it has to be handed out again.
+        #[serde(default, skip_serializing_if = "Allowed::is_not_yet")]
+        allowed: Allowed,
     },
     /// It ran; a person decides what the model sees.
     Review {
@@ -68,6 +71,12 @@ enum Allowed {
     #[default]
     NotYet,
     ByPerson,
+}
+
+impl Allowed {
+    fn is_not_yet(&self) -> bool {
+        *self == Self::NotYet
+    }
 }
 
 impl Pending {
@@ -118,9 +127,10 @@ impl Pending {
         matches!(&self.step, Step::Open { asked: Some(asked), .. } if asked.effect == Effect::Write)
     }
 
-    fn question(&self, run: &RunId) -> Option<Question> {
+    /// What a person is asked about it; nothing where the session grants it already.
+    fn question(&self, run: &RunId, grants: &BTreeSet<String>) -> Option<Question> {
         let (about, effect, output) = match &self.step {
-            Step::Open { asked: Some(asked), allowed: Allowed::NotYet } => {
+            Step::Open { asked: Some(asked), allowed: Allowed::NotYet } if !grants.contains(&asked.grant) => {
                 (About::Running { why: asked.why.clone() }, asked.effect, None)
             }
             Step::Review { output, effect } => (About::Sharing { output: output.clone() }, *effect, Some(output)),
@@ -176,7 +186,9 @@ impl Calls {
             if is_write && (is_reading || !ready.is_empty()) {
                 break;
             }
-            pending.step = Step::Running { effect: call.effect };
+            if let Step::Open { allowed, .. } = pending.step {
+                pending.step = Step::Running { effect: call.effect, allowed };
+            }
             ready.push(call);
             if is_write {
                 break;
@@ -190,13 +202,15 @@ impl Calls {
     }
 
     fn any_writing(&self) -> bool {
-        self.0.iter().any(|pending| matches!(pending.step, Step::Running { effect: Effect::Write }))
+        self.0.iter().any(|pending| matches!(pending.step, Step::Running { effect: Effect::Write, .. }))
     }
 
-    pub(super) fn questions(&self, run: &RunId) -> Vec<Question> {
-        self.0.iter().filter_map(|pending| pending.question(run)).collect()
+    pub(super) fn questions(&self, run: &RunId, grants: &BTreeSet<String>) -> Vec<Question> {
+        self.0.iter().filter_map(|pending| pending.question(run, grants)).collect()
     }
 
+    /// Takes a decision about a call that has not run and is not decided, whether or not the policy of now would have
+    /// asked: what a person said before it runs counts.
     pub(super) fn decide(
         &mut self,
         rules: Rules<'_>,
@@ -210,13 +224,17 @@ impl Calls {
         let pending = self.0.iter_mut().find(|pending| pending.call.id == decision.call);
         let pending = pending.ok_or(RejectedBecause::UnknownCall)?;
         pending.settle(rules, grants);
-        let question = pending.question(run).ok_or(RejectedBecause::AlreadyDecided)?;
-        if question.digest != decision.digest {
+        let output = match &pending.step {
+            Step::Open { allowed: Allowed::NotYet, .. } => None,
+            Step::Review { output, .. } => Some(output.clone()),
+            _ => return Err(RejectedBecause::AlreadyDecided),
+        };
+        if decision.digest != Digest::of(run, &pending.call, output.as_ref()) {
             return Err(RejectedBecause::OtherDigest);
         }
-        match question.about {
-            About::Running { .. } => pending.decide_running(rules, grants, decision.verdict),
-            About::Sharing { output } => pending.decide_sharing(output, decision.verdict),
+        match output {
+            None => pending.decide_running(rules, grants, decision.verdict),
+            Some(output) => pending.decide_sharing(output, decision.verdict),
         }
     }
 
@@ -228,7 +246,7 @@ impl Calls {
     ) -> Result<()> {
         let is_this = |pending: &&mut Pending| pending.call.id == *call;
         let running = self.0.iter_mut().find(is_this).and_then(|pending| match pending.step {
-            Step::Running { effect } => Some((pending, effect)),
+            Step::Running { effect, .. } => Some((pending, effect)),
             _ => None,
         });
         let Some((pending, effect)) = running else {
@@ -252,10 +270,8 @@ impl Calls {
     pub(super) fn interrupted(&mut self) {
         for pending in &mut self.0 {
             match pending.step {
-                Step::Running { effect: Effect::Read } => {
-                    pending.step = Step::Open { asked: None, allowed: Allowed::ByPerson };
-                }
-                Step::Running { effect: Effect::Write } => pending.answer(Status::Cancelled, vec![UNKNOWN.into()]),
+                Step::Running { effect: Effect::Read, allowed } => pending.step = Step::Open { asked: None, allowed },
+                Step::Running { effect: Effect::Write, .. } => pending.answer(Status::Cancelled, vec![UNKNOWN.into()]),
                 _ => {}
             }
         }
@@ -285,8 +301,8 @@ impl Calls {
             let text = match &pending.step {
                 Step::Answered { .. } => continue,
                 Step::Open { .. } => "Cancelled before it ran.",
-                Step::Running { effect: Effect::Read } => "Cancelled while it ran.",
-                Step::Running { effect: Effect::Write } => UNKNOWN,
+                Step::Running { effect: Effect::Read, .. } => "Cancelled while it ran.",
+                Step::Running { effect: Effect::Write, .. } => UNKNOWN,
                 Step::Review { .. } => "It ran; its result was withheld, since the run was cancelled.",
             };
             pending.answer(Status::Cancelled, vec![text.into()]);

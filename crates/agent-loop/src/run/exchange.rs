@@ -5,22 +5,31 @@ use std::collections::HashSet;
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{History, Message, Part, ToolCall, ToolResult};
-use crate::model::{EndReason, Reply};
+use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::calls::Calls;
 use super::{CompactionState, Phase, Run, Stop};
 
 impl Run {
-    /// The model's reply to [`Next::CallModel`](super::Next::CallModel).
+    /// The model's reply to [`Next::CallModel`](super::Next::CallModel). Calls of a reply that hit its limit of length
+    /// never run, whatever they look like.
     ///
     /// # Errors
-    /// `State` when no reply was asked for.
+    /// `State` while calls are open, and when the run is done. Whether a reply or a shorter history was asked for last
+    /// is not kept, so that it is not checked.
     pub fn replied(&mut self, reply: Reply) -> Result<()> {
         self.expect_ready("a reply")?;
         self.count(&reply);
         self.state.compaction = CompactionState::default();
         let Reply { mut parts, end, .. } = reply;
+        if end == EndReason::Length {
+            refuse_calls(&mut parts);
+        }
         let calls = self.name_calls(&mut parts);
+        if let Some(limit) = self.state.summing_up {
+            self.sum_up(limit, parts, &calls);
+            return Ok(());
+        }
         if parts.is_empty() {
             self.stop(match end {
                 EndReason::Complete => Stop::Empty,
@@ -31,12 +40,6 @@ impl Run {
             return Ok(());
         }
         self.add(Message::Assistant { parts });
-        if let Some(limit) = self.state.summing_up {
-            self.answer_all(&calls, &limit.to_string());
-            let answer = self.read_answer().and_then(Result::ok);
-            self.state.phase = Phase::Done { stop: Stop::Limit { limit }, answer };
-            return Ok(());
-        }
         match end {
             EndReason::Filtered | EndReason::Refused => {
                 self.answer_all(&calls, "The reply was stopped; the call did not run.");
@@ -54,7 +57,7 @@ impl Run {
     /// A conversation that is too long is made shorter first, a bounded number of times; everything else ends the run.
     ///
     /// # Errors
-    /// `State` when no reply was asked for.
+    /// `State` as for [`replied`](Self::replied).
     pub fn failed(&mut self, error: &Error) -> Result<()> {
         self.expect_ready("a failure")?;
         let failure = Failure::from(error);
@@ -69,11 +72,12 @@ impl Run {
     /// The shorter history that [`Next::Compact`](super::Next::Compact) asked for, or why there is none.
     ///
     /// One that is not shorter, or ends with calls or with the model, counts as none. Without one the run goes on if it
-    /// can, and ends with the model's failure if that had refused the request as too long.
+    /// can, and ends with the model's failure if that had refused the request as too long. Gives why the conversation
+    /// stays as it is, if it does.
     ///
     /// # Errors
-    /// `State` when none was asked for.
-    pub fn compacted(&mut self, shorter: Result<History>) -> Result<()> {
+    /// `State` as for [`replied`](Self::replied).
+    pub fn compacted(&mut self, shorter: Result<History>) -> Result<Option<Failure>> {
         self.expect_ready("a shorter history")?;
         self.state.compaction.tries += 1;
         let forced = self.state.compaction.forced.take();
@@ -81,22 +85,22 @@ impl Run {
             let ends_well = history.messages().last().is_some_and(|m| !matches!(**m, Message::Assistant { .. }));
             ends_well && history.size() < self.history.size()
         };
-        match shorter {
+        let why = match shorter {
             Ok(shorter) if is_usable(&shorter) => {
                 let (old, new) = (self.history.size().max(1) as u64, shorter.size() as u64);
                 self.state.context = self.state.context.saturating_mul(new) / old;
                 self.history = shorter;
+                return Ok(None);
             }
-            other => {
-                self.state.compaction.tries = CompactionState::MOST;
-                if let Some(mut failure) = forced {
-                    let why = other.err().map_or_else(|| "it did not get shorter".into(), |error| error.to_string());
-                    failure.message = format!("{}; and it could not be made shorter: {why}", failure.message);
-                    self.stop(Stop::Failed { failure });
-                }
-            }
+            Ok(_) => Failure { kind: ErrorKind::ContextTooLong, message: "it did not get shorter".into() },
+            Err(error) => Failure::from(&error),
+        };
+        self.state.compaction.tries = CompactionState::MOST;
+        if let Some(mut failure) = forced {
+            failure.message = format!("{}; and it could not be made shorter: {why}", failure.message);
+            self.stop(Stop::Failed { failure });
         }
-        Ok(())
+        Ok(Some(why))
     }
 
     /// A person's next message. The budget begins anew; grants stay.
@@ -154,7 +158,7 @@ impl Run {
     /// The results of all calls since the person's last message, oldest first: what was done, and what was not.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         let messages = self.history.messages();
-        let from = messages.iter().rposition(|message| matches!(**message, Message::User { .. })).unwrap_or(0);
+        let from = messages.iter().rposition(|message| message.is_of_person()).unwrap_or(0);
         messages[from..].iter().flat_map(|message| match &**message {
             Message::Results { results } => results.as_slice(),
             _ => &[],
@@ -213,6 +217,17 @@ impl Run {
         }
     }
 
+    /// The last turn is over, whatever came of it.
+    fn sum_up(&mut self, limit: Limit, parts: Vec<Part>, calls: &[ToolCall]) {
+        let mut answer = None;
+        if !parts.is_empty() {
+            self.add(Message::Assistant { parts });
+            answer = self.read_answer().and_then(Result::ok);
+            self.answer_all(calls, &limit.to_string());
+        }
+        self.state.phase = Phase::Done { stop: Stop::Limit { limit }, answer };
+    }
+
     /// The model has answered.
     fn conclude(&mut self) {
         let (stop, answer) = match self.read_answer() {
@@ -222,7 +237,7 @@ impl Run {
                 self.state.bad_answers += 1;
                 let attempts = self.options.answer.as_ref().map_or(0, |answer| answer.corrections);
                 if self.state.bad_answers <= attempts {
-                    self.add(Message::user(format!(
+                    self.add(Message::note(format!(
                         "(The answer does not have the required shape:\n{faults}\nAnswer again, with the JSON alone.)"
                     )));
                     self.state.phase = Phase::Ready;
@@ -232,5 +247,14 @@ impl Run {
             }
         };
         self.state.phase = Phase::Done { stop, answer };
+    }
+}
+
+/// Calls of a reply that was cut: arguments that happen to parse may be the beginning of others.
+fn refuse_calls(parts: &mut [Part]) {
+    for part in parts {
+        if let Part::Call(call) = part {
+            call.fault.get_or_insert_with(|| CUT_BY_LENGTH.into());
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! `testdata/runs` holds states of every version and kind; they are loaded by a test.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::approval::RunId;
 use crate::error::{Error, ErrorKind, Result};
@@ -61,6 +62,11 @@ impl Run {
         }
     }
 
+    /// Where it stands, alone, as JSON: the part that changes from step to step.
+    pub(crate) fn state_json(&self) -> String {
+        serde_json::to_string(&self.state).expect("a state has nothing in it that JSON cannot say")
+    }
+
     /// All of it as JSON text. Linear in the conversation; a [transcript](crate::Transcript) writes each message once.
     pub fn to_json(&self) -> String {
         let whole = Whole { run: self.saved(), messages: self.history.messages().clone() };
@@ -75,7 +81,7 @@ impl Run {
     /// # Errors
     /// `Newer` when a newer version wrote it, `Damaged` when it is no saved run.
     pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
-        check_head(json)?;
+        serde_json::from_str::<Head>(json).map_err(damaged)?.check()?;
         let whole: Whole = serde_json::from_str(json).map_err(damaged)?;
         Ok(Self::restore(whole.run, whole.messages.iter().map(|message| Message::clone(message))))
     }
@@ -112,16 +118,15 @@ impl SavedRun {
     /// # Errors
     /// `Newer` when a newer version wrote it, `Damaged` when it is none.
     pub fn from_json(json: &str) -> Result<Self> {
-        check_head(json)?;
-        serde_json::from_str(json).map_err(damaged)
+        Self::from_value(serde_json::from_str(json).map_err(damaged)?)
     }
 
-    /// Where the run stands, alone, as JSON: the part that changes from step to step.
-    pub(crate) fn state_json(&self) -> String {
-        serde_json::to_string(&self.state).expect("a state has nothing in it that JSON cannot say")
+    pub(crate) fn from_value(value: Value) -> Result<Self> {
+        Head::deserialize(&value).map_err(damaged)?.check()?;
+        serde_json::from_value(value).map_err(damaged)
     }
 
-    pub(crate) fn set_state(&mut self, state: serde_json::Value) -> Result<()> {
+    pub(crate) fn set_state(&mut self, state: Value) -> Result<()> {
         self.state = serde_json::from_value(state).map_err(damaged)?;
         Ok(())
     }
@@ -132,17 +137,18 @@ impl SavedRun {
     }
 }
 
-fn check_head(json: &str) -> Result<()> {
-    let head: Head = serde_json::from_str(json).map_err(damaged)?;
-    if head.format != FORMAT {
-        return Err(Error::new(ErrorKind::Damaged, format!("this is {:?}, not a saved run", head.format)));
+impl Head {
+    fn check(self) -> Result<()> {
+        let Self { format, version } = self;
+        if format != FORMAT {
+            return Err(Error::new(ErrorKind::Damaged, format!("this is {format:?}, not a saved run")));
+        }
+        if version > VERSION {
+            let what = format!("it was saved in version {version} of the format; this program reads up to {VERSION}");
+            return Err(Error::new(ErrorKind::Newer, what).remedy("use the newer program"));
+        }
+        Ok(())
     }
-    if head.version > VERSION {
-        let what =
-            format!("it was saved in version {} of the format; this program reads up to {VERSION}", head.version);
-        return Err(Error::new(ErrorKind::Newer, what).remedy("use the newer program"));
-    }
-    Ok(())
 }
 
 fn damaged(error: serde_json::Error) -> Error {
@@ -154,13 +160,13 @@ fn fitting_phase(phase: Phase, history: &History) -> Phase {
     let has_open = history.open_calls().next().is_some();
     let model_is_next = matches!(
         history.messages().last().map(|message| &**message),
-        Some(Message::User { .. } | Message::Results { .. })
+        Some(Message::User { .. } | Message::Note { .. } | Message::Results { .. })
     );
     match phase {
         Phase::Calls { calls } if has_open => Phase::Calls { calls },
         Phase::Ready | Phase::Calls { .. } if model_is_next => Phase::Ready,
+        // The model spoke last, or nobody has spoken: there is nothing to reply to.
         Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: Stop::Answered, answer: None },
-        // Nobody waits for a reply to a history without any message.
         done @ Phase::Done { .. } => done,
     }
 }

@@ -45,13 +45,38 @@ const DEEPEST: usize = 10;
 impl Strict {
     /// Strict if the schema allows it.
     pub fn of(schema: &Value) -> Self {
+        Self::with(schema, Missing::BecomesNull)
+    }
+
+    /// Strict if that means closing objects and nothing more: for the schema of an answer, which is read as it comes,
+    /// so that no null may be forced into it.
+    pub fn of_answer(schema: &Value) -> Self {
+        Self::with(schema, Missing::IsNotStrict)
+    }
+
+    fn with(schema: &Value, missing: Missing) -> Self {
         // The root must be a plain object; one without properties is a tool without arguments.
         let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
-        match is_root.then(|| closed(schema, 0)).flatten() {
+        match is_root.then(|| closed(schema, 0, missing)).flatten() {
             Some(strict) => Self::Yes(strict),
             None => Self::No(schema.clone()),
         }
     }
+
+    /// The schema to send, and whether it is strict.
+    pub fn into_parts(self) -> (Value, bool) {
+        match self {
+            Self::Yes(schema) => (schema, true),
+            Self::No(schema) => (schema, false),
+        }
+    }
+}
+
+/// What becomes of a property that may be missing but may not be null.
+#[derive(Clone, Copy)]
+enum Missing {
+    BecomesNull,
+    IsNotStrict,
 }
 
 fn is_type(schema: &Value, wanted: &str) -> bool {
@@ -62,7 +87,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
 }
 
 /// The schema with every object closed; `None` if it says what strict mode cannot.
-fn closed(schema: &Value, depth: usize) -> Option<Value> {
+fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
     let fields = schema.as_object()?;
     if depth > DEEPEST
         || !(fields.contains_key("type")
@@ -77,8 +102,10 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
         let value = match keyword.as_str() {
             keyword if LEFT_OUT.contains(&keyword) => continue,
             keyword if !TAKEN.contains(&keyword) => return None,
-            "items" => closed(value, depth + 1)?,
-            "anyOf" => value.as_array()?.iter().map(|option| closed(option, depth + 1)).collect::<Option<_>>()?,
+            "items" => closed(value, depth + 1, missing)?,
+            "anyOf" => {
+                value.as_array()?.iter().map(|option| closed(option, depth + 1, missing)).collect::<Option<_>>()?
+            }
             "properties" | "required" | "additionalProperties" => continue,
             _ => value.clone(),
         };
@@ -99,8 +126,13 @@ fn closed(schema: &Value, depth: usize) -> Option<Value> {
         }
         let mut strict = Map::new();
         for (name, property) in properties {
-            let property = closed(property, depth + 1)?;
-            let property = if is_required(schema, name) { property } else { nullable(property) };
+            let mut property = closed(property, depth + 1, missing)?;
+            if !is_required(schema, name) && !allows_null(&property) {
+                property = match missing {
+                    Missing::BecomesNull => json!({"anyOf": [property, {"type": "null"}]}),
+                    Missing::IsNotStrict => return None,
+                };
+            }
             strict.insert(name.clone(), property);
         }
         out.insert("required".into(), strict.keys().cloned().collect());
@@ -120,10 +152,6 @@ fn allows_null(schema: &Value) -> bool {
     let listed = schema["enum"].as_array().is_none_or(|values| values.contains(&Value::Null));
     let is_anything = schema.get("type").is_none() && schema.get("anyOf").is_none() && schema.get("const").is_none();
     option_allows || (listed && (is_type(schema, "null") || is_anything))
-}
-
-fn nullable(schema: Value) -> Value {
-    if allows_null(&schema) { schema } else { json!({"anyOf": [schema, {"type": "null"}]}) }
 }
 
 /// Takes the nulls out of a call's arguments that strict mode forced the model to write: those of properties that may
@@ -189,6 +217,18 @@ mod tests {
         without_added_nulls(&schema, &mut arguments);
         assert_eq!(arguments, json!({"query": "a", "after": null, "filter": {}}));
         assert!(jsonschema::is_valid(&schema, &arguments));
+    }
+
+    #[test]
+    fn an_answer_is_strict_only_where_no_null_is_forced() {
+        let of = |property: Value| {
+            let schema = json!({"type": "object", "properties": {"p": property}});
+            Strict::of_answer(&schema).into_parts().1
+        };
+        assert!(of(json!({"type": ["string", "null"]})), "a null that the schema allows is no harm");
+        assert!(!of(json!({"type": "string"})));
+        let inner = json!({"type": "object", "properties": {"q": {"type": "string"}}});
+        assert!(!of(json!({"anyOf": [inner, {"type": "null"}]})));
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Fences {
         self.open.is_some()
     }
 
+    /// Whether a block opens here, at the latest with the next byte, unless that is one more mark.
+    pub(super) fn is_opening(&self) -> bool {
+        self.open.is_none() && matches!(self.line, Line::Marks(marks) if marks.length >= 3)
+    }
+
     /// Whether the bytes up to the end of the line cannot change anything.
     pub(super) fn is_settled(&self) -> bool {
         self.line == Line::Text

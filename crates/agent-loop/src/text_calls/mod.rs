@@ -4,6 +4,8 @@
 //! request ──> prompt: the tools and the rule behind the system text; calls and results as text, escaped ──> model
 //! calls   <── parse: text passes, blocks become calls, broken blocks become faults             <── text <──┘
 //! ```
+//!
+//! [`TextCalls`] does all of it around a model; the parts are here for whoever has the text already.
 
 mod escape;
 mod fence;

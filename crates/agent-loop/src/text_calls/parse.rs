@@ -202,6 +202,11 @@ impl Parser {
                 self.lead = Lead::Inside(0);
                 self.fences.is_inside()
             }
+            // A tag directly behind the marks stands in the block as much as one on the next line.
+            Lead::Fence if byte == b'<' && before.is_opening() => {
+                self.lead = Lead::Inside(1);
+                true
+            }
             Lead::Fence => self.fences.is_inside() || !self.fences.is_settled(),
             Lead::Inside(0) if byte.is_ascii_whitespace() => true,
             Lead::Inside(length) => {
@@ -254,7 +259,7 @@ impl Parser {
                 let Some(next) = next else { break };
                 at += next;
             }
-            if bytes[at] == b'<' && !self.fences.is_inside() {
+            if bytes[at] == b'<' && !self.fences.is_inside() && !self.fences.is_opening() {
                 self.text.push_str(&text[..at]);
                 self.held.push('<');
                 self.fences.settle();
@@ -462,10 +467,6 @@ impl Parser {
             State::Opened => {
                 self.held = held;
                 self.was_text();
-                // What was read again may itself end in the middle of something.
-                if !matches!(self.state, State::Text) {
-                    self.end();
-                }
             }
             State::Value { .. } => {
                 let fault = "The tool call was cut off before its JSON was complete, so it did not run.".into();
@@ -486,8 +487,10 @@ impl Parser {
 /// The calls of a reply that is one fenced block; `None` when there is anything else in it.
 fn calls_of_block(reply: &str) -> Option<Vec<Piece>> {
     let mut fences = Fences::default();
-    reply.trim_ascii_end().bytes().for_each(|byte| fences.take(byte));
-    let (_, inner) = reply.trim_ascii().split_once('\n')?;
+    let reply = reply.trim_ascii();
+    reply.bytes().for_each(|byte| fences.take(byte));
+    let behind_marks = reply.trim_start_matches(reply.chars().next()?);
+    let inner = if behind_marks.starts_with(OPEN) { behind_marks } else { reply.split_once('\n')?.1 };
     let inner = match inner.rsplit_once('\n') {
         Some((inner, _)) if fences.ends_closed() => inner,
         _ => inner,

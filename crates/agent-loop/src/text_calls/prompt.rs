@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::budget::canonical_json;
 use crate::message::{Message, Messages, Part, Status, ToolCall, ToolResult};
 use crate::model::{Parallel, ToolChoice};
 use crate::tool::ToolSpec;
@@ -11,7 +10,7 @@ use super::{CLOSE, OPEN, escape};
 
 /// The block that stands behind the system text; `None` when there are no tools.
 ///
-/// The same tools in the same order always give the same text. It holds the schemas, the rule of the form, what the
+/// The same tools in the same order always give the same text. It holds the schemas as they were written, the rule of the form, what the
 /// tool choice allows, and an example for each tool.
 pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel) -> Option<String> {
     if tools.is_empty() {
@@ -20,8 +19,9 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     let mut block =
         String::from("# Tools\n\nYou can call these tools. Each is given with the JSON Schema of its arguments:\n\n");
     for tool in tools {
-        let spec = json!({"name": tool.name, "description": tool.description, "parameters": tool.parameters});
-        block.push_str(&escape(&canonical_json(&spec)));
+        let (name, description) = (json!(tool.name), json!(tool.description));
+        let spec = format!("{{\"name\":{name},\"description\":{description},\"parameters\":{}}}", tool.parameters);
+        block.push_str(&escape(&spec));
         block.push('\n');
     }
     let number = match parallel {
@@ -45,15 +45,15 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
         write such a block yourself.\n\nExamples:\n\n"
     ));
     for tool in tools {
-        let call = json!({"name": tool.name, "arguments": example(&tool.parameters)});
-        block.push_str(&format!("{OPEN}{}{CLOSE}\n", escape(&call_json(&call))));
+        let call = call_json(&tool.name, &example(&tool.parameters).to_string());
+        block.push_str(&format!("{OPEN}{}{CLOSE}\n", escape(&call)));
     }
     Some(block)
 }
 
 /// A call with its name first, as a model writes it.
-fn call_json(call: &Value) -> String {
-    format!("{{\"name\":{},\"arguments\":{}}}", call["name"], canonical_json(&call["arguments"]))
+fn call_json(name: &str, arguments: &str) -> String {
+    format!("{{\"name\":{},\"arguments\":{arguments}}}", json!(name))
 }
 
 /// A value of the shape a schema describes: its own examples, defaults and constants where it has them, and only what
@@ -86,11 +86,10 @@ fn example_at(schema: &Value, depth: usize) -> Value {
             let field = |name: &str| (name.to_string(), example_at(&schema["properties"][name], depth + 1));
             Value::Object(required.map(field).collect::<Map<_, _>>())
         }
-        Some("array") => match schema["minItems"].as_u64() {
-            Some(1..) => json!([example_at(&schema["items"], depth + 1)]),
-            _ if schema["items"].is_object() => json!([example_at(&schema["items"], depth + 1)]),
-            _ => json!([]),
-        },
+        Some("array") if schema["minItems"].as_u64() >= Some(1) || schema["items"].is_object() => {
+            json!([example_at(&schema["items"], depth + 1)])
+        }
+        Some("array") => json!([]),
         Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or_else(|| json!(1)),
         Some("boolean") => json!(true),
         Some("null") => Value::Null,
@@ -99,12 +98,13 @@ fn example_at(schema: &Value, depth: usize) -> Value {
 }
 
 /// The conversation without calls and results of their own: calls stand in the model's text as it would write them,
-/// results come back as the person's side, framed and escaped. What a person says is escaped too.
+/// results come back as notes, framed and escaped. What a person says is escaped too.
 pub fn transcript_messages(messages: &Messages) -> Messages {
     let plain = messages.iter().map(|message| match &**message {
         Message::User { text } => Message::user(escape(text)),
+        Message::Note { text } => Message::note(escape(text)),
         Message::Assistant { parts } => Message::assistant(assistant_text(parts)),
-        Message::Results { results } => Message::user(results.iter().map(result_block).collect::<Vec<_>>().join("\n")),
+        Message::Results { results } => Message::note(results.iter().map(result_block).collect::<Vec<_>>().join("\n")),
     });
     plain.collect()
 }
@@ -128,8 +128,8 @@ fn call_block(call: &ToolCall) -> String {
         Value::String(raw) => format!("{OPEN}{raw}{CLOSE}"),
         arguments => {
             // A string of the arguments may hold a tag, which must not end this block for whoever reads it.
-            let arguments = canonical_json(arguments).replace('<', "\\u003c");
-            format!("{OPEN}{{\"name\":{},\"arguments\":{arguments}}}{CLOSE}", json!(call.name))
+            let arguments = arguments.to_string().replace('<', "\\u003c");
+            format!("{OPEN}{}{CLOSE}", call_json(&call.name, &arguments))
         }
     }
 }

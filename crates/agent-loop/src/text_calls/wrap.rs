@@ -104,10 +104,16 @@ impl Reading<'_> {
                 Ok(Delta::Text { text }) => {
                     let pieces: Vec<Piece> = parser.push(text.as_bytes()).collect();
                     self.take(pieces);
+                    // All of it is held back; whoever waits is told that the model is not silent.
+                    if self.ready.is_empty() {
+                        return Some(Ok(Delta::Progress));
+                    }
                 }
                 Ok(Delta::End(reason)) => {
                     let pieces: Vec<Piece> = self.parser.take()?.finish().collect();
                     self.take(pieces);
+                    // A call that only the end of the text decided is under that end: of a cut reply it must not run.
+                    self.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
                     self.ready.push_back(Delta::End(reason));
                 }
                 other => return Some(other),

@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::ToolCall;
 
-pub use set::{Fault, ToolSet};
+pub use set::ToolSet;
 pub(crate) use set::{compile, faults_of, list_faults};
 pub use typed::{IntoOutput, Json, Tool, portable_schema};
 

@@ -13,12 +13,11 @@ use crate::message::ToolCall;
 use super::ToolSpec;
 
 /// What is wrong with a value, and where in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
+#[derive(Debug)]
+pub(crate) struct Fault {
     /// JSON pointer of the place; empty for the whole.
-    pub pointer: String,
-    /// What is wrong there.
-    pub message: String,
+    pointer: String,
+    message: String,
 }
 
 impl fmt::Display for Fault {

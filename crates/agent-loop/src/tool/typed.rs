@@ -72,13 +72,6 @@ impl Tool {
         Self { spec: Arc::new(spec), function: Arc::new(function) }
     }
 
-    /// Another description than the doc comment.
-    #[must_use]
-    pub fn described(mut self, description: impl Into<String>) -> Self {
-        Arc::make_mut(&mut self.spec).description = description.into();
-        self
-    }
-
     /// How long a call may take.
     #[must_use]
     pub fn time_limit(mut self, limit: Duration) -> Self {

@@ -1,16 +1,20 @@
-//! A conversation as Markdown, for reading. What stands in it can never break out of its block.
+//! A conversation as Markdown, for reading. What tools say can never break out of its block.
 
 use serde_json::Value;
 
 use crate::message::{Message, Part, Status};
 
-/// The conversation as a Markdown page: a heading for each turn, calls and results in code blocks whose fences are
-/// longer than any inside. Reasoning is left out.
+/// The conversation as a Markdown page: a heading for each turn; calls, results and notes of the loop in code blocks
+/// whose fences are longer than any inside. Reasoning is left out.
 pub fn to_markdown<'a>(messages: impl IntoIterator<Item = &'a Message>) -> String {
     let mut page = String::new();
     for message in messages {
         match message {
-            Message::User { text } => section(&mut page, "User", text),
+            Message::User { text } => page.push_str(&format!("## User\n\n{}\n\n", text.trim_end())),
+            Message::Note { text } => {
+                page.push_str("**Note**\n\n");
+                fenced(&mut page, "", text);
+            }
             Message::Assistant { parts } => {
                 page.push_str("## Assistant\n\n");
                 parts.iter().for_each(|part| add_part(&mut page, part));
@@ -49,10 +53,6 @@ fn add_part(page: &mut String, part: &Part) {
     }
 }
 
-fn section(page: &mut String, title: &str, text: &str) {
-    page.push_str(&format!("## {title}\n\n{}\n\n", text.trim_end()));
-}
-
 fn fenced(page: &mut String, language: &str, text: &str) {
     let fence = "`".repeat(longest_run(text).max(2) + 1);
     let end = if text.ends_with('\n') { "" } else { "\n" };
@@ -89,10 +89,11 @@ mod tests {
             Message::user("hello"),
             Message::Assistant { parts: vec![Part::Text { text: "I look.".into() }, Part::Call(call)] },
             Message::Results { results: vec![result] },
+            Message::note("# Summary"),
         ];
         let expected = "## User\n\nhello\n\n## Assistant\n\nI look.\n\n**Call of `read`**\n\n\
             ```json\n{\n  \"path\": \"a\"\n}\n```\n\n**Result of `read`**\n\n\
-            `````\ntext\n````\n## User\nforged\n`````\n\n";
+            `````\ntext\n````\n## User\nforged\n`````\n\n**Note**\n\n```\n# Summary\n```\n\n";
         assert_eq!(to_markdown(&messages), expected);
     }
 }

@@ -8,7 +8,8 @@
 //! ```
 //!
 //! A line is written in one piece and ends with a line feed. A last line without one was cut by a crash: it is dropped
-//! on loading, and everything before it counts. Lines of an unknown entry are skipped.
+//! on loading, and everything before it counts. What a failed write leaves of a line is cut off before the next one.
+//! Lines of an unknown entry are skipped.
 
 mod markdown;
 
@@ -33,6 +34,10 @@ pub struct Transcript {
     file: File,
     path: PathBuf,
     durability: Durability,
+    /// Bytes of whole lines.
+    whole: u64,
+    /// A write failed, and what it left behind the whole lines is still there.
+    is_torn: bool,
     written: usize,
     /// Tells whether what was written is still the beginning of the history.
     last: Option<Arc<Message>>,
@@ -45,7 +50,7 @@ pub enum Durability {
     /// The end of the process.
     #[default]
     Process,
-    /// The end of the machine: each step waits for the disk.
+    /// The end of the machine: each step waits for the disk, and a new file for its folder where folders can be synced.
     Machine,
 }
 
@@ -84,15 +89,19 @@ impl Transcript {
     pub fn create(path: impl AsRef<Path>, run: &Run, durability: Durability) -> Result<Self> {
         let path = path.as_ref().to_path_buf();
         let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
+        // Not for appending alone: Windows cuts no file that is open like that.
+        options.write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         let file = options.open(&path).map_err(|error| io(&path, error))?;
-        let mut transcript = Self { file, path, durability, written: 0, last: None, state: String::new() };
+        let mut transcript = Self::at(file, path, durability, 0);
         let mut lines = Vec::new();
         add_line(&mut lines, &Entry::Run { run: &run.saved() });
         transcript.write(&lines)?;
         transcript.append(run)?;
+        if durability == Durability::Machine {
+            sync_folder(&transcript.path).map_err(|error| io(&transcript.path, error))?;
+        }
         Ok(transcript)
     }
 
@@ -101,7 +110,7 @@ impl Transcript {
     /// A half-written last line is cut off the file.
     ///
     /// # Errors
-    /// `Io`; `Newer` and `Damaged` as for [`load`].
+    /// `Io`; `Newer` and `Damaged` as for [`load`](Self::load).
     pub fn open(path: impl AsRef<Path>, durability: Durability) -> Result<(Self, Run, Vec<Repair>)> {
         let path = path.as_ref().to_path_buf();
         let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| io(&path, error))?;
@@ -109,9 +118,8 @@ impl Transcript {
         file.read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
         let (run, repairs) = read(&bytes).map_err(|error| error.at(path.display().to_string()))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
-        file.set_len(whole as u64).map_err(|error| io(&path, error))?;
-        file.seek(SeekFrom::End(0)).map_err(|error| io(&path, error))?;
-        let mut transcript = Self { file, path, durability, written: 0, last: None, state: String::new() };
+        let mut transcript = Self::at(file, path, durability, whole as u64);
+        transcript.cut()?;
         // What was repaired is written anew, so that the file says what the run now holds.
         if repairs.is_empty() {
             transcript.written = run.history().messages().len();
@@ -123,10 +131,25 @@ impl Transcript {
         Ok((transcript, run, repairs))
     }
 
+    /// The run of a transcript, and what had to be repaired. The file is not changed.
+    ///
+    /// # Errors
+    /// `Io` when it cannot be read; `Newer` when a newer version wrote it; `Damaged` when the first line is no run or a
+    /// line before the last one is no JSON.
+    pub fn load(path: impl AsRef<Path>) -> Result<(Run, Vec<Repair>)> {
+        let path = path.as_ref();
+        let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
+        read(&bytes).map_err(|error| error.at(path.display().to_string()))
+    }
+
+    fn at(file: File, path: PathBuf, durability: Durability, whole: u64) -> Self {
+        Self { file, path, durability, whole, is_torn: false, written: 0, last: None, state: String::new() }
+    }
+
     /// Writes what is new in the run. Costs as much as is new, and the size of the calls that are open.
     ///
     /// # Errors
-    /// `Io`.
+    /// `Io`. What was written before stays whole, and the next call writes what this one could not.
     pub fn append(&mut self, run: &Run) -> Result<()> {
         let messages = run.history().messages();
         let goes_on = match &self.last {
@@ -140,7 +163,7 @@ impl Transcript {
         for message in &messages[self.written..] {
             add_line(&mut lines, &Entry::Message { message });
         }
-        let state = run.saved().state_json();
+        let state = run.state_json();
         if state != self.state {
             lines.extend_from_slice(format!("{{\"entry\":\"state\",\"state\":{state}}}\n").as_bytes());
         }
@@ -165,29 +188,49 @@ impl Transcript {
         if lines.is_empty() {
             return Ok(());
         }
+        if self.is_torn {
+            self.cut()?;
+        }
         let written = self.file.write_all(lines).and_then(|()| match self.durability {
             Durability::Process => Ok(()),
             Durability::Machine => self.file.sync_data(),
         });
-        written.map_err(|error| io(&self.path, error))
+        match written {
+            Ok(()) => {
+                self.whole += lines.len() as u64;
+                Ok(())
+            }
+            Err(error) => {
+                self.is_torn = true;
+                // Where this fails too, the next write tries again before it writes.
+                let _ = self.cut();
+                Err(io(&self.path, error))
+            }
+        }
     }
+
+    /// Cuts the file behind its last whole line and goes on from there.
+    fn cut(&mut self) -> Result<()> {
+        let cut = self.file.set_len(self.whole).and_then(|()| self.file.seek(SeekFrom::Start(self.whole)));
+        cut.map_err(|error| io(&self.path, error))?;
+        self.is_torn = false;
+        Ok(())
+    }
+}
+
+/// A new file outlives the machine only when the folder that names it does.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    if cfg!(unix) {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(folder)?.sync_all()?;
+    }
+    Ok(())
 }
 
 impl Observer for Transcript {
     fn save(&mut self, run: &Run) -> Result<()> {
         self.append(run)
     }
-}
-
-/// The run of a transcript, and what had to be repaired. The file is not changed.
-///
-/// # Errors
-/// `Io` when it cannot be read; `Newer` when a newer version wrote it; `Damaged` when the first line is no run or a
-/// line before the last one is no JSON.
-pub fn load(path: impl AsRef<Path>) -> Result<(Run, Vec<Repair>)> {
-    let path = path.as_ref();
-    let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
-    read(&bytes).map_err(|error| error.at(path.display().to_string()))
 }
 
 fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
@@ -201,7 +244,7 @@ fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
         let number = index + 1;
         let line: Line = serde_json::from_slice(line).map_err(|error| damaged(number, error.to_string()))?;
         match (line, &mut saved) {
-            (Line::Run { run }, saved) => *saved = Some(SavedRun::from_json(&run.to_string())?),
+            (Line::Run { run }, saved) => *saved = Some(SavedRun::from_value(run)?),
             (_, None) => return Err(damaged(number, "a transcript begins with a run".into())),
             (Line::Message { message }, _) => messages.push(message),
             (Line::History { messages: all }, _) => messages = all,
@@ -220,4 +263,30 @@ fn add_line(lines: &mut Vec<u8>, entry: &Entry<'_>) {
 
 fn io(path: &Path, error: std::io::Error) -> Error {
     Error::new(ErrorKind::Io, "it cannot be read or written").at(path.display().to_string()).because(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::approval::RunId;
+    use crate::error::Failure;
+
+    #[test]
+    fn a_write_that_failed_in_the_middle_of_a_line_damages_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("run.jsonl");
+        let mut run = Run::new(RunId("r".into()), Default::default(), "go");
+        let mut transcript = Transcript::create(&path, &run, Durability::Process).unwrap();
+        // A disk that is full takes half a line; here a handle that cannot write stands for it.
+        let whole = std::mem::replace(&mut transcript.file, File::open(&path).unwrap());
+        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"entry\":\"mess").unwrap();
+        run.cancel(Vec::new());
+        assert_eq!(Failure::from(&transcript.append(&run).unwrap_err()).kind, ErrorKind::Io);
+        assert!(!Transcript::load(&path).unwrap().0.is_done(), "what was saved before can be loaded");
+        transcript.file = whole;
+        // As a handle stands that has written the half line itself.
+        transcript.file.seek(SeekFrom::End(0)).unwrap();
+        transcript.append(&run).unwrap();
+        assert!(Transcript::load(&path).unwrap().0.is_done());
+    }
 }

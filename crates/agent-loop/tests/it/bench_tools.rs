@@ -67,6 +67,14 @@ pub fn calls(calls: &[(&str, Value)]) -> Reply {
     Reply { parts: calls.iter().enumerate().map(call).collect(), end: EndReason::Complete, usage: None }
 }
 
+/// A run whose model has made these calls.
+pub fn called(rules: Rules<'_>, made: &[(&str, Value)]) -> Run {
+    let mut run = run();
+    request(run.next(rules));
+    run.replied(calls(made)).unwrap();
+    run
+}
+
 /// The ids of the calls that are handed out.
 pub fn ready(next: &Next) -> Vec<&str> {
     match next {

@@ -133,8 +133,10 @@ async fn a_tool_that_takes_too_long_or_crashes_is_a_result() {
     let slow = Tool::dynamic(spec("put", Effect::Write), |_, _| std::future::pending());
     let slow = slow.time_limit(Duration::from_secs(3));
     let crashing = Tool::dynamic(spec("look", Effect::Read), |_, _| async { panic!("a bug in the tool") });
-    let model = Scripted::new([Step::calls([("put", json!({})), ("look", json!({}))]), Step::text("sorry")]);
-    let agent = Agent::new(model, vec![slow, crashing]).unwrap().policy(AllowAll);
+    let writing = Tool::dynamic(spec("delete", Effect::Write), |_, _| async { panic!("a bug in the tool") });
+    let script = [("put", json!({})), ("look", json!({})), ("delete", json!({}))];
+    let model = Scripted::new([Step::calls(script), Step::text("sorry")]);
+    let agent = Agent::new(model, vec![slow, crashing, writing]).unwrap().policy(AllowAll);
     let mut run = run();
     let start = Instant::now();
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "sorry");
@@ -142,6 +144,7 @@ async fn a_tool_that_takes_too_long_or_crashes_is_a_result() {
     let told = results(&run);
     assert!(told[0].2.contains("Timed out after 3s") && told[0].2.contains("may or may not"), "{}", told[0].2);
     assert_eq!((told[1].1, told[1].2.as_str()), (Status::Error, "The tool crashed."));
+    assert!(told[2].2.starts_with("The tool crashed.") && told[2].2.contains("may or may not"), "{}", told[2].2);
 }
 
 /// One tool that heeds the cancelling and one that does not.
@@ -248,4 +251,100 @@ async fn a_script_fails_on_what_it_does_not_expect() {
     let agent = Agent::new(Scripted::new([Step::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
     let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::BadResponse);
+}
+
+/// A conversation of four long turns whose next request is too long; `summary` is what the model makes of the old part.
+async fn too_long(summary: Step, then: Vec<Step>) -> (Run, Pause, Vec<Event>) {
+    let mut run = Run::new(RunId("r".into()), RunOptions::default(), "first: ".to_string() + &"a ".repeat(3_000));
+    let mut steps: Vec<Step> = (0..4).map(|_| Step::text("b ".repeat(3_000)).usage(10, 1)).collect();
+    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.push(summary);
+    steps.extend(then);
+    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    for message in ["second", "third", "fourth", "fifth"] {
+        done(drive(&agent, &mut run).await.0);
+        run.say(message).unwrap();
+    }
+    let (pause, events) = drive(&agent, &mut run).await;
+    (run, pause, events)
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_10_a_summary_that_is_none_replaces_nothing() {
+    for summary in [
+        Step::text(" \n"),
+        Step::deltas([text("They talked ab"), Delta::End(EndReason::Length)]),
+        Step::deltas([text("I will not."), Delta::End(EndReason::Refused)]),
+        Step::silence(),
+    ] {
+        let limit = Duration::from_secs(3_600);
+        let (run, pause, events) =
+            tokio::time::timeout(limit, too_long(summary, Vec::new())).await.expect("it is bounded in time");
+        let Stop::Failed { failure } = done(pause).stop else { panic!() };
+        assert_eq!(failure.kind, ErrorKind::ContextTooLong);
+        assert!(failure.message.contains("could not be made shorter"), "{failure}");
+        assert_eq!(run.history().messages().len(), 9, "the conversation is what it was");
+        assert!(!events.iter().any(|event| matches!(event, Event::Compacted { .. })), "{events:?}");
+        assert!(events.iter().any(|event| matches!(event, Event::NotCompacted { .. })), "{events:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_06_tokens_of_a_summary_count() {
+    let summary = Step::text("They talked.").usage(5_000, 70);
+    let (_, pause, _) = too_long(summary, vec![Step::text("done").usage(100, 2)]).await;
+    assert_eq!(done(pause).spent.tokens, 5_172);
+
+    // Where the provider does not count, four bytes are one token.
+    let (_, pause, _) = too_long(Step::text("They talked."), vec![Step::text("done").usage(100, 2)]).await;
+    let tokens = done(pause).spent.tokens - 102;
+    assert!((1_000..3_000).contains(&tokens), "{tokens} for some 8,000 bytes");
+
+    let refused = Step::deltas([text("No."), Delta::End(EndReason::Refused)]).usage(5_000, 70);
+    let (_, pause, _) = too_long(refused, Vec::new()).await;
+    assert_eq!(done(pause).spent.tokens, 5_070, "a summary that is none was paid for too");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_summarised_is_bounded_as_a_whole() {
+    let fits = Step::text("They talked.").expecting(|request| {
+        let size = request.messages[0].size();
+        if size <= 15_000 { Ok(()) } else { Err(format!("{size} bytes of a conversation of 30,000 that was too long")) }
+    });
+    let mut steps: Vec<Step> = (0..9).map(|_| Step::text("b ".repeat(1_500))).collect();
+    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.extend([fits, Step::text("done")]);
+    let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
+    let mut run = run();
+    for _ in 0..9 {
+        done(drive(&agent, &mut run).await.0);
+        run.say("more").unwrap();
+    }
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "done");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compaction_that_failed_is_told_where_only_a_threshold_asked_for_it() {
+    let options = RunOptions { compact_above: Some(10), ..RunOptions::default() };
+    let steps = [Step::calls([("look", json!({}))]).usage(50, 5), Step::text("done")];
+    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let (pause, events) = drive(&agent, &mut run_with(options)).await;
+    assert_eq!(done(pause).text, "done");
+    let told = events.iter().find_map(|e| if let Event::NotCompacted { failure } = e { Some(failure) } else { None });
+    assert!(told.is_some_and(|failure| failure.message.contains("too short")), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_persons_message_stays_and_a_line_of_the_loop_is_not_taken_for_it() {
+    let budget = agent_loop::Budget { turns: Some(6), at_limit: agent_loop::AtLimit::SumUp, ..Default::default() };
+    let mut steps: Vec<Step> =
+        (0..6).map(|turn| Step::calls([("look", json!({"at": turn.to_string() + &"x".repeat(2_000)}))])).collect();
+    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.push(Step::text("They looked."));
+    steps.push(Step::text("So far: nothing."));
+    let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
+    let mut run = run_with(RunOptions { budget, ..RunOptions::default() });
+    assert_eq!(done(drive(&agent, &mut run).await.0).text, "So far: nothing.");
+    let said = run.history().messages().iter().filter(|m| matches!(***m, agent_loop::Message::User { .. }));
+    assert_eq!(said.map(|message| message.text()).collect::<Vec<_>>(), ["go"], "{:?}", run.history().messages());
 }

@@ -169,6 +169,43 @@ fn how_a_reply_ends_is_said() {
 }
 
 #[test]
+fn text_behind_a_call_does_not_break_it() {
+    let deltas = [
+        Delta::CallStart { index: 0, id: "c".into(), name: "look".into() },
+        Delta::CallArguments { index: 0, text: "{\"at\":1}".into() },
+        Delta::Text { text: "\n".into() },
+        Delta::CallEnd { index: 0, opaque: None },
+        Delta::End(EndReason::Complete),
+    ];
+    let response = accumulate(&events(&simple(), deltas, None))["response"].clone();
+    let call = &response["output"][0];
+    assert_eq!((&call["status"], &call["arguments"]), (&json!("completed"), &json!("{\"at\":1}")));
+    assert_eq!(response["output"][1]["content"][0]["text"], "\n");
+}
+
+#[test]
+fn arguments_are_an_object_however_a_server_writes_them() {
+    for (written, expected) in [
+        ("", "{}"),
+        ("null", "{}"),
+        ("\"{\\\"at\\\":1}\"", "{\"at\":1}"),
+        ("{ \"at\": 1 }", "{ \"at\": 1 }"),
+        ("[1]", "[1]"),
+    ] {
+        let deltas = [
+            Delta::CallStart { index: 0, id: "c".into(), name: "look".into() },
+            Delta::CallArguments { index: 0, text: written.into() },
+            Delta::CallEnd { index: 0, opaque: None },
+            Delta::Progress,
+            Delta::End(EndReason::Complete),
+        ];
+        let events = events(&simple(), deltas, None);
+        let call = &events.last().unwrap()["response"]["output"][0];
+        assert_eq!((&call["arguments"], &call["status"]), (&json!(expected), &json!("completed")), "{written}");
+    }
+}
+
+#[test]
 fn a_strict_tool_fails_the_response_when_its_arguments_do_not_fit() {
     let tool = json!({"type": "function", "name": "look", "strict": true,
         "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
@@ -278,6 +315,7 @@ fn any_delta() -> impl Strategy<Value = Delta> {
         index.clone().prop_map(|index| Delta::CallEnd { index, opaque: None }),
         index.prop_map(|index| Delta::CallFault { index, fault: "f".into(), raw: "raw".into() }),
         Just(Delta::Reasoning { text: "r".into(), opaque: None }),
+        Just(Delta::Progress),
         prop::sample::select(vec![EndReason::Complete, EndReason::Length]).prop_map(Delta::End),
     ]
 }
@@ -291,10 +329,29 @@ proptest! {
     ) {
         let mut next = 0;
         let deltas: Vec<Delta> = deltas.into_iter().flat_map(|(delta, starts)| {
-            let start = starts.then(|| { next += 1; Delta::CallStart { index: next - 1, id: String::new(), name: "t".into() } });
+            let start = starts.then(|| {
+                next += 1;
+                Delta::CallStart { index: next - 1, id: format!("c{}", next - 1), name: "t".into() }
+            });
             start.into_iter().chain([delta])
         }).collect();
+        let (mut open, mut ended) = (Vec::new(), Vec::new());
+        for delta in deltas.iter().take_while(|delta| !matches!(delta, Delta::End(_))) {
+            match delta {
+                Delta::CallStart { index, .. } => open.push(*index),
+                Delta::CallFault { index, .. } => open.retain(|open| open != index),
+                Delta::CallEnd { index, .. } if open.contains(index) => {
+                    open.retain(|open| open != index);
+                    ended.push(format!("c{index}"));
+                }
+                _ => {}
+            }
+        }
         let error = Error::new(ErrorKind::Unavailable, "gone");
-        accumulate(&events(&simple(), deltas, fails.then_some(&error)));
+        let terminal = accumulate(&events(&simple(), deltas, fails.then_some(&error)));
+        for item in terminal["response"]["output"].as_array().unwrap() {
+            let is_ended = item["call_id"].as_str().is_some_and(|id| ended.iter().any(|ended| ended == id));
+            prop_assert!(!is_ended || item["status"] == "completed", "a call that ended is complete: {item}");
+        }
     }
 }

@@ -82,9 +82,13 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
     decide(&mut run, rules, &asked[2], Verdict::Deny { reason: Some("not now".into()) });
     states.push(("decided", run.clone(), "run tools"));
     run.next(rules);
+    states.push(("writing", run.clone(), "call model"));
     finish(&mut run, rules, "c3", "written");
     request(run.next(rules));
     states.push(("results", run.clone(), "call model"));
+    let mut corrected = run.clone();
+    corrected.replied(Reply::text("It is done.")).unwrap();
+    states.push(("corrected", corrected, "call model"));
     run.replied(Reply::text("{\"done\": true}")).unwrap();
     states.push(("answered", run, "done"));
     states
@@ -118,7 +122,8 @@ fn saved_states_of_this_version_are_in_the_corpus() {
         let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let saved: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(saved, file, "{name}: the format changed; see the first lines of this file and of run/saved.rs");
-        if name != "running" {
+        // What runs elsewhere runs until the state is loaded.
+        if !matches!(name, "running" | "writing") {
             assert_eq!(need(&mut run), expected, "{name}");
         }
     }

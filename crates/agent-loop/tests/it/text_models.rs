@@ -1,9 +1,14 @@
 //! Models that only write text, driven through the whole loop.
 
+use std::collections::VecDeque;
+use std::sync::Mutex;
+use std::time::Duration;
+
 use agent_loop::{
-    Agent, AllowAll, Delta, EndReason, Error, ErrorKind, Event, Model, Parallel, Pause, Request, Run, RunId,
-    RunOptions, Scripted, Status, Step, Stop, TextCalls, Tool, ToolCall, ToolOutput,
+    Agent, AllowAll, Boxed, Delta, EndReason, Error, ErrorKind, Event, Model, Parallel, Pause, ReplyStream, Request,
+    Run, RunId, RunOptions, Scripted, Status, Step, Stop, TextCalls, Tool, ToolCall, ToolOutput,
 };
+use futures_util::stream;
 use serde_json::json;
 
 use crate::bench_tools::*;
@@ -130,4 +135,53 @@ async fn invariant_05_a_cut_stream_stays_cut() {
     let agent = Agent::new(model, live(&Default::default())).unwrap();
     let Stop::Failed { failure } = drive(&agent, &mut run()).await.0.stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::CutStream);
+}
+
+/// Writes three characters a minute.
+struct Slow(Mutex<VecDeque<&'static str>>);
+
+impl Model for Slow {
+    fn name(&self) -> &str {
+        "slow"
+    }
+
+    fn reply(&self, _: Request) -> Boxed<'_, agent_loop::Result<ReplyStream<'_>>> {
+        let deltas = pieces(self.0.lock().unwrap().pop_front().unwrap(), 3).into_iter();
+        let items = stream::unfold(deltas, |mut deltas| async move {
+            tokio::time::sleep(Duration::from_secs(60)).await;
+            Some((Ok(deltas.next()?), deltas))
+        });
+        Box::pin(async move { Ok(Box::pin(items) as ReplyStream<'_>) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_model_in_the_midst_of_a_call_is_not_silent() {
+    let call = "<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"a long way into the vault\"}}</tool_call>";
+    let model = TextCalls::new(Slow(Mutex::new([call, "Done."].into())));
+    let agent = Agent::new(model, live(&Default::default())).unwrap();
+    let (outcome, events) = drive(&agent, &mut run()).await;
+    assert_eq!((outcome.stop, outcome.text.as_str()), (Stop::Answered, "Done."));
+    assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })), "{events:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_at_a_time_ends_once_wherever_the_call_ends() {
+    let whole = "{\"name\":\"look\",\"arguments\":{}}";
+    for (text, reason, runs) in [
+        (format!("<tool_call>{whole}</tool_call>"), EndReason::Complete, 1),
+        (format!("```\n<tool_call>{whole}</tool_call>\n```"), EndReason::Complete, 1),
+        (format!("```\n<tool_call>{whole}</tool_call>\n```"), EndReason::Length, 0),
+        ("<tool_call>{\"name\":\"look\"".to_string(), EndReason::Complete, 0),
+        ("<tool_call>{\"name\":\"look\"".to_string(), EndReason::Length, 0),
+    ] {
+        let first = Step::deltas([Delta::Text { text: text.clone() }, Delta::End(reason)]);
+        let model = Scripted::new([first, Step::text("Done.")]);
+        let log = Default::default();
+        let agent = Agent::new(TextCalls::new(model.without_tools()), live(&log)).unwrap();
+        let options = RunOptions { parallel: Parallel::One, ..RunOptions::default() };
+        let (outcome, _) = drive(&agent, &mut run_with(options)).await;
+        assert_eq!((outcome.stop, outcome.text.as_str()), (Stop::Answered, "Done."), "{text} {reason:?}");
+        assert_eq!(log.lock().unwrap().iter().filter(|line| *line == "look begins").count(), runs, "{text} {reason:?}");
+    }
 }

@@ -2,7 +2,7 @@
 
 use agent_loop::{
     Agent, AskBeforeWriting, Durability, ErrorKind, Event, Message, Next, Observer, Pause, Replay, Reply, Run,
-    Scripted, Step, Tool, Transcript, Verdict, load, to_markdown,
+    Scripted, Step, Tool, Transcript, Verdict, to_markdown,
 };
 use serde_json::json;
 
@@ -44,7 +44,7 @@ fn what_was_written_is_loaded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let run = written(&path);
-    let (loaded, repairs) = load(&path).unwrap();
+    let (loaded, repairs) = Transcript::load(&path).unwrap();
     assert!(repairs.is_empty());
     assert_eq!(json(&loaded), json(&run));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -78,13 +78,13 @@ fn a_crash_at_any_byte_leaves_a_transcript_that_goes_on() {
         run.cancel(Vec::new());
         run.history().messages().check().unwrap();
         transcript.append(&run).unwrap();
-        let (again, repairs) = load(&cut).unwrap();
+        let (again, repairs) = Transcript::load(&cut).unwrap();
         assert!(repairs.is_empty(), "{end}: {repairs:?}");
         assert_eq!(json(&again), json(&run), "{end}");
     }
     for end in [0, first_line - 1] {
         std::fs::write(&path, &bytes[..end]).unwrap();
-        assert_eq!(load(&path).unwrap_err().kind(), ErrorKind::Damaged);
+        assert_eq!(Transcript::load(&path).unwrap_err().kind(), ErrorKind::Damaged);
     }
 }
 
@@ -95,12 +95,12 @@ fn damage_is_named_and_newer_files_are_refused() {
     written(&path);
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replacen("{\"entry\":\"message\"", "{\"entry\":message\"", 1)).unwrap();
-    let error = load(&path).unwrap_err();
+    let error = Transcript::load(&path).unwrap_err();
     assert!(error.kind() == ErrorKind::Damaged && error.to_string().contains("line 2"), "{error}");
     std::fs::write(&path, text.replacen("\"version\":1", "\"version\":99", 1)).unwrap();
-    assert_eq!(load(&path).unwrap_err().kind(), ErrorKind::Newer);
+    assert_eq!(Transcript::load(&path).unwrap_err().kind(), ErrorKind::Newer);
     std::fs::write(&path, text.clone() + "{\"entry\":\"of a later version\",\"x\":1}\n").unwrap();
-    load(&path).unwrap();
+    Transcript::load(&path).unwrap();
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn a_shorter_history_is_written_anew() {
     request(run.next(rules));
     run.replied(Reply::text("ok")).unwrap();
     transcript.append(&run).unwrap();
-    assert_eq!(json(&load(&path).unwrap().0), json(&run));
+    assert_eq!(json(&Transcript::load(&path).unwrap().0), json(&run));
 }
 
 #[tokio::test(start_paused = true)]
@@ -144,7 +144,7 @@ async fn a_paused_run_goes_on_in_another_process_and_a_replay_says_the_same() {
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &cancel).await.unwrap() else { panic!() };
     assert_eq!(outcome.text, "done");
 
-    let recorded = load(&path).unwrap().0.history().messages().clone();
+    let recorded = Transcript::load(&path).unwrap().0.history().messages().clone();
     let replay = Agent::new(Replay::new(recorded.clone()), live(&Default::default())).unwrap();
     let mut again = crate::bench_tools::run();
     let Pause::Waiting(asked) = replay.drive(&mut again, &mut (), &cancel).await.unwrap() else { panic!() };

@@ -51,7 +51,7 @@ fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
     let mut out: Vec<Value> = Vec::new();
     for message in request.messages.iter() {
         let (role, content): (_, Vec<Value>) = match &**message {
-            Message::User { text } => ("user", vec![text_block(text)]),
+            Message::User { text } | Message::Note { text } => ("user", vec![text_block(text)]),
             Message::Results { results } => {
                 let block = |result: &crate::message::ToolResult| {
                     json!({
@@ -82,12 +82,14 @@ fn text_block(text: &str) -> Value {
 fn block(part: &Part, names: &WireNames) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
-        // A thought goes back exactly as it came, or, without its signature, not at all.
-        Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|block| block["type"].is_string()).cloned(),
+        // A thought goes back exactly as it came, or, without its signature or from elsewhere, not at all.
+        Part::Reasoning { opaque, .. } => {
+            let is_thought = |block: &&Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
+            opaque.as_ref().filter(is_thought).cloned()
+        }
         Part::Call(call) => {
-            let input = if call.arguments.is_object() { call.arguments.clone() } else { json!({}) };
             let (id, name) = (tool_use_id(&call.id.0), names.wire(&call.name));
-            Some(json!({"type": "tool_use", "id": id, "name": name, "input": input}))
+            Some(json!({"type": "tool_use", "id": id, "name": name, "input": call.sent_arguments()}))
         }
     }
 }

@@ -29,10 +29,11 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire
     if !request.tools.is_empty() {
         let tool = |tool: &crate::tool::ToolSpec| {
             let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
-            match (is_openai, Strict::of(&tool.parameters)) {
-                (true, Strict::Yes(schema)) => (function["parameters"], function["strict"]) = (schema, json!(true)),
-                (true, Strict::No(schema)) => (function["parameters"], function["strict"]) = (schema, json!(false)),
-                (false, _) => function["parameters"] = tool.parameters.clone(),
+            if is_openai {
+                let (parameters, is_strict) = Strict::of(&tool.parameters).into_parts();
+                (function["parameters"], function["strict"]) = (parameters, json!(is_strict));
+            } else {
+                function["parameters"] = tool.parameters.clone();
             }
             json!({"type": "function", "function": function})
         };
@@ -48,12 +49,9 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire
         }
     }
     if let Some(schema) = &request.answer_schema {
-        let (schema, strict) = match Strict::of(schema) {
-            Strict::Yes(strict) if is_openai && strict == **schema => (strict, true),
-            // Made strict, an answer could hold nulls that the schema itself forbids.
-            _ => (Value::clone(schema), false),
-        };
-        let shape = json!({"name": "answer", "schema": schema, "strict": strict});
+        let strict = if is_openai { Strict::of_answer(schema) } else { Strict::No(Value::clone(schema)) };
+        let (schema, is_strict) = strict.into_parts();
+        let shape = json!({"name": "answer", "schema": schema, "strict": is_strict});
         body["response_format"] = json!({"type": "json_schema", "json_schema": shape});
     }
     if let Some(most) = request.max_output_tokens {
@@ -67,7 +65,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire
 
 fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) {
     match message {
-        Message::User { text } => messages.push(json!({"role": "user", "content": text})),
+        Message::User { text } | Message::Note { text } => messages.push(json!({"role": "user", "content": text})),
         Message::Assistant { parts } => {
             let text = message.text();
             let mut out = json!({"role": "assistant", "content": text});
@@ -88,8 +86,7 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
 }
 
 fn call_object(call: &ToolCall, names: &WireNames) -> Value {
-    // Arguments that could not be read would be refused again; the result says what was wrong with them.
-    let arguments = if call.arguments.is_object() { call.arguments.to_string() } else { "{}".into() };
+    let arguments = call.sent_arguments().to_string();
     json!({
         "id": call.id, "type": "function", "function": {"name": names.wire(&call.name), "arguments": arguments},
     })

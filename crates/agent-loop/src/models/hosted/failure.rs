@@ -1,15 +1,12 @@
 //! What a status and a body mean, in the words that providers use.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-use super::{HttpReply, lines};
-
-/// The most characters of a provider's message that are repeated.
-const LONGEST: usize = 600;
+use super::{HttpReply, http_date, lines};
 
 /// The error of a reply whose status is not 2xx. The body is read, within a limit.
 pub(super) async fn of_status(reply: HttpReply) -> Error {
@@ -49,8 +46,7 @@ pub(super) fn in_stream(body: &Value) -> Error {
 }
 
 fn new(kind: ErrorKind, message: &str) -> Error {
-    let end = message.floor_char_boundary(LONGEST);
-    let message = if message.is_empty() { "the provider gave no reason" } else { &message[..end] };
+    let message = if message.is_empty() { "the provider gave no reason" } else { message };
     let error = Error::new(kind, message);
     match kind {
         ErrorKind::Authentication => error.remedy("check the key, and that it may use this model"),
@@ -100,8 +96,19 @@ fn kind_of(status: u16, body: &Value, message: &str) -> ErrorKind {
     }
 }
 
+/// The delay that is asked for: in milliseconds, in seconds, or up to a moment.
 fn retry_after(reply: &HttpReply) -> Option<Duration> {
     let number = |name: &str| reply.header(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
-    let seconds = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after"))?;
+    let Some(seconds) = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after")) else {
+        let moment = http_date::seconds(reply.header("retry-after")?)?;
+        // By the server's own clock where it tells: ours may be wrong.
+        let now = reply.header("date").and_then(http_date::seconds).or_else(our_now)?;
+        return Some(Duration::from_secs(u64::try_from(moment - now).unwrap_or(0)));
+    };
     Duration::try_from_secs_f64(seconds).ok()
+}
+
+fn our_now() -> Option<i64> {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_secs()).ok()
 }

@@ -67,7 +67,7 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
     for message in request.messages.iter() {
         ids.extend(message.calls().filter_map(|call| Some((&call.id, call.opaque.as_ref()?.get("id")?))));
         let (role, parts): (_, Vec<Value>) = match &**message {
-            Message::User { text } => ("user", vec![json!({"text": text})]),
+            Message::User { text } | Message::Note { text } => ("user", vec![json!({"text": text})]),
             Message::Assistant { parts } => {
                 ("model", parts.iter().filter_map(|part| part_object(part, names)).collect())
             }
@@ -99,8 +99,7 @@ fn part_object(part: &Part, names: &WireNames) -> Option<Value> {
 }
 
 fn call_part(call: &ToolCall, names: &WireNames) -> Value {
-    let args = if call.arguments.is_object() { call.arguments.clone() } else { json!({}) };
-    let mut part = json!({"functionCall": {"name": names.wire(&call.name), "args": args}});
+    let mut part = json!({"functionCall": {"name": names.wire(&call.name), "args": call.sent_arguments()}});
     if let Some(opaque) = &call.opaque {
         if let Some(id) = opaque.get("id") {
             part["functionCall"]["id"] = id.clone();

@@ -34,14 +34,13 @@ impl Events {
             let line = self.buffer[begin..end].strip_suffix(b"\r").unwrap_or(&self.buffer[begin..end]);
             let line = std::str::from_utf8(line).map_err(|error| bad("the stream is no UTF-8").because(error))?;
             begin = end + 1;
-            match line
-                .split_once(':')
-                .map_or((line, ""), |(field, value)| (field, value.strip_prefix(' ').unwrap_or(value)))
-            {
-                ("", "") => {
-                    let name = std::mem::take(&mut self.name);
-                    events.extend(self.data.take().map(|data| (name, data)));
-                }
+            if line.is_empty() {
+                let name = std::mem::take(&mut self.name);
+                events.extend(self.data.take().map(|data| (name, data)));
+                continue;
+            }
+            let (field, value) = line.split_once(':').unwrap_or((line, ""));
+            match (field, value.strip_prefix(' ').unwrap_or(value)) {
                 ("event", name) => name.clone_into(&mut self.name),
                 ("data", data) => match &mut self.data {
                     None => self.data = Some(data.to_string()),
@@ -90,8 +89,7 @@ mod tests {
 
     #[test]
     fn events_at_every_split() {
-        let text =
-            "event: a\r\ndata: {\"x\":\"ü\"}\r\n\r\n: ping\n\ndata:1\ndata: 2\nid: 7\n\nevent: b\n\ndata: [DONE]\n\n";
+        let text = "event: a\r\ndata: {\"x\":\"ü\"}\r\n\r\n: ping\n\ndata:1\n:\ndata: 2\nid: 7\n\nevent: b\n\ndata: [DONE]\n\n";
         let expected = [("a", "{\"x\":\"ü\"}"), ("", "1\n2"), ("", "[DONE]")];
         for size in 1..=text.len() {
             let mut events = Events::default();

@@ -11,8 +11,9 @@ mod anthropic;
 mod chat;
 mod failure;
 mod gemini;
+mod http_date;
 mod lines;
-mod responses;
+mod openai_responses;
 mod restored;
 
 use std::fmt;
@@ -27,6 +28,9 @@ use crate::tool::Boxed;
 
 use lines::Events;
 use restored::Restored;
+
+/// The most bytes of a provider's message that are repeated.
+const LONGEST_MESSAGE: usize = 600;
 
 /// How to reach a provider.
 #[derive(Clone, PartialEq, Eq)]
@@ -202,7 +206,9 @@ impl<T: Transport> Hosted<T> {
             Wire::OpenAiChat | Wire::Chat => {
                 ("chat/completions".to_string(), chat::headers(key), chat::body(model, request, names, *wire))
             }
-            Wire::OpenAiResponses => ("responses".into(), chat::headers(key), responses::body(model, request, names)),
+            Wire::OpenAiResponses => {
+                ("responses".into(), chat::headers(key), openai_responses::body(model, request, names))
+            }
             Wire::Anthropic => ("messages".into(), anthropic::headers(key), anthropic::body(model, request, names)),
             Wire::Gemini => (gemini::path(model), gemini::headers(key), gemini::body(request, names)),
         };
@@ -215,7 +221,7 @@ impl<T: Transport> Hosted<T> {
     fn decoder(&self) -> Box<dyn Decode> {
         match self.provider.wire {
             Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::default()),
-            Wire::OpenAiResponses => Box::new(responses::Decoder::default()),
+            Wire::OpenAiResponses => Box::new(openai_responses::Decoder::default()),
             Wire::Anthropic => Box::new(anthropic::Decoder::default()),
             Wire::Gemini => Box::new(gemini::Decoder::default()),
         }
@@ -223,7 +229,8 @@ impl<T: Transport> Hosted<T> {
 
     /// The error with the provider's name, and without the key, whoever wrote it into its message.
     fn told(&self, error: Error) -> Error {
-        error.without(self.provider.key.as_deref().unwrap_or_default()).at(self.provider.name.clone())
+        let error = error.without(self.provider.key.as_deref().unwrap_or_default());
+        error.shortened(LONGEST_MESSAGE).at(self.provider.name.clone())
     }
 
     async fn open(&self, request: Request) -> Result<ReplyStream<'_>> {
@@ -234,7 +241,8 @@ impl<T: Transport> Hosted<T> {
         }
         let is_events = !reply.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
         let restored = Restored::new(&request, names, self.provider.wire);
-        let reading = Reading { body: Some(reply.body), events: Events::default(), decoder: self.decoder(), restored };
+        let (events, decoder) = (Events::default(), self.decoder());
+        let reading = Reading { body: Some(reply.body), events, decoder, restored, is_ended: false };
         if is_events {
             let deltas = stream::unfold(reading, |mut reading| async move { Some((reading.next().await?, reading)) });
             let deltas = deltas.flat_map(|batch: Result<Vec<Delta>>| {
@@ -274,10 +282,13 @@ struct Reading {
     events: Events,
     decoder: Box<dyn Decode>,
     restored: Restored,
+    /// The end of the reply was given out.
+    is_ended: bool,
 }
 
 impl Reading {
-    /// The next deltas; `None` at the end.
+    /// The next deltas; `None` at the end. Bytes that complete none of them are progress: whoever waits is told that
+    /// the model is not silent.
     async fn next(&mut self) -> Option<Result<Vec<Delta>>> {
         let body = self.body.as_mut()?;
         let deltas = match body.next().await {
@@ -297,10 +308,15 @@ impl Reading {
                     })
             }
         };
-        if deltas.is_err() {
+        let Ok(mut deltas) = deltas else {
             self.body = None;
+            return Some(deltas);
+        };
+        self.is_ended |= deltas.iter().any(|delta| matches!(delta, Delta::End(_)));
+        if deltas.is_empty() && !self.is_ended && self.body.is_some() {
+            deltas.push(Delta::Progress);
         }
-        Some(deltas)
+        Some(Ok(deltas))
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Vec<Delta>> {

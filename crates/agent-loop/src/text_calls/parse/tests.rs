@@ -166,6 +166,21 @@ fn a_reply_that_is_one_fenced_call_is_a_call() {
 }
 
 #[test]
+fn a_tag_directly_behind_the_marks_is_in_the_block() {
+    let call = "<tool_call>{\"name\":\"s\"}</tool_call>";
+    for marks in ["```", "~~~~"] {
+        check(
+            &format!("Look:\n{marks}{call}\n{marks}\n{call}"),
+            &[&format!("{:?}", format!("Look:\n{marks}{call}\n{marks}\n")), "s {}"],
+        );
+        check(&format!("{marks}{call}\n{marks}"), &["s {}"]);
+        check(&format!("{marks}<tool_call>\n{{\"name\":\"s\"}}\n</tool_call>\n{marks}\n"), &["s {}"]);
+        check(&format!("{marks}{call}\n{marks}\nx"), &[&format!("{:?}", format!("{marks}{call}\n{marks}\nx"))]);
+    }
+    check(&format!("a\n``{call}"), &["\"a\\n``\"", "s {}"]);
+}
+
+#[test]
 fn behind_a_fence_calls_are_calls_again() {
     check("```\ncode\n```\n<tool_call>{\"name\":\"s\"}</tool_call>", &["\"```\\ncode\\n```\\n\"", "s {}"]);
     check("`a` <tool_call>{\"name\":\"s\"}</tool_call>", &["\"`a` \"", "s {}"]);

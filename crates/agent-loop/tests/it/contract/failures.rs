@@ -1,7 +1,5 @@
 //! Failures over each wire: typed, with status, request id and delay, and never with the key.
 
-use std::time::Duration;
-
 use agent_loop::{ErrorKind, Wire};
 use serde_json::json;
 
@@ -64,10 +62,24 @@ async fn what_a_caller_needs_to_know_is_there_and_the_key_is_not() {
         ("Retry-After-Ms", "1500", Some(Duration::from_millis(1500))),
         ("retry-after", "soon", None),
         ("retry-after", "-1", None),
+        ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT", Some(Duration::from_secs(20))),
+        ("retry-after", "Sun, 06 Nov 1994 08:49:07 GMT", Some(Duration::ZERO)),
     ] {
-        let answer = Answer::json(429, &json!({})).header(name, value);
+        let answer = Answer::json(429, &json!({})).header(name, value).header("Date", "Sun, 06 Nov 1994 08:49:17 GMT");
         let error = reply(Wire::Chat, answer).await.unwrap_err();
         assert_eq!(error.retry_after(), expected, "{value}");
+    }
+    let answer = Answer::json(429, &json!({})).header("retry-after", "Fri, 31 Dec 9999 00:00:00 GMT");
+    let error = reply(Wire::Chat, answer).await.unwrap_err();
+    assert!(error.retry_after() > Some(Duration::from_secs(1 << 30)), "without a date of the server, by our own clock");
+}
+
+#[tokio::test]
+async fn a_message_that_is_cut_holds_no_beginning_of_the_key() {
+    for length in 585..=600 {
+        let body = json!({"error": {"message": format!("{}{KEY}", "x".repeat(length))}});
+        let error = reply(Wire::Chat, Answer::json(401, &body)).await.unwrap_err().to_string();
+        assert!(!error.contains("sk-s") && error.len() < 800, "{length}: {error}");
     }
 }
 

@@ -6,6 +6,7 @@ mod wires;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use agent_loop::{
     Boxed, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply, ReplyBuilder,
@@ -30,12 +31,14 @@ pub struct Answer {
     status: u16,
     headers: Vec<(String, String)>,
     body: Vec<Result<Vec<u8>>>,
+    pause: Duration,
 }
 
 impl Answer {
     pub fn new(status: u16, kind: &str, body: impl AsRef<[u8]>, size: usize) -> Self {
         let body = body.as_ref().chunks(size.max(1)).map(|bytes| Ok(bytes.to_vec())).collect();
-        Self { status, headers: vec![("Content-Type".into(), kind.into())], body }
+        let headers = vec![("Content-Type".into(), kind.into())];
+        Self { status, headers, body, pause: Duration::ZERO }
     }
 
     pub fn events(body: impl AsRef<[u8]>, size: usize) -> Self {
@@ -51,6 +54,12 @@ impl Answer {
         self
     }
 
+    /// This long before every piece of the body.
+    pub fn slowly(mut self, pause: Duration) -> Self {
+        self.pause = pause;
+        self
+    }
+
     /// The connection breaks at the end of what is there.
     pub fn broken(mut self) -> Self {
         self.body.push(Err(Error::new(ErrorKind::CutStream, "connection reset")));
@@ -63,8 +72,15 @@ impl Transport for Canned {
         Box::pin(async move {
             let mut inner = self.0.lock().unwrap();
             inner.seen.push(request);
-            let Answer { status, headers, body } = inner.replies.pop_front().expect("a reply for each request");
-            Ok(HttpReply { status, headers, body: Box::pin(stream::iter(body)) })
+            let answer = inner.replies.pop_front().expect("a reply for each request");
+            let Answer { status, headers, body, pause } = answer;
+            let body = stream::iter(body).then(move |piece| async move {
+                if !pause.is_zero() {
+                    tokio::time::sleep(pause).await;
+                }
+                piece
+            });
+            Ok(HttpReply { status, headers, body: Box::pin(body) })
         })
     }
 }
@@ -121,6 +137,7 @@ pub async fn deltas(model: &impl Model, request: Request) -> (Vec<Delta>, Result
     let (mut all, mut builder) = (Vec::new(), ReplyBuilder::new());
     while let Some(delta) = stream.next().await {
         match delta.and_then(|delta| builder.push(&delta).map(|()| delta)) {
+            Ok(Delta::Progress) => {}
             Ok(delta) => all.push(delta),
             Err(error) => return (all, Err(error)),
         }

@@ -88,3 +88,38 @@ async fn messages_of_anthropic() {
     assert_eq!(body["tool_choice"], json!({"type": "auto", "disable_parallel_tool_use": true}));
     assert_eq!(body["tools"][0]["input_schema"], tools()[0].parameters);
 }
+
+#[tokio::test]
+async fn thoughts_of_other_providers_are_not_sent_to_anthropic() {
+    let thought = |opaque: Value| Part::Reasoning { text: String::new(), opaque: Some(opaque) };
+    let own = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let hidden = json!({"type": "redacted_thinking", "data": "x"});
+    let parts = vec![
+        thought(json!({"type": "reasoning", "id": "rs_1", "summary": []})),
+        thought(own.clone()),
+        thought(hidden.clone()),
+        Part::Text { text: "a".into() },
+    ];
+    let messages = [Message::user("hi"), Message::Assistant { parts }, Message::user("and?")];
+    let (_, body) = body(Wire::Anthropic, |request| request.messages = messages.into_iter().collect()).await;
+    assert_eq!(body["messages"][1]["content"], json!([own, hidden, {"type": "text", "text": "a"}]));
+}
+
+#[tokio::test]
+async fn the_shape_of_an_answer_is_strict_where_that_changes_nothing() {
+    let count = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}}});
+    let closed = json!({"type": "object", "required": ["n"], "properties": {"n": {"type": "integer"}},
+        "additionalProperties": false});
+    let optional = json!({"type": "object", "properties": {"n": {"type": "integer"}}});
+    for (schema, expected, strict) in [(&count, &closed, true), (&optional, &optional, false)] {
+        let ask = |request: &mut Request| request.answer_schema = Some(Arc::new(schema.clone()));
+        let (_, chat) = body(Wire::OpenAiChat, ask).await;
+        let chat = &chat["response_format"]["json_schema"];
+        let (_, responses) = body(Wire::OpenAiResponses, ask).await;
+        for shape in [chat, &responses["text"]["format"]] {
+            assert_eq!((&shape["schema"], &shape["strict"]), (expected, &json!(strict)));
+        }
+        let (_, others) = body(Wire::Chat, ask).await;
+        assert_eq!(&others["response_format"]["json_schema"]["schema"], schema);
+    }
+}

@@ -79,14 +79,16 @@ fn responses(events: Vec<Value>, end: &str, reason: Value) -> String {
 
 /// The events of a call in the output of a response.
 fn response_call(place: u64, name: &str, pieces: &[&str], status: &str) -> Vec<Value> {
-    let id = format!("call_{place}");
-    let item = |arguments: &str, status: &str| json!({"type": "function_call", "id": "fc_1", "call_id": id, "name": name, "arguments": arguments, "status": status});
+    let (id, item_id) = (format!("call_{place}"), format!("fc_{place}"));
+    let item = |arguments: &str, status: &str| json!({"type": "function_call", "id": item_id, "call_id": id, "name": name, "arguments": arguments, "status": status});
     let all = pieces.concat();
     let added = json!({"type": "response.output_item.added", "output_index": place, "item": item("", "in_progress")});
-    let pieces = pieces
-        .iter()
-        .map(|piece| json!({"type": "response.function_call_arguments.delta", "output_index": place, "delta": piece}));
-    let done = json!({"type": "response.function_call_arguments.done", "output_index": place, "arguments": all});
+    let of_arguments = |kind: &str, field: &str, text: &str| {
+        let kind = format!("response.function_call_arguments.{kind}");
+        json!({"type": kind, "item_id": item_id, "output_index": place, field: text})
+    };
+    let pieces = pieces.iter().map(|piece| of_arguments("delta", "delta", piece));
+    let done = of_arguments("done", "arguments", &all);
     let item_done = json!({"type": "response.output_item.done", "output_index": place, "item": item(&all, status)});
     [added].into_iter().chain(pieces).chain([done, item_done]).collect()
 }
@@ -507,4 +509,58 @@ async fn how_responses_fail() {
     let refusal = json!({"type": "response.refusal.delta", "output_index": 0, "delta": "No."});
     let bytes = responses(vec![refusal], "completed", Value::Null);
     assert_eq!(show(&reply(Wire::OpenAiResponses, Answer::events(bytes, 17)).await.unwrap()), "No.|Refused");
+}
+
+#[tokio::test]
+async fn dialects_of_responses() {
+    let two = || {
+        let call = |place, x: &str| response_call(place, "notes_read", &["{\"x\":", x], "completed");
+        [call(1, "1}"), call(2, "2}")].concat()
+    };
+    let without = |mut events: Vec<Value>, field: &str| {
+        for event in &mut events {
+            event.as_object_mut().unwrap().remove(field);
+            if let Some(item) = event["item"].as_object_mut() {
+                item.remove(if field == "item_id" { "id" } else { field });
+            }
+        }
+        events
+    };
+    let zero = |mut events: Vec<Value>| {
+        events.iter_mut().for_each(|event| event["output_index"] = json!(0));
+        events
+    };
+    // Both calls begin before the first piece of either.
+    let mixed = |events: Vec<Value>| {
+        let is_start = |event: &Value| event["type"] == "response.output_item.added";
+        let (mut starts, rest): (Vec<Value>, Vec<Value>) = events.into_iter().partition(is_start);
+        starts.extend(rest);
+        starts
+    };
+    for (what, events) in [
+        ("as recorded", two()),
+        ("every item at place 0", zero(two())),
+        ("every item at place 0, side by side", mixed(zero(two()))),
+        ("no ids of items", without(two(), "item_id")),
+        ("no ids of items, every item at place 0", zero(without(two(), "item_id"))),
+        ("no ids of items, side by side", mixed(without(two(), "item_id"))),
+        ("only whole items", two().into_iter().filter(|event| event["type"] == "response.output_item.done").collect()),
+    ] {
+        let answer = Answer::events(responses(events, "completed", Value::Null), 17);
+        let reply = reply(Wire::OpenAiResponses, answer).await.unwrap();
+        assert_eq!(show(&reply), "notes.read {\"x\":1}|notes.read {\"x\":2}|Complete", "{what}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn bytes_that_say_nothing_yet_are_no_silence() {
+    for wire in WIRES {
+        let bytes = parallel_calls(wire);
+        let (model, _) = hosted(wire, [Answer::events(&bytes, 7).slowly(Duration::from_secs(60))]);
+        let mut stream = model.reply(request()).await.unwrap();
+        let within = Duration::from_secs(120);
+        while let Some(delta) = tokio::time::timeout(within, stream.next()).await.expect("bytes keep coming") {
+            delta.unwrap();
+        }
+    }
 }

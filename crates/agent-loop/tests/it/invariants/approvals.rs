@@ -12,9 +12,7 @@ use crate::bench_tools::*;
 fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))])).unwrap();
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
     let asked = questions(run.next(rules));
     let why = |run: &mut Run, decision| run.decide(rules, [decision]).unwrap_err()[0].why.clone();
     let of_other_run = decision(&asked[0], |decision| decision.run = RunId("run_2".into()));
@@ -37,9 +35,7 @@ fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
 fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))])).unwrap();
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
     let asked = questions(run.next(rules));
     decide(&mut run, rules, &asked[1], Verdict::Deny { reason: Some("not b".into()) });
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
@@ -64,9 +60,7 @@ fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once(
 fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
     let tools = set();
     let asking = rules(&tools, &AskBeforeWriting);
-    let mut run = run();
-    request(run.next(asking));
-    run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
+    let mut run = called(asking, &[("put", json!({"at": "a"}))]);
     let asked = questions(run.next(asking));
     decide(&mut run, asking, &asked[0], Verdict::AllowForSession);
     let saved = run.to_json();
@@ -93,12 +87,72 @@ fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
 }
 
 #[test]
+fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_have_asked() {
+    let tools = set();
+    let asking = rules(&tools, &AskBeforeWriting);
+    let allowing = rules(&tools, &AllowAll);
+    let mut paused = called(asking, &[("put", json!({"at": "a"}))]);
+    let asked = questions(paused.next(asking));
+
+    let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
+    decide(&mut run, allowing, &asked[0], Verdict::Deny { reason: Some("not this one".into()) });
+    request(run.next(allowing));
+    assert_eq!(results(&run)[0].1, Status::Denied, "a no is always safe to take");
+
+    let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
+    decide(&mut run, allowing, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "b"}) });
+    let next = run.next(allowing);
+    let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
+    assert_eq!(batch[0].call.arguments, json!({"at": "b"}), "it runs as the person wants it");
+    let late = run.decide(allowing, [asked[0].decide(Verdict::Deny { reason: None })]).unwrap_err();
+    assert_eq!(late[0].why, RejectedBecause::AlreadyDecided, "what runs cannot be denied");
+
+    let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
+    let of_other_arguments = decision(&asked[0], |decision| {
+        decision.digest = Digest::of(&RunId("run_1".into()), &ToolCall::new("c1", "put", json!({"at": "c"})), None);
+        decision.verdict = Verdict::Deny { reason: None };
+    });
+    let rejected = run.decide(allowing, [of_other_arguments]).unwrap_err();
+    assert_eq!(rejected[0].why, RejectedBecause::OtherDigest);
+}
+
+#[test]
+fn invariant_03_what_the_session_grants_is_not_asked_about_again() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = called(rules, &[("put", json!({}))]);
+    let asked = questions(run.next(rules));
+    decide(&mut run, rules, &asked[0], Verdict::AllowForSession);
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    finish(&mut run, rules, "c1", "");
+    request(run.next(rules));
+    run.replied(calls(&[("delete", json!({})), ("put", json!({}))])).unwrap();
+    let asked = questions(run.next(rules));
+    let names: Vec<&str> = asked.iter().map(|question| question.call.name.as_str()).collect();
+    assert_eq!(names, ["delete"], "the write behind it waits, but for nobody's decision");
+    decide(&mut run, rules, &asked[0], Verdict::Deny { reason: None });
+    assert_eq!(ready(&run.next(rules)), ["c2"]);
+}
+
+#[test]
+fn invariant_03_a_grant_and_a_no_in_one_batch_are_both_taken() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(rules));
+    let decisions = [asked[0].decide(Verdict::AllowForSession), asked[1].decide(Verdict::Deny { reason: None })];
+    run.decide(rules, decisions).unwrap();
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    finish(&mut run, rules, "c1", "done");
+    request(run.next(rules));
+    assert_eq!(results(&run)[1].1, Status::Denied);
+}
+
+#[test]
 fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
+    let mut run = called(rules, &[("put", json!({"at": "a"}))]);
     let asked = questions(run.next(rules));
     let wrong = asked[0].decide(Verdict::AllowEdited { arguments: json!({"at": 7}) });
     let rejections = run.decide(rules, [wrong]).unwrap_err();
@@ -132,9 +186,7 @@ impl Policy for Reviewing {
 fn invariant_03_items_of_a_result_can_be_withheld() {
     let tools = set();
     let rules = rules(&tools, &Reviewing);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))])).unwrap();
+    let mut run = called(rules, &[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))]);
     assert_eq!(ready(&run.next(rules)), ["c1", "c2", "c3"]);
     let items = ToolOutput::items(["public", "private", "also public"]);
     for id in ["c1", "c2", "c3"] {

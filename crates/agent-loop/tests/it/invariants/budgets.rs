@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use agent_loop::{
-    AllowAll, AnswerShape, AtLimit, Budget, Error, ErrorKind, Failure, History, Limit, Message, Next, Reply, Run,
-    RunOptions, Status, Stop, ToolChoice, Usage,
+    AllowAll, AnswerShape, AtLimit, Budget, EndReason, Error, ErrorKind, Failure, History, Limit, Message, Next, Part,
+    Reply, Run, RunOptions, Status, Stop, ToolChoice, Usage,
 };
 use serde_json::json;
 
@@ -84,6 +84,9 @@ fn invariant_06_one_last_turn_without_tools() {
     run.replied(Reply::text("So far: a.")).unwrap();
     let end = outcome(run.next(rules));
     assert_eq!((end.stop, end.text.as_str()), (Stop::Limit { limit: Limit::Turns }, "So far: a."));
+    assert_eq!(run.results().count(), 4, "what the loop says is not a message of the person");
+    let page = agent_loop::to_markdown(run.history().messages().iter().map(|message| &**message));
+    assert_eq!(page.matches("## User").count(), 1, "{page}");
 
     // A model that calls all the same gets no other turn.
     let mut run = with(budget);
@@ -143,9 +146,7 @@ fn too_long() -> Error {
 fn refused() -> Run {
     let tools = set();
     let rules = rules(&tools, &AllowAll);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("look", json!({}))])).unwrap();
+    let mut run = called(rules, &[("look", json!({}))]);
     run.next(rules);
     finish(&mut run, rules, "c1", &"long ".repeat(1000));
     request(run.next(rules));
@@ -189,4 +190,33 @@ fn invariant_10_a_threshold_alone_never_ends_a_run() {
     assert!(matches!(run.next(rules), Next::Compact));
     run.compacted(Err(too_long())).unwrap();
     request(run.next(rules));
+}
+
+#[test]
+fn the_text_of_a_run_that_ends_with_results_is_what_the_model_said_last() {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    let mut run = with(Budget { turns: Some(1), ..Budget::default() });
+    request(run.next(rules));
+    let mut reply = calls(&[("look", json!({}))]);
+    reply.parts.insert(0, Part::Text { text: "I look.".into() });
+    run.replied(reply).unwrap();
+    ready(&run.next(rules));
+    finish(&mut run, rules, "c1", "seen");
+    let end = outcome(run.next(rules));
+    assert_eq!((end.stop, end.text.as_str()), (Stop::Limit { limit: Limit::Turns }, "I look."));
+
+    run.say("and now?").unwrap();
+    run.cancel(Vec::new());
+    assert_eq!(outcome(run.next(rules)).text, "", "what was said before the person's message does not count");
+}
+
+#[test]
+fn invariant_06_an_empty_last_turn_keeps_the_limit() {
+    let tools = set();
+    let mut run = with(Budget { turns: Some(2), at_limit: AtLimit::SumUp, ..Budget::default() });
+    drop(request(exhaust(&mut run, |turn| json!({"at": turn.to_string()}))));
+    run.replied(Reply { parts: Vec::new(), end: EndReason::Complete, usage: None }).unwrap();
+    assert_eq!(outcome(run.next(rules(&tools, &AllowAll))).stop, Stop::Limit { limit: Limit::Turns });
+    run.history().messages().check().unwrap();
 }

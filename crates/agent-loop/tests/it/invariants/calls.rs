@@ -1,7 +1,8 @@
 //! Invariants 4, 7 and 8: which calls run, what the model is told of those that do not, and in what order they run.
 
 use agent_loop::{
-    AllowAll, AskBeforeWriting, Delta, EndReason, Part, ReplyBuilder, Run, Status, Stop, ToolCall, ToolError, Verdict,
+    AllowAll, AskBeforeWriting, Delta, EndReason, Part, Reply, ReplyBuilder, Run, Status, Stop, ToolCall, ToolError,
+    Verdict,
 };
 use serde_json::json;
 
@@ -45,6 +46,12 @@ fn invariant_04_only_complete_calls_of_complete_replies_run() {
         assert_eq!(*status, Status::Error);
         assert!(text.contains("cut off"), "{text}");
     }
+    // Whoever builds replies in another way is held to the same.
+    let mut cut = run();
+    request(cut.next(rules));
+    cut.replied(Reply { end: EndReason::Length, ..calls(&[("put", json!({"at": "a"}))]) }).unwrap();
+    request(cut.next(rules));
+    assert_eq!(results(&cut)[0].1, Status::Error);
     for (end, stop) in [(EndReason::Filtered, Stop::Filtered), (EndReason::Refused, Stop::Refused)] {
         let mut run = run();
         request(run.next(rules));
@@ -85,9 +92,7 @@ fn invariant_04_arguments_must_parse_and_fit() {
 fn invariant_07_what_a_model_can_mend_is_a_result() {
     let tools = set();
     let rules = rules(&tools, &AllowAll);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("lok", json!({})), ("look", json!({"at": 1})), ("look", json!({}))])).unwrap();
+    let mut run = called(rules, &[("lok", json!({})), ("look", json!({"at": 1})), ("look", json!({}))]);
     assert_eq!(ready(&run.next(rules)), ["c3"], "one call that fails keeps no other from running");
     run.finished(rules, &"c3".into(), Err(ToolError::new("no such note: a"))).unwrap();
     request(run.next(rules));
@@ -149,9 +154,7 @@ fn invariant_08_a_call_that_waits_for_a_person_holds_up_only_writes_behind_it() 
         _ => agent_loop::Ruling::Allow,
     };
     let rules = rules(&tools, &policy);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("put", json!({})), ("look", json!({})), ("delete", json!({})), ("list", json!({}))])).unwrap();
+    let mut run = called(rules, &[("put", json!({})), ("look", json!({})), ("delete", json!({})), ("list", json!({}))]);
     assert_eq!(run.questions(rules).len(), 1, "a person can be asked before the reads have run");
     assert_eq!(ready(&run.next(rules)), ["c2", "c4"]);
     finish(&mut run, rules, "c2", "");
@@ -168,9 +171,7 @@ fn invariant_02_what_ran_when_the_process_died_runs_again_only_if_it_reads() {
     let tools = set();
     let rules = rules(&tools, &AllowAll);
     for (name, runs_again) in [("look", true), ("put", false)] {
-        let mut run = run();
-        request(run.next(rules));
-        run.replied(calls(&[(name, json!({}))])).unwrap();
+        let mut run = called(rules, &[(name, json!({}))]);
         assert_eq!(ready(&run.next(rules)), ["c1"]);
         let (mut run, repairs) = Run::from_json(&run.to_json()).unwrap();
         assert!(repairs.is_empty());
@@ -186,12 +187,28 @@ fn invariant_02_what_ran_when_the_process_died_runs_again_only_if_it_reads() {
 }
 
 #[test]
+fn invariant_03_a_read_that_was_interrupted_is_ruled_on_again() {
+    let tools = set();
+    let asks = |_: &ToolCall, _: &agent_loop::ToolSpec| agent_loop::Ruling::Ask { why: "".into(), grant: "g".into() };
+    let asking = rules(&tools, &asks);
+    let allowing = rules(&tools, &AllowAll);
+    let mut run = called(allowing, &[("look", json!({}))]);
+    assert_eq!(ready(&run.next(allowing)), ["c1"]);
+    let (mut died, _) = Run::from_json(&run.to_json()).unwrap();
+    let asked = questions(died.next(asking));
+    assert_eq!(asked.len(), 1, "nobody had allowed it but a policy that is gone");
+
+    decide(&mut died, asking, &asked[0], Verdict::Allow);
+    assert_eq!(ready(&died.next(asking)), ["c1"]);
+    let (mut again, _) = Run::from_json(&died.to_json()).unwrap();
+    assert_eq!(ready(&again.next(asking)), ["c1"], "a person's yes is kept");
+}
+
+#[test]
 fn invariant_09_cancelling_leaves_a_valid_history_that_says_what_was_done() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = run();
-    request(run.next(rules));
-    run.replied(calls(&[("look", json!({})), ("list", json!({})), ("put", json!({}))])).unwrap();
+    let mut run = called(rules, &[("look", json!({})), ("list", json!({})), ("put", json!({}))]);
     assert_eq!(ready(&run.next(rules)), ["c1", "c2"]);
     finish(&mut run, rules, "c1", "seen");
     run.cancel(Vec::new());

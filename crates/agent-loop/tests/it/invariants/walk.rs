@@ -96,10 +96,12 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
     let rules = rules(&tools, &Strict);
     let mut run = run();
     let mut running: Vec<ToolCall> = Vec::new();
+    let mut last_end = EndReason::Complete;
     for act in acts {
         match run.next(rules) {
             Next::RunTools(calls) => {
                 prop_assert!(!calls.is_empty());
+                prop_assert_eq!(last_end, EndReason::Complete, "a call of a reply that was cut never runs");
                 let writes = calls.iter().filter(|ready| ready.effect == agent_loop::Effect::Write).count();
                 prop_assert!(writes == 0 || (calls.len() == 1 && running.is_empty()), "a write runs alone");
                 for ready in calls {
@@ -118,7 +120,12 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
             Next::Compact => prop_assert!(running.is_empty()),
         }
         match act {
-            Act::Reply(reply) => drop(run.replied(reply)),
+            Act::Reply(reply) => {
+                let end = reply.end;
+                if run.replied(reply).is_ok() {
+                    last_end = end;
+                }
+            }
             Act::Fail(kind) => drop(run.failed(&Error::new(kind, "x"))),
             Act::Shorter => drop(run.compacted(History::from_messages([Message::user("s")]))),
             Act::Finish(which, ok) if !running.is_empty() => {
@@ -179,6 +186,7 @@ fn any_message() -> impl Strategy<Value = Message> {
     let result = id.prop_map(|id| ToolResult::new(&ToolCall::new(id, "look", json!({})), Status::Ok, "r"));
     prop_oneof![
         Just(Message::user("u")),
+        Just(Message::note("n")),
         prop::collection::vec(part, 0..4).prop_map(|parts| Message::Assistant { parts }),
         prop::collection::vec(result, 0..4).prop_map(|results| Message::Results { results }),
     ]

@@ -1,6 +1,4 @@
-//! OpenAI's Responses, without anything stored there: reasoning goes back encrypted.
-
-use std::collections::HashMap;
+//! The client's side of OpenAI's Responses, with nothing stored there: reasoning goes back encrypted.
 
 use serde_json::{Value, json};
 
@@ -28,10 +26,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
     }
     if !request.tools.is_empty() {
         let tool = |tool: &crate::tool::ToolSpec| {
-            let (parameters, strict) = match Strict::of(&tool.parameters) {
-                Strict::Yes(schema) => (schema, true),
-                Strict::No(schema) => (schema, false),
-            };
+            let (parameters, strict) = Strict::of(&tool.parameters).into_parts();
             json!({
                 "type": "function", "name": names.wire(&tool.name), "description": tool.description,
                 "parameters": parameters, "strict": strict,
@@ -47,9 +42,8 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
         body["parallel_tool_calls"] = json!(request.parallel == Parallel::Many);
     }
     if let Some(schema) = &request.answer_schema {
-        let strict = matches!(Strict::of(schema), Strict::Yes(strict) if strict == **schema);
-        body["text"] =
-            json!({"format": {"type": "json_schema", "name": "answer", "schema": &**schema, "strict": strict}});
+        let (schema, strict) = Strict::of_answer(schema).into_parts();
+        body["text"] = json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}});
     }
     if let Some(most) = request.max_output_tokens {
         body["max_output_tokens"] = json!(most);
@@ -62,7 +56,9 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
 
 fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
     match message {
-        Message::User { text } => input.push(json!({"type": "message", "role": "user", "content": text})),
+        Message::User { text } | Message::Note { text } => {
+            input.push(json!({"type": "message", "role": "user", "content": text}))
+        }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
             // An item of reasoning goes back as it came; a text of reasoning is no item.
@@ -78,22 +74,36 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
 }
 
 fn call_item(call: &ToolCall, names: &WireNames) -> Value {
-    let arguments = if call.arguments.is_object() { call.arguments.to_string() } else { "{}".into() };
+    let arguments = call.sent_arguments().to_string();
     json!({"type": "function_call", "call_id": call.id, "name": names.wire(&call.name), "arguments": arguments})
+}
+
+/// Where an event's item stands in the output.
+fn place_of(event: &Value) -> u64 {
+    event["output_index"].as_u64().unwrap_or(0)
 }
 
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// Bytes of arguments that came for each call, by its place in the output.
-    calls: HashMap<u64, usize>,
+    /// In the order in which they began; a call's place here is its index.
+    calls: Vec<Call>,
     is_refused: bool,
+}
+
+/// A call that has begun. Some servers say that every item is at place 0 of the output, some give items no id.
+#[derive(Debug)]
+struct Call {
+    item_id: String,
+    call_id: String,
+    place: u64,
+    /// Whether pieces of its arguments have come.
+    has_arguments: bool,
 }
 
 impl Decode for Decoder {
     fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
         let event = super::lines::json(data)?;
-        let place = event["output_index"].as_u64().unwrap_or(0);
         let piece = || event["delta"].as_str().unwrap_or_default().to_string();
         Ok(match event["type"].as_str().unwrap_or_default() {
             "response.output_text.delta" if !piece().is_empty() => vec![Delta::Text { text: piece() }],
@@ -105,16 +115,16 @@ impl Decode for Decoder {
                 vec![Delta::Reasoning { text: piece(), opaque: None }]
             }
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
-                self.start(place, &event["item"]).into_iter().collect()
+                self.start(place_of(&event), &event["item"]).1.into_iter().collect()
             }
-            "response.function_call_arguments.delta" => match self.calls.get_mut(&place) {
-                Some(bytes) => {
-                    *bytes += piece().len();
-                    vec![Delta::CallArguments { index: place as usize, text: piece() }]
+            "response.function_call_arguments.delta" => match self.of_piece(&event) {
+                Some(index) => {
+                    self.calls[index].has_arguments |= !piece().is_empty();
+                    vec![Delta::CallArguments { index, text: piece() }]
                 }
                 None => Vec::new(),
             },
-            "response.output_item.done" => self.item_done(place, &event["item"]),
+            "response.output_item.done" => self.item_done(place_of(&event), &event["item"]),
             "response.completed" | "response.incomplete" => self.finish(&event["response"]),
             "response.failed" => return Err(failure::in_stream(&event["response"])),
             "error" if event["error"].is_object() => return Err(failure::in_stream(&event)),
@@ -148,25 +158,39 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn start(&mut self, place: u64, item: &Value) -> Option<Delta> {
-        if self.calls.insert(place, 0).is_some() {
-            return None;
-        }
+    /// The call that this item is of, with its beginning where it has not begun.
+    fn start(&mut self, place: u64, item: &Value) -> (usize, Option<Delta>) {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
-        Some(Delta::CallStart { index: place as usize, id: text("call_id"), name: text("name") })
+        let (item_id, call_id) = (text("id"), text("call_id"));
+        // The id that results name tells calls apart; without one it is the item's, and at last its place.
+        let is_same = |call: &Call| match (call_id.as_str(), item_id.as_str()) {
+            ("", "") => call.place == place,
+            ("", item_id) => call.item_id == item_id,
+            (call_id, _) => call.call_id == call_id,
+        };
+        if let Some(index) = self.calls.iter().rposition(is_same) {
+            return (index, None);
+        }
+        let index = self.calls.len();
+        let start = Delta::CallStart { index, id: call_id.clone(), name: text("name") };
+        self.calls.push(Call { item_id, call_id, place, has_arguments: false });
+        (index, Some(start))
+    }
+
+    /// The call that a piece of arguments belongs to.
+    fn of_piece(&self, event: &Value) -> Option<usize> {
+        let by_id = event["item_id"].as_str().filter(|id| !id.is_empty());
+        let by_id = by_id.and_then(|id| self.calls.iter().rposition(|call| call.item_id == id));
+        by_id.or_else(|| self.calls.iter().rposition(|call| call.place == place_of(event)))
     }
 
     fn item_done(&mut self, place: u64, item: &Value) -> Vec<Delta> {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
-                let index = place as usize;
                 // Some servers send no item before this one, or no pieces of its arguments.
-                let mut deltas: Vec<Delta> = if self.calls.contains_key(&place) {
-                    Vec::new()
-                } else {
-                    self.start(place, item).into_iter().collect()
-                };
-                if self.calls.get(&place) == Some(&0) {
+                let (index, start) = self.start(place, item);
+                let mut deltas: Vec<Delta> = start.into_iter().collect();
+                if !self.calls[index].has_arguments {
                     let text = item["arguments"].as_str().unwrap_or_default().to_string();
                     deltas.push(Delta::CallArguments { index, text });
                 }

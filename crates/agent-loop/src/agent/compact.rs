@@ -1,0 +1,84 @@
+//! One compaction: bounded in time, with its tokens counted, and told whether or not it helped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_util::StreamExt;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Delta, Model, ReplyStream, Request, ToolSupport};
+use crate::run::Run;
+use crate::tool::Boxed;
+
+use super::{Agent, Event, Observer};
+
+impl Agent {
+    pub(super) async fn compact(
+        &self,
+        run: &mut Run,
+        observer: &mut dyn Observer,
+        cancel: &CancellationToken,
+    ) -> Result<()> {
+        let (started, before) = (Instant::now(), run.history().size());
+        let model = Metered { model: &*self.model, tokens: AtomicU64::new(0) };
+        let shorter = tokio::select! {
+            () = cancel.cancelled() => None,
+            shorter = timeout(self.limits.compaction, self.compaction.compact(run.history(), &model)) => Some(shorter),
+        };
+        run.spend_time(started.elapsed());
+        run.spend_tokens(model.tokens.into_inner());
+        let Some(shorter) = shorter else { return Ok(()) };
+        let shorter = shorter.unwrap_or_else(|_| {
+            Err(Error::new(ErrorKind::TimedOut, "making the conversation shorter took too long").at(self.model.name()))
+        });
+        observer.event(match run.compacted(shorter)? {
+            None => Event::Compacted { before, after: run.history().size() },
+            Some(failure) => Event::NotCompacted { failure },
+        });
+        Ok(())
+    }
+}
+
+/// The model as it is lent to a compaction: what that uses of it belongs to the run's budget, whatever comes of it.
+struct Metered<'m> {
+    model: &'m dyn Model,
+    tokens: AtomicU64,
+}
+
+impl Model for Metered<'_> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        self.model.tool_support()
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move {
+            let mut bytes: usize = request.messages.iter().map(|message| message.size()).sum();
+            let stream = self.model.reply(request).await?;
+            let (mut counted, mut is_told) = (0, false);
+            let metered = stream.inspect(move |delta| {
+                let now = match delta {
+                    Ok(Delta::Usage(usage)) => {
+                        is_told = true;
+                        usage.total()
+                    }
+                    _ if is_told => return,
+                    // As for replies of the run itself: four bytes are one token until the provider says otherwise.
+                    Ok(Delta::Text { text } | Delta::Reasoning { text, .. } | Delta::CallArguments { text, .. }) => {
+                        bytes += text.len();
+                        bytes as u64 / 4
+                    }
+                    _ => bytes as u64 / 4,
+                };
+                // The sum of all replies; a difference below nothing wraps around and back.
+                self.tokens.fetch_add(now.wrapping_sub(counted), Ordering::Relaxed);
+                counted = now;
+            });
+            Ok(Box::pin(metered) as ReplyStream<'_>)
+        })
+    }
+}
