@@ -47,8 +47,6 @@ impl ResponseEvents {
     /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ApiRequest, stem: impl Into<String>, now: u64) -> Self {
         let stem = stem.into();
-        let specs = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
-        let strict = specs.filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?))).collect();
         let frame = Frame {
             id: format!("resp_{stem}"),
             model: request.model.clone(),
@@ -63,7 +61,7 @@ impl ResponseEvents {
             output: Vec::new(),
             open: Vec::new(),
             usage: None,
-            strict,
+            strict: strict_tools(request),
             events: Vec::new(),
             last: None,
         }
@@ -110,13 +108,7 @@ impl ResponseEvents {
                     &cut
                 }
             };
-            let code = match error.kind() {
-                ErrorKind::RateLimit => "rate_limit_exceeded",
-                ErrorKind::ContextTooLong => "context_length_exceeded",
-                ErrorKind::BadRequest => "invalid_prompt",
-                _ => "server_error",
-            };
-            self.fail(code, &error.to_string());
+            self.fail(code_of(error.kind()), &error.to_string());
         }
         self.take()
     }
@@ -223,12 +215,7 @@ impl ResponseEvents {
     /// Why the arguments of a strict tool do not fit.
     fn strict_fault(&self, at: usize) -> Option<String> {
         let Body::Call { name, arguments, .. } = &self.open[at].body else { return None };
-        let (_, check) = self.strict.iter().find(|(strict, _)| strict == name)?;
-        let faults = match serde_json::from_str(arguments) {
-            Ok(value) => faults_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-            Err(error) => format!("no JSON: {error}"),
-        };
-        (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
+        strict_fault(&self.strict, name, arguments)
     }
 
     fn close_all(&mut self, status: &str) {
@@ -294,6 +281,32 @@ impl ResponseEvents {
     fn terminal(&mut self, kind: &str, response: Value) {
         self.emit(kind, json!({"response": response}));
         self.last = self.events.last().cloned();
+    }
+}
+
+/// The strict tools of a request, with their schemas compiled.
+pub(super) fn strict_tools(request: &ApiRequest) -> Vec<(String, Validator)> {
+    let specs = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
+    specs.filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?))).collect()
+}
+
+/// Why the arguments of a call do not fit, where its tool is strict.
+pub(super) fn strict_fault(strict: &[(String, Validator)], name: &str, arguments: &str) -> Option<String> {
+    let (_, check) = strict.iter().find(|(strict, _)| strict == name)?;
+    let faults = match serde_json::from_str(arguments) {
+        Ok(value) => faults_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Err(error) => format!("no JSON: {error}"),
+    };
+    (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
+}
+
+/// The API's code for a failure behind the first event.
+pub(super) fn code_of(kind: ErrorKind) -> &'static str {
+    match kind {
+        ErrorKind::RateLimit => "rate_limit_exceeded",
+        ErrorKind::ContextTooLong => "context_length_exceeded",
+        ErrorKind::BadRequest => "invalid_prompt",
+        _ => "server_error",
     }
 }
 

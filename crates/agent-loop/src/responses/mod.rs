@@ -13,6 +13,12 @@
 mod events;
 mod object;
 mod request;
+#[cfg(feature = "proxy")]
+mod server;
+
+pub mod chat;
 
 pub use events::{ResponseEvents, to_sse};
 pub use request::{ApiError, ApiRequest, Delivery};
+#[cfg(feature = "proxy")]
+pub use server::{OnWarning, Proxy, ProxyOptions, UnknownModel};

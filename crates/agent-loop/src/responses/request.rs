@@ -94,14 +94,8 @@ impl ApiRequest {
     /// # Errors
     /// `ApiError` with status 400 and the field that is wrong.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
-        let body: Value = serde_json::from_slice(body).map_err(|error| ApiError {
-            status: 400,
-            message: format!("The body is no JSON: {error}."),
-            param: None,
-            code: None,
-        })?;
-        let model = body["model"].as_str().filter(|model| !model.is_empty());
-        let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
+        let body = read_json(body)?;
+        let model = read_model(&body)?;
         if let Some(id) = body["previous_response_id"].as_str() {
             let message = format!("Previous response with id '{id}' not found: responses are not stored here.");
             let code = Some("previous_response_not_found".into());
@@ -134,8 +128,22 @@ impl ApiRequest {
     }
 }
 
+pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
+    serde_json::from_slice(body).map_err(|error| ApiError {
+        status: 400,
+        message: format!("The body is no JSON: {error}."),
+        param: None,
+        code: None,
+    })
+}
+
+pub(super) fn read_model(body: &Value) -> Result<String, ApiError> {
+    let model = body["model"].as_str().filter(|model| !model.is_empty());
+    Ok(model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string())
+}
+
 /// Function tools in both shapes; others pass without being offered to the model.
-fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
+pub(super) fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
     let (mut specs, mut strict): (Vec<ToolSpec>, Vec<String>) = (Vec::new(), Vec::new());
     let tools = match tools {
         Value::Null => return Ok((specs, strict)),
@@ -171,7 +179,7 @@ fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
     Ok((specs, strict))
 }
 
-fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, Vec<ToolSpec>), ApiError> {
+pub(super) fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, Vec<ToolSpec>), ApiError> {
     let wrong = |message: String| Err(ApiError::invalid("tool_choice", message));
     let of_mode = |mode: &Value| match mode.as_str() {
         Some("auto") => Some(ToolChoice::Auto),
@@ -254,13 +262,13 @@ fn read_input(input: &Value) -> Result<(Vec<Message>, Vec<String>), ApiError> {
 }
 
 /// The tool that a call before was of.
-fn name_of(messages: &[Message], id: &CallId) -> String {
+pub(super) fn name_of(messages: &[Message], id: &CallId) -> String {
     let call = messages.iter().rev().flat_map(|message| message.calls()).find(|call| call.id == *id);
     call.map_or_else(|| "unknown".into(), |call| call.name.clone())
 }
 
 /// A part of what the model said: together with what stands directly before it, it is one message.
-fn add_part(messages: &mut Vec<Message>, part: Part) {
+pub(super) fn add_part(messages: &mut Vec<Message>, part: Part) {
     match messages.last_mut() {
         Some(Message::Assistant { parts }) => parts.push(part),
         _ => messages.push(Message::Assistant { parts: vec![part] }),
@@ -268,7 +276,7 @@ fn add_part(messages: &mut Vec<Message>, part: Part) {
 }
 
 /// The text of a content: a string, or parts. What is no text is named, so that the model knows that it was there.
-fn content_text(content: &Value) -> String {
+pub(super) fn content_text(content: &Value) -> String {
     let part = |part: &Value| match part["type"].as_str() {
         _ if part["text"].is_string() => part["text"].as_str().unwrap_or_default().to_string(),
         Some("refusal") => part["refusal"].as_str().unwrap_or_default().to_string(),

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 /// Reads events as a client does that trusts nothing; gives the terminal event.
-fn accumulate(events: &[Value]) -> Value {
+pub fn accumulate(events: &[Value]) -> Value {
     let mut items: Vec<Value> = Vec::new();
     let mut is_open: Vec<bool> = Vec::new();
     let mut texts: Vec<String> = Vec::new();

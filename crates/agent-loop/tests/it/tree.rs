@@ -34,3 +34,11 @@ fn the_core_has_no_http_stack_and_knows_no_notes() {
     has_none(&crates, &HTTP);
     has_none(&tree(&["--all-features"]), &VAULT);
 }
+
+#[test]
+fn the_proxy_brings_a_server_and_nothing_that_asks_others() {
+    let crates = tree(&["--features", "proxy"]);
+    assert!(crates.iter().any(|name| name == "axum") && crates.iter().any(|name| name == "hyper"), "{crates:?}");
+    has_none(&crates, &VAULT);
+    has_none(&crates, &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls", "tracing"]);
+}

@@ -1,0 +1,217 @@
+//! The proxy: both APIs over HTTP/1.1, for any models, on a listener that the caller gives.
+//!
+//! ```text
+//! listener ──> accept: connections ──> guard: Host, Origin, key ──> routes ──> body: within its limits
+//!                                                                      │
+//! client <── events, or one object <── reply: the backend's deltas, time and the end of all things
+//! ```
+//!
+//! | path | is |
+//! | --- | --- |
+//! | `POST /v1/responses` | the Responses API, streaming and not |
+//! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
+//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served |
+//! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
+//!
+//! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
+//! an `error` object in a chat stream. Nothing is made again here: clients do that.
+//!
+//! A client that goes away ends its backend's stream at once; one that stops reading does so after
+//! [`client_patience`](ProxyOptions::client_patience). A fast backend is slowed down to its client's speed.
+
+mod accept;
+mod body;
+mod guard;
+mod patient;
+mod refusal;
+mod reply;
+mod routes;
+
+use std::fmt;
+use std::future::Future;
+use std::io;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::model::Model;
+use crate::text_calls::TextCalls;
+
+/// Hears what is odd but no error: what had to be changed in a client's history.
+pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
+
+/// What a proxy allows, and for how long it waits.
+#[derive(Clone)]
+pub struct ProxyOptions {
+    /// What clients must send as `Authorization: Bearer …`. Default: none, everybody on this machine may ask.
+    pub key: Option<String>,
+    /// The names (without port) by which the proxy may be addressed, and that pages may come from: a request whose
+    /// `Host`, or whose `Origin` if it has one, is another is refused, so that no web page can reach the proxy through
+    /// a name of its own. Default: `localhost`, `127.0.0.1`, `::1`.
+    pub hosts: Vec<String>,
+    /// What becomes of a request for a model that is not served. Default: it is refused.
+    pub unknown_model: UnknownModel,
+    /// The most bytes of a request's body. Default: 32 MiB.
+    pub most_body: usize,
+    /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
+    pub most_replies: usize,
+    /// The most connections at once; more wait to be accepted. Default: 1,024.
+    pub most_connections: usize,
+    /// How long a backend may say nothing before the reply fails. Default: five minutes.
+    pub backend_patience: Duration,
+    /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
+    /// fails later is told in the stream, not as a status. Default: ten seconds.
+    pub headers_within: Duration,
+    /// How often a comment is sent while the backend is silent, so that nothing between it and the client takes the
+    /// connection for dead. Default: 15 seconds.
+    pub keep_alive: Duration,
+    /// How long a client may take to send its headers, to send its body, and to take some of a reply. Default: a minute.
+    pub client_patience: Duration,
+    /// How long replies go on when the server is told to stop; then they end with an error. Default: ten seconds.
+    pub grace: Duration,
+    /// Hears warnings. Default: nobody does.
+    pub on_warning: Option<OnWarning>,
+}
+
+/// What becomes of a request for a model that is not served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum UnknownModel {
+    /// Status 404, `model_not_found`.
+    Refused,
+    /// The model that was named first answers, for clients whose model names cannot be changed.
+    First,
+}
+
+impl Default for ProxyOptions {
+    fn default() -> Self {
+        Self {
+            key: None,
+            hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
+            unknown_model: UnknownModel::Refused,
+            most_body: 32 << 20,
+            most_replies: 256,
+            most_connections: 1024,
+            backend_patience: Duration::from_secs(300),
+            headers_within: Duration::from_secs(10),
+            keep_alive: Duration::from_secs(15),
+            client_patience: Duration::from_secs(60),
+            grace: Duration::from_secs(10),
+            on_warning: None,
+        }
+    }
+}
+
+impl fmt::Debug for ProxyOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Everything but the key.
+        f.debug_struct("ProxyOptions")
+            .field("has_key", &self.key.is_some())
+            .field("hosts", &self.hosts)
+            .field("unknown_model", &self.unknown_model)
+            .field("most_body", &self.most_body)
+            .field("most_replies", &self.most_replies)
+            .field("most_connections", &self.most_connections)
+            .field("backend_patience", &self.backend_patience)
+            .field("headers_within", &self.headers_within)
+            .field("keep_alive", &self.keep_alive)
+            .field("client_patience", &self.client_patience)
+            .field("grace", &self.grace)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A server of the Responses and the Chat Completions API over models by name.
+///
+/// ```no_run
+/// # async fn example(model: agent_loop::Scripted) -> std::io::Result<()> {
+/// use agent_loop::responses::{Proxy, ProxyOptions};
+///
+/// let listener = Proxy::listen(8080).await?;
+/// Proxy::new(ProxyOptions::default()).model("local", model).serve(listener, std::future::pending()).await
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Proxy {
+    options: Arc<ProxyOptions>,
+    models: Vec<(String, Arc<dyn Model>)>,
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&String> = self.models.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Proxy").field("models", &names).field("options", &self.options).finish()
+    }
+}
+
+/// What a server's requests share.
+struct Shared {
+    proxy: Proxy,
+    replies: Arc<Semaphore>,
+    /// Cancelled when replies must end now.
+    stop: CancellationToken,
+    started: u64,
+}
+
+/// Longer waits than this are as good as none, and nearer to what clocks can add.
+const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
+impl Proxy {
+    /// A proxy that serves nothing yet.
+    pub fn new(mut options: ProxyOptions) -> Self {
+        for wait in [
+            &mut options.backend_patience,
+            &mut options.headers_within,
+            &mut options.keep_alive,
+            &mut options.client_patience,
+            &mut options.grace,
+        ] {
+            *wait = (*wait).min(FOR_EVER);
+        }
+        options.most_connections = options.most_connections.min(Semaphore::MAX_PERMITS);
+        options.most_replies = options.most_replies.min(Semaphore::MAX_PERMITS);
+        Self { options: Arc::new(options), models: Vec::new() }
+    }
+
+    /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
+    /// in text ([`TextCalls`]).
+    #[must_use]
+    pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
+        let name = name.into();
+        let model: Arc<dyn Model> = Arc::new(TextCalls::when_needed(model));
+        match self.models.iter_mut().find(|(taken, _)| *taken == name) {
+            Some((_, old)) => *old = model,
+            None => self.models.push((name, model)),
+        }
+        self
+    }
+
+    /// A listener that only this machine reaches: on 127.0.0.1, at a free port if `port` is 0.
+    ///
+    /// # Errors
+    /// Those of binding.
+    pub async fn listen(port: u16) -> io::Result<TcpListener> {
+        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
+    }
+
+    /// Serves until `stop` is ready: then no connection is accepted any more, replies that are under way go on for
+    /// [`grace`](ProxyOptions::grace), then end with an error, and whoever does not take that is cut a second later.
+    /// Dropping it ends everything at once.
+    ///
+    /// Anybody who can reach the listener can ask: with one beyond loopback set a key, and its name in to `hosts`.
+    ///
+    /// # Errors
+    /// None yet: what accepting fails with passes, or comes again.
+    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
+        accept::serve(self, listener, stop).await
+    }
+
+    fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {
+        let named = self.models.iter().find(|(served, _)| served == name);
+        let first = || self.models.first().filter(|_| self.options.unknown_model == UnknownModel::First);
+        named.or_else(first).map(|(_, model)| model)
+    }
+}

@@ -1,0 +1,269 @@
+//! One reply on its way: the backend's deltas with all their limits of time, as a stream of events or as one object.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderName, HeaderValue, Response, header};
+use futures_util::{FutureExt, StreamExt, TryFutureExt, stream};
+use serde_json::Value;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::time::{Instant, sleep_until, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::super::chat::{self, ChatEvents};
+use super::super::{Delivery, ResponseEvents, to_sse};
+use super::ProxyOptions;
+use super::refusal::{Refusal, json_response, told};
+use crate::error::{Error, ErrorKind, Result};
+use crate::model::{Delta, Model, ReplyStream, Request};
+
+/// How many batches of events wait for a client before its backend does: few, so that a slow client holds little.
+const WAITING: usize = 16;
+/// Clients take a line that begins with a colon for nothing.
+const COMMENT: &str = ": waiting for the model\n\n";
+
+pub(super) struct Job {
+    pub(super) model: Arc<dyn Model>,
+    pub(super) request: Request,
+    pub(super) api: Api,
+    pub(super) options: Arc<ProxyOptions>,
+    /// Cancelled when the server ends.
+    pub(super) stop: CancellationToken,
+    /// Given back when the backend's stream is gone.
+    pub(super) place: OwnedSemaphorePermit,
+}
+
+/// The API that the client speaks.
+pub(super) enum Api {
+    Responses(Box<ResponseEvents>),
+    Chat(Box<ChatEvents>),
+}
+
+impl Api {
+    fn start(&mut self) -> Bytes {
+        match self {
+            Self::Responses(events) => written(&events.start(), to_sse),
+            Self::Chat(events) => written(&events.start(), chat::to_sse),
+        }
+    }
+
+    fn push(&mut self, delta: Delta) -> Bytes {
+        match self {
+            Self::Responses(events) => written(&events.push(delta), to_sse),
+            Self::Chat(events) => written(&events.push(delta), chat::to_sse),
+        }
+    }
+
+    fn end(&mut self, error: Option<&Error>) -> Bytes {
+        match self {
+            Self::Responses(events) => written(&events.end(error), to_sse),
+            Self::Chat(events) => written(&events.end(error), chat::to_sse),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        match self {
+            Self::Responses(events) => events.response().is_some(),
+            Self::Chat(events) => events.is_over(),
+        }
+    }
+
+    /// The whole object; a reply that came to its end and is wrong all the same is an error here too.
+    fn whole(&self) -> Result<Value, Refusal> {
+        let object = match self {
+            Self::Responses(events) => events.response().cloned(),
+            Self::Chat(events) => events.completion(),
+        };
+        let object = object.unwrap_or_default();
+        match object["error"]["message"].as_str() {
+            Some(message) => Err(Refusal::new(502, "backend_error", message)),
+            None => Ok(object),
+        }
+    }
+}
+
+fn written(events: &[Value], line: impl Fn(&Value) -> String) -> Bytes {
+    events.iter().map(line).collect::<String>().into()
+}
+
+impl Job {
+    pub(super) async fn answer(self, delivery: Delivery) -> Result<Response<Body>, Refusal> {
+        if delivery == Delivery::Whole {
+            return self.whole().await.map(|object| json_response(200, &object));
+        }
+        let (accept, accepted) = oneshot::channel();
+        let (out, waiting) = mpsc::channel(WAITING);
+        // A task of its own, since the stream borrows the model; it ends with the body, which ends with the client.
+        let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
+        accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
+        let events = stream::unfold((waiting, task), |(mut waiting, task)| async move {
+            let bytes: Bytes = waiting.recv().await?;
+            Some((Ok::<_, std::convert::Infallible>(bytes), (waiting, task)))
+        });
+        let mut response = Response::new(Body::from_stream(events));
+        let headers = [
+            (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+            (header::CACHE_CONTROL, "no-cache"),
+            // Some proxies gather what they pass on, unless they are told not to.
+            (HeaderName::from_static("x-accel-buffering"), "no"),
+        ];
+        response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
+        Ok(response)
+    }
+
+    async fn whole(mut self) -> Result<Value, Refusal> {
+        let mut backend = Backend::new(&self.options, &self.stop);
+        let mut deltas =
+            backend.start(&*self.model, self.request, None).await.map_err(|error| Refusal::of_backend(&error))?;
+        while !self.api.is_over() {
+            match backend.next(&mut deltas).await {
+                Heard::Delta(delta) => drop(self.api.push(delta)),
+                Heard::Nothing => {}
+                Heard::End(Some(error)) => return Err(Refusal::of_backend(&error)),
+                Heard::End(None) => {
+                    let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
+                    return Err(Refusal::of_backend(&cut));
+                }
+            }
+        }
+        drop(deltas);
+        self.api.whole()
+    }
+
+    /// Writes the events of the reply; an error to `out` means that the client is gone.
+    async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
+        let mut backend = Backend::new(&self.options, &self.stop);
+        let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {
+            Ok(deltas) => deltas,
+            Err(error) => {
+                let _ = accept.send(Err(Refusal::of_backend(&error)));
+                return;
+            }
+        };
+        if accept.send(Ok(())).is_err() || out.send(self.api.start()).await.is_err() {
+            return;
+        }
+        let last = loop {
+            let bytes = match backend.next(&mut deltas).await {
+                Heard::Delta(delta) => self.api.push(delta),
+                Heard::Nothing => Bytes::from_static(COMMENT.as_bytes()),
+                Heard::End(error) => self.api.end(error.as_ref().map(told).as_ref()),
+            };
+            if self.api.is_over() {
+                break bytes;
+            }
+            if bytes.is_empty() {
+                continue;
+            }
+            let sending = Instant::now();
+            if out.send(bytes).await.is_err() {
+                return;
+            }
+            // Silence is the backend's own: a slow client does not make it longer.
+            backend.heard_at += sending.elapsed();
+            backend.told_at = Instant::now();
+        };
+        // Whoever has read the end finds the place free.
+        drop(deltas);
+        drop(self.place);
+        let _ = out.send(last).await;
+    }
+}
+
+/// What comes from a backend.
+enum Heard {
+    Delta(Delta),
+    /// It is silent, but not yet for too long.
+    Nothing,
+    End(Option<Error>),
+}
+
+/// A backend that is waited for.
+struct Backend<'a> {
+    options: &'a ProxyOptions,
+    stop: &'a CancellationToken,
+    heard_at: Instant,
+    told_at: Instant,
+}
+
+impl<'a> Backend<'a> {
+    fn new(options: &'a ProxyOptions, stop: &'a CancellationToken) -> Self {
+        Self { options, stop, heard_at: Instant::now(), told_at: Instant::now() }
+    }
+
+    /// Asks the model. With `at_most`, a model that has not answered by then goes on answering inside the stream.
+    async fn start<'m>(
+        &mut self,
+        model: &'m dyn Model,
+        request: Request,
+        at_most: Option<Duration>,
+    ) -> Result<ReplyStream<'m>> {
+        let reply = AssertUnwindSafe(async move { model.reply(request).await });
+        let mut starting = reply.catch_unwind().map(|caught| caught.unwrap_or_else(|_| Err(panicked()))).boxed();
+        let most = at_most.unwrap_or(self.options.backend_patience).min(self.options.backend_patience);
+        let started = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return Err(stopping()),
+            started = timeout(most, &mut starting) => started,
+        };
+        match started {
+            Ok(started) => {
+                self.heard_at = Instant::now();
+                started
+            }
+            Err(_) if at_most.is_some() && most < self.options.backend_patience => {
+                Ok(Box::pin(starting.try_flatten_stream()))
+            }
+            Err(_) => Err(silent(self.options)),
+        }
+    }
+
+    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Heard {
+        let silent_at = self.heard_at + self.options.backend_patience;
+        let until = silent_at.min(self.told_at + self.options.keep_alive);
+        tokio::select! {
+            biased;
+            () = self.stop.cancelled() => Heard::End(Some(stopping())),
+            caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
+                self.heard_at = Instant::now();
+                match caught.unwrap_or_else(|_| Some(Err(panicked()))) {
+                    Some(Ok(delta)) => Heard::Delta(delta),
+                    Some(Err(error)) => Heard::End(Some(error)),
+                    None => Heard::End(None),
+                }
+            }
+            () = sleep_until(until) => {
+                self.told_at = Instant::now();
+                match self.told_at < silent_at {
+                    true => Heard::Nothing,
+                    false => Heard::End(Some(silent(self.options))),
+                }
+            }
+        }
+    }
+}
+
+fn silent(options: &ProxyOptions) -> Error {
+    Error::new(ErrorKind::TimedOut, format!("the backend said nothing for {:?}", options.backend_patience))
+}
+
+fn stopping() -> Error {
+    Error::new(ErrorKind::Unavailable, "the server is being stopped")
+}
+
+fn panicked() -> Error {
+    Error::new(ErrorKind::BadResponse, "the backend broke down")
+}
+
+/// Seconds since 1970.
+pub(super) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}
+
+/// What makes ids unlike all others.
+pub(super) fn stem() -> String {
+    format!("{:016x}", fastrand::u64(..))
+}

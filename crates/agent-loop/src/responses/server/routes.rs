@@ -1,0 +1,128 @@
+//! Paths: what each of them takes and gives.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{HeaderValue, Request, Response};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::routing::{get, post};
+use serde_json::{Value, json};
+
+use super::super::chat::{ChatEvents, ChatRequest};
+use super::super::{ApiRequest, ResponseEvents};
+use super::refusal::{Refusal, json_response};
+use super::reply::{Api, Job, now, stem};
+use super::{Shared, body, guard};
+
+/// When a client that found no free place may come again.
+const SOON: Duration = Duration::from_secs(1);
+
+type Here = State<Arc<Shared>>;
+
+pub(super) fn router(shared: Arc<Shared>) -> Router {
+    let router = Router::new()
+        .route("/v1/responses", post(responses))
+        .route("/v1/chat/completions", post(chat))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*name}", get(model))
+        .route("/health", get(health))
+        .fallback(async || Refusal::new(404, "not_found", "There is nothing at this path.").response())
+        .method_not_allowed_fallback(async || {
+            Refusal::new(405, "method_not_allowed", "This path does not take this method.").response()
+        });
+    router.layer(from_fn_with_state(Arc::clone(&shared), guarded)).with_state(shared)
+}
+
+/// What holds for every path.
+async fn guarded(State(shared): Here, request: Request<Body>, next: Next) -> Response<Body> {
+    let options = &shared.proxy.options;
+    let needs_key = request.uri().path() != "/health";
+    let checked = guard::check_origin(options, &request)
+        .and_then(|()| if needs_key { guard::check_key(options, request.headers()) } else { Ok(()) });
+    let mut response = match checked {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => {
+            body::drain(options, request.into_body().into_data_stream()).await;
+            refusal.response()
+        }
+    };
+    if let Ok(id) = HeaderValue::try_from(format!("req_{}", stem())) {
+        response.headers_mut().insert("x-request-id", id);
+    }
+    response
+}
+
+async fn responses(State(shared): Here, request: Request<Body>) -> Response<Body> {
+    let read = |body: &[u8]| -> Result<(ApiRequest, Api), Refusal> {
+        let request = ApiRequest::parse(body)?;
+        let events = ResponseEvents::new(&request, stem(), now());
+        Ok((request, Api::Responses(Box::new(events))))
+    };
+    answer(&shared, request, read).await.unwrap_or_else(|refusal| refusal.response())
+}
+
+async fn chat(State(shared): Here, request: Request<Body>) -> Response<Body> {
+    let read = |body: &[u8]| -> Result<(ApiRequest, Api), Refusal> {
+        let request = ChatRequest::parse(body)?;
+        let events = ChatEvents::new(&request, stem(), now());
+        Ok((request.api, Api::Chat(Box::new(events))))
+    };
+    answer(&shared, request, read).await.unwrap_or_else(|refusal| refusal.response())
+}
+
+async fn answer(
+    shared: &Arc<Shared>,
+    request: Request<Body>,
+    read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api), Refusal>,
+) -> Result<Response<Body>, Refusal> {
+    let options = &shared.proxy.options;
+    let Ok(place) = Arc::clone(&shared.replies).try_acquire_owned() else {
+        body::drain(options, request.into_body().into_data_stream()).await;
+        let message = format!("{} replies are under way here, which is the most.", options.most_replies);
+        return Err(Refusal::new(503, "overloaded", message).again_after(SOON));
+    };
+    let bytes = body::read(options, request.into_body()).await?;
+    let (asked, api) = read(&bytes)?;
+    drop(bytes);
+    let model = shared.proxy.find(&asked.model).ok_or_else(|| not_served(&asked.model))?;
+    if let Some(hear) = &options.on_warning {
+        asked.warnings.iter().for_each(|warning| hear(&warning.to_string()));
+    }
+    let job = Job {
+        model: Arc::clone(model),
+        request: asked.request,
+        api,
+        options: Arc::clone(options),
+        stop: shared.stop.clone(),
+        place,
+    };
+    job.answer(asked.delivery).await
+}
+
+fn not_served(name: &str) -> Refusal {
+    Refusal::new(404, "model_not_found", format!("The model '{name}' is not served here.")).about("model")
+}
+
+async fn models(State(shared): Here) -> Response<Body> {
+    let models: Vec<Value> = shared.proxy.models.iter().map(|(name, _)| card(&shared, name)).collect();
+    json_response(200, &json!({"object": "list", "data": models}))
+}
+
+async fn model(State(shared): Here, Path(name): Path<String>) -> Response<Body> {
+    match shared.proxy.models.iter().any(|(served, _)| *served == name) {
+        true => json_response(200, &card(&shared, &name)),
+        false => not_served(&name).response(),
+    }
+}
+
+fn card(shared: &Shared, name: &str) -> Value {
+    json!({"id": name, "object": "model", "created": shared.started, "owned_by": "agent-loop"})
+}
+
+async fn health(State(shared): Here) -> Response<Body> {
+    let under_way = shared.proxy.options.most_replies - shared.replies.available_permits();
+    json_response(200, &json!({"status": "ok", "replies": under_way}))
+}

@@ -1,0 +1,127 @@
+//! A backend in the test's hand: every request is handed over, and is answered delta by delta.
+
+use agent_loop::{Boxed, Delta, EndReason, Error, Model, ReplyStream, Request, Result, ToolSupport};
+use futures_util::stream;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use super::within;
+
+pub struct Backend {
+    asked: mpsc::UnboundedSender<Asked>,
+    live: watch::Sender<usize>,
+    tools: ToolSupport,
+}
+
+/// The test's end.
+pub struct Hand {
+    asked: mpsc::UnboundedReceiver<Asked>,
+    live: watch::Receiver<usize>,
+}
+
+/// A request that waits for an answer.
+pub struct Asked {
+    pub request: Request,
+    accept: oneshot::Sender<Result<()>>,
+    deltas: mpsc::UnboundedSender<Result<Delta>>,
+}
+
+/// A reply that is under way.
+pub struct Speaking(mpsc::UnboundedSender<Result<Delta>>);
+
+/// Counts one request or stream for as long as it lives.
+struct Live(watch::Sender<usize>);
+
+impl Drop for Live {
+    fn drop(&mut self) {
+        self.0.send_modify(|live| *live -= 1);
+    }
+}
+
+impl Backend {
+    pub fn new() -> (Self, Hand) {
+        let (asked, hand) = mpsc::unbounded_channel();
+        let (live, lives) = watch::channel(0);
+        (Self { asked, live, tools: ToolSupport::Native }, Hand { asked: hand, live: lives })
+    }
+
+    pub fn of_text_alone(mut self) -> Self {
+        self.tools = ToolSupport::None;
+        self
+    }
+}
+
+impl Model for Backend {
+    fn name(&self) -> &str {
+        "in hand"
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        self.tools
+    }
+
+    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        self.live.send_modify(|live| *live += 1);
+        let live = Live(self.live.clone());
+        Box::pin(async move {
+            let (accept, accepted) = oneshot::channel();
+            let (deltas, spoken) = mpsc::unbounded_channel();
+            self.asked.send(Asked { request, accept, deltas }).expect("the test listens");
+            accepted.await.expect("the test answers")?;
+            Ok(Box::pin(stream::unfold((spoken, live), |(mut spoken, live)| async move {
+                Some((spoken.recv().await?, (spoken, live)))
+            })) as ReplyStream<'_>)
+        })
+    }
+}
+
+impl Hand {
+    pub async fn asked(&mut self) -> Asked {
+        within(self.asked.recv()).await.unwrap()
+    }
+
+    /// Waits until so many requests and streams are alive.
+    pub async fn live(&mut self, wanted: usize) {
+        within(self.live.wait_for(|live| *live == wanted)).await.unwrap();
+    }
+}
+
+impl Asked {
+    pub fn accept(self) -> Speaking {
+        // Whoever asked may be gone already.
+        let _ = self.accept.send(Ok(()));
+        Speaking(self.deltas)
+    }
+
+    pub fn refuse(self, error: Error) {
+        let _ = self.accept.send(Err(error));
+    }
+
+    /// What the person said last.
+    pub fn text(&self) -> String {
+        self.request.messages.last().unwrap().text()
+    }
+}
+
+impl Speaking {
+    /// Whether somebody still listens.
+    pub fn say(&self, text: &str) -> bool {
+        self.delta(Delta::Text { text: text.into() })
+    }
+
+    pub fn delta(&self, delta: Delta) -> bool {
+        self.0.send(Ok(delta)).is_ok()
+    }
+
+    pub fn end(self) {
+        self.delta(Delta::End(EndReason::Complete));
+    }
+
+    pub fn fail(self, error: Error) {
+        let _ = self.0.send(Err(error));
+    }
+
+    /// Waits until nobody listens any more.
+    pub async fn dropped(&self) {
+        within(self.0.closed()).await;
+    }
+}
