@@ -7,17 +7,17 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::{
     Agent, Boxed, Budget, Delta, EndReason, Model, Parser, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
-    Scripted, Step, Tool, ToolOutput,
+    Tool, ToolOutput,
 };
 use benches::median;
 use futures_util::{StreamExt, stream};
-use serde_json::json;
 use tokio::sync::mpsc;
 
 /// Streams whose first bytes are timed.
@@ -140,17 +140,44 @@ fn overhead() {
     println!("loop: a call of 1,000 turns takes {:.2} of one of 100 turns (1 is linear)", per_call[1] / per_call[0]);
 }
 
+/// Calls in every reply until it has made so many, then says that it is done. It does not look at what it is asked: the
+/// scripted model of the tests checks the whole history each time, which would be most of what is measured.
+struct Calling {
+    replies: AtomicUsize,
+    turns: usize,
+}
+
+impl Model for Calling {
+    fn name(&self) -> &str {
+        "calling"
+    }
+
+    fn reply(&self, _: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+        let turn = self.replies.fetch_add(1, Ordering::Relaxed);
+        let mut deltas = Vec::new();
+        if turn == self.turns {
+            deltas.push(Delta::Text { text: "done".into() });
+        } else {
+            for index in 0..PARALLEL {
+                deltas.push(Delta::CallStart { index, id: String::new(), name: "look".into() });
+                let text = format!("{{\"number\":{}}}", turn * PARALLEL + index);
+                deltas.push(Delta::CallArguments { index, text });
+                deltas.push(Delta::CallEnd { index, opaque: None });
+            }
+        }
+        deltas.push(Delta::End(EndReason::Complete));
+        Box::pin(async { Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))) as ReplyStream<'_>) })
+    }
+}
+
 /// Microseconds of one run.
 async fn run(turns: usize) -> f64 {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Number {
         number: u64,
     }
-    let step =
-        |turn: usize| Step::calls((0..PARALLEL).map(move |call| ("look", json!({"number": turn * PARALLEL + call}))));
-    let model = Scripted::new((0..turns).map(step).chain([Step::text("done")]));
     let look = Tool::read("look", |Number { number }| async move { Ok(ToolOutput::text(number.to_string())) });
-    let agent = Agent::new(model, vec![look]).expect("tools of different names");
+    let agent = Agent::new(Calling { replies: AtomicUsize::new(0), turns }, vec![look]).expect("one tool");
     let budget = Budget { turns: None, calls: None, ..Budget::default() };
     let mut run = Run::new(RunId::random(), RunOptions { budget, ..RunOptions::default() }, "go");
     let start = Instant::now();
