@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_loop::responses::{Proxy, ProxyOptions};
+use agent_loop::text_calls::Parser;
 use agent_loop::{
-    Agent, Boxed, Budget, Delta, EndReason, Model, Parser, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
-    Tool, ToolOutput,
+    Agent, Boxed, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions, Tool,
+    ToolOutput,
 };
 use benches::median;
 use futures_util::{StreamExt, stream};
