@@ -1,6 +1,8 @@
 //! What the crate promises as a whole, checked from outside.
 
 mod bench_tools;
+// The cases of the contract run over two kinds of connections.
+#[allow(clippy::duplicate_mod)]
 mod contract;
 mod driver;
 mod invariants;
