@@ -48,7 +48,7 @@ pub enum ErrorKind {
     CutStream,
     /// The provider answered with something that is not of its format.
     BadResponse,
-    /// The provider says that the request is wrong.
+    /// The request is wrong: the provider says so, or it cannot be sent.
     BadRequest,
     /// The model takes no tools; [`TextCalls`](crate::TextCalls) gives it calls in text.
     ToolsUnsupported,

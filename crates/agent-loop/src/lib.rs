@@ -78,7 +78,11 @@ pub use message::{CallId, History, Message, Messages, Part, Repair, Status, Tool
 pub use model::{
     Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, ToolChoice, ToolSupport,
 };
-pub use models::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Transport, Wire};
+pub use models::{
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Streaming, Transport, Wire,
+};
+#[cfg(feature = "hosted")]
+pub use models::{Http, HttpOptions, HttpProxy};
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Rules, Run, RunOptions, SavedRun, Stop, VERSION};
 pub use text_calls::TextCalls;
 pub use tool::{

@@ -2,6 +2,8 @@
 
 mod bench_tools;
 mod chat;
+// The cases of the contract run over two kinds of connections.
+#[allow(clippy::duplicate_mod)]
 mod contract;
 mod driver;
 mod invariants;

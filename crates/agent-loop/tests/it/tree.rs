@@ -32,6 +32,15 @@ fn the_core_has_no_http_stack_and_knows_no_notes() {
     assert!(crates.iter().any(|name| name == "tokio"), "the tree is read");
     has_none(&crates, &VAULT);
     has_none(&crates, &HTTP);
+}
+
+#[test]
+fn a_connection_is_reqwest_on_ring_and_no_more() {
+    let crates = tree(&["--features", "hosted"]);
+    let wanted = ["reqwest", "hyper", "h2", "rustls", "ring"];
+    assert!(wanted.iter().all(|wanted| crates.iter().any(|name| name == wanted)), "{crates:?}");
+    has_none(&crates, &["axum", "openssl", "openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys", "ureq", "tonic"]);
+    has_none(&crates, &["encoding_rs", "cookie", "async-compression", "hickory-resolver", "quinn"]);
     has_none(&tree(&["--all-features"]), &VAULT);
 }
 

@@ -9,14 +9,18 @@ use crate::message::{CallId, Message, Part, Status, ToolCall, Usage};
 use crate::model::{Delta, EndReason, Request, ToolChoice};
 use crate::schema::{WireNames, gemini};
 
-use super::{Decode, failure};
+use super::{Decode, Streaming, failure};
 
 pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
     key.map(|key| ("x-goog-api-key".to_string(), key.to_string())).into_iter().collect()
 }
 
-pub(super) fn path(model: &str) -> String {
-    format!("models/{model}:streamGenerateContent?alt=sse")
+pub(super) fn path(model: &str, streaming: Streaming) -> String {
+    let method = match streaming {
+        Streaming::Yes => "streamGenerateContent?alt=sse",
+        Streaming::No => "generateContent",
+    };
+    format!("models/{model}:{method}")
 }
 
 pub(super) fn body(request: &Request, names: &WireNames) -> Value {

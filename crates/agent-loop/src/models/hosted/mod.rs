@@ -5,12 +5,15 @@
 //!                                            └─ bytes ──> lines: events ──> wire: deltas ──> restored ──> Delta
 //! ```
 //!
-//! No HTTP stack is pulled in: a [`Transport`] is some ten lines over whichever one the program has.
+//! By default no HTTP stack is pulled in: a [`Transport`] is some lines over whichever one the program has, or `Http`,
+//! behind the feature `hosted`.
 
 mod anthropic;
 mod chat;
 mod failure;
 mod gemini;
+#[cfg(feature = "hosted")]
+mod http;
 mod http_date;
 mod lines;
 mod openai_responses;
@@ -25,6 +28,9 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 use crate::schema::WireNames;
 use crate::tool::Boxed;
+
+#[cfg(feature = "hosted")]
+pub use http::{Http, HttpOptions, HttpProxy};
 
 use lines::Events;
 use restored::Restored;
@@ -45,6 +51,18 @@ pub struct Provider {
     pub key: Option<String>,
     /// Sent with every request, after those of the wire.
     pub headers: Vec<(String, String)>,
+    /// Whether replies come in pieces.
+    pub streaming: Streaming,
+}
+
+/// Whether replies come in pieces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Streaming {
+    /// As they are written.
+    #[default]
+    Yes,
+    /// Whole, for servers that cannot stream, or not with tools. The agent's limit of silence is then one on the reply.
+    No,
 }
 
 /// A format.
@@ -73,7 +91,7 @@ impl Provider {
     /// A provider under an address.
     pub fn new(name: impl Into<String>, wire: Wire, base_url: impl Into<String>, key: Option<String>) -> Self {
         let base_url = base_url.into().trim_end_matches('/').to_string();
-        Self { name: name.into(), wire, base_url, key, headers: Vec::new() }
+        Self { name: name.into(), wire, base_url, key, headers: Vec::new(), streaming: Streaming::Yes }
     }
 
     /// OpenAI, by its Responses.
@@ -123,6 +141,7 @@ impl fmt::Debug for Provider {
             .field("base_url", &self.base_url)
             .field("key", &key)
             .field("headers", &headers)
+            .field("streaming", &self.streaming)
             .finish()
     }
 }
@@ -199,10 +218,10 @@ impl<T: Transport> Hosted<T> {
     }
 
     fn http_request(&self, request: &Request, names: &WireNames) -> HttpRequest {
-        let Provider { base_url, key, wire, .. } = &self.provider;
+        let Provider { base_url, key, wire, streaming, .. } = &self.provider;
         let key = key.as_deref();
         let model = self.model.as_str();
-        let (path, mut headers, body) = match wire {
+        let (path, mut headers, mut body) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
                 ("chat/completions".to_string(), chat::headers(key), chat::body(model, request, names, *wire))
             }
@@ -210,10 +229,20 @@ impl<T: Transport> Hosted<T> {
                 ("responses".into(), chat::headers(key), openai_responses::body(model, request, names))
             }
             Wire::Anthropic => ("messages".into(), anthropic::headers(key), anthropic::body(model, request, names)),
-            Wire::Gemini => (gemini::path(model), gemini::headers(key), gemini::body(request, names)),
+            Wire::Gemini => (gemini::path(model, *streaming), gemini::headers(key), gemini::body(request, names)),
         };
         headers.push(("content-type".into(), "application/json".into()));
-        headers.push(("accept".into(), "text/event-stream".into()));
+        let accepted = match streaming {
+            Streaming::Yes => "text/event-stream",
+            Streaming::No => {
+                if let Some(fields) = body.as_object_mut().filter(|fields| fields.contains_key("stream")) {
+                    fields.insert("stream".into(), Value::Bool(false));
+                    fields.remove("stream_options");
+                }
+                "application/json"
+            }
+        };
+        headers.push(("accept".into(), accepted.into()));
         headers.extend(self.provider.headers.iter().cloned());
         HttpRequest { url: format!("{base_url}/{path}"), headers, body: body.to_string().into_bytes() }
     }
@@ -239,10 +268,14 @@ impl<T: Transport> Hosted<T> {
         if !(200..300).contains(&reply.status) {
             return Err(failure::of_status(reply).await);
         }
-        let is_events = !reply.header("content-type").is_some_and(|kind| kind.starts_with("application/json"));
+        let is_events = match reply.header("content-type").unwrap_or_default() {
+            kind if kind.starts_with("application/json") => false,
+            kind if kind.starts_with("text/event-stream") => true,
+            _ => self.provider.streaming == Streaming::Yes,
+        };
         let restored = Restored::new(&request, names, self.provider.wire);
         let (events, decoder) = (Events::default(), self.decoder());
-        let reading = Reading { body: Some(reply.body), events, decoder, restored, is_ended: false };
+        let reading = Reading { body: Some(reply.body), events, decoder, restored };
         if is_events {
             let deltas = stream::unfold(reading, |mut reading| async move { Some((reading.next().await?, reading)) });
             let deltas = deltas.flat_map(|batch: Result<Vec<Delta>>| {
@@ -282,8 +315,6 @@ struct Reading {
     events: Events,
     decoder: Box<dyn Decode>,
     restored: Restored,
-    /// The end of the reply was given out.
-    is_ended: bool,
 }
 
 impl Reading {
@@ -312,8 +343,10 @@ impl Reading {
             self.body = None;
             return Some(deltas);
         };
-        self.is_ended |= deltas.iter().any(|delta| matches!(delta, Delta::End(_)));
-        if deltas.is_empty() && !self.is_ended && self.body.is_some() {
+        // Behind the end of the reply nothing is waited for, and nothing can break it any more.
+        if deltas.iter().any(|delta| matches!(delta, Delta::End(_))) {
+            self.body = None;
+        } else if deltas.is_empty() && self.body.is_some() {
             deltas.push(Delta::Progress);
         }
         Some(Ok(deltas))

@@ -5,6 +5,14 @@ use serde_json::json;
 
 use super::*;
 
+cases! {
+    "401, 403, 429, 500, 529 …: each its kind; context too long, no tools, filtered" statuses_are_kinds,
+    "status, request id and delay are told; never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
+    "status, request id and delay are told; never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
+    "error inside the stream" errors_inside_a_stream,
+    "not of the format: no JSON, no UTF-8, a page, nothing" what_is_not_of_the_format,
+}
+
 #[tokio::test]
 async fn statuses_are_kinds() {
     let message = |text: &str| json!({"error": {"message": text}});
@@ -94,6 +102,18 @@ async fn errors_inside_a_stream() {
             "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
             format!("data: {limited}\n\n"),
             ErrorKind::RateLimit,
+        ),
+        (
+            Wire::OpenAiChat,
+            "data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n",
+            format!("data: {}\n\n", json!({"error": {"message": "oops", "type": "server_error", "code": null}})),
+            ErrorKind::Unavailable,
+        ),
+        (
+            Wire::Gemini,
+            "data: {\"candidates\":[{\"content\":{\"parts\":[{\"text\":\"a\"}]}}]}\n\n",
+            format!("data: {}\n\n", json!({"error": {"message": "busy", "code": 503, "status": "UNAVAILABLE"}})),
+            ErrorKind::Unavailable,
         ),
     ] {
         let bytes = format!("{before}{error}data: {{\"choices\":[]}}\n\n");

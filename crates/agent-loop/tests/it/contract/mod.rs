@@ -1,9 +1,27 @@
-//! The contract of every wire: the same cases for each, with bytes as providers send them, split anywhere.
+//! The contract of every wire: the same cases for each, with bytes as providers send them, split anywhere. They run
+//! over a connection in memory, and with the feature `hosted` once more over sockets.
+
+/// Names the tests of a file as rows of the README's table.
+macro_rules! cases {
+    ($($title:literal $run:ident,)*) => {
+        #[allow(dead_code, reason = "those that run over sockets are in the table already")]
+        pub const CASES: &[Case] = &[$(Case { title: $title, name: stringify!($run), run: $run },)*];
+    };
+}
 
 mod failures;
+#[cfg(feature = "hosted")]
+mod network;
 mod requests;
+#[cfg(feature = "hosted")]
+mod served;
+#[cfg(feature = "hosted")]
+mod server;
+mod table;
+mod whole;
 mod wires;
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,6 +32,30 @@ use agent_loop::{
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
+
+/// A test as a row of a table.
+#[derive(Clone, Copy)]
+pub struct Case {
+    pub title: &'static str,
+    pub name: &'static str,
+    pub run: fn(),
+}
+
+thread_local! {
+    /// The wires that were asked on this thread, on which a whole case runs.
+    static RAN: RefCell<Vec<Wire>> = const { RefCell::new(Vec::new()) };
+}
+
+fn ran_over(wire: Wire) {
+    RAN.with_borrow_mut(|wires| wires.push(wire));
+}
+
+fn ran() -> Vec<Wire> {
+    RAN.take()
+}
+
+/// Of the bytes at which a stream may be cut, each.
+const STRIDE: usize = 1;
 
 pub const KEY: &str = "sk-secret-1234";
 
@@ -88,9 +130,20 @@ impl Transport for Canned {
 pub const WIRES: [Wire; 5] = [Wire::OpenAiChat, Wire::Chat, Wire::OpenAiResponses, Wire::Anthropic, Wire::Gemini];
 
 pub fn hosted(wire: Wire, answers: impl IntoIterator<Item = Answer>) -> (Hosted<Canned>, Canned) {
+    provided(wire, answers, |_| {})
+}
+
+/// With a provider that differs from the usual one.
+pub fn provided(
+    wire: Wire,
+    answers: impl IntoIterator<Item = Answer>,
+    change: impl FnOnce(&mut Provider),
+) -> (Hosted<Canned>, Canned) {
+    ran_over(wire);
     let canned = Canned::default();
     canned.0.lock().unwrap().replies.extend(answers);
-    let provider = Provider::new("here", wire, "http://127.0.0.1:1/v1/", Some(KEY.into()));
+    let mut provider = Provider::new("here", wire, "http://127.0.0.1:1/v1/", Some(KEY.into()));
+    change(&mut provider);
     (Hosted::new(provider, "m", canned.clone()), canned)
 }
 

@@ -5,6 +5,16 @@ use serde_json::json;
 
 use super::*;
 
+cases! {
+    "what is sent: key, system, calls, results, tools" chat_completions,
+    "what is sent: key, system, calls, results, tools" chat_completions_of_others,
+    "what is sent: key, system, calls, results, tools" messages_of_anthropic,
+    "what is sent: key, system, calls, results, tools" items_of_responses,
+    "what is sent: key, system, calls, results, tools" contents_of_gemini,
+    "reasoning, signatures and ids go back as they came" thoughts_of_other_providers_are_not_sent_to_anthropic,
+    "the shape of an answer, strict where that changes nothing" the_shape_of_an_answer_is_strict_where_that_changes_nothing,
+}
+
 /// A conversation with two calls, one of them broken, and a second message of the person.
 fn conversation() -> Vec<Message> {
     let mut broken = ToolCall::new("c:2", "now", json!("{\"x"));
@@ -122,4 +132,44 @@ async fn the_shape_of_an_answer_is_strict_where_that_changes_nothing() {
         let (_, others) = body(Wire::Chat, ask).await;
         assert_eq!(&others["response_format"]["json_schema"]["schema"], schema);
     }
+}
+
+#[tokio::test]
+async fn items_of_responses() {
+    let (request, body) = body(Wire::OpenAiResponses, |_| {}).await;
+    assert_eq!(request.url, "http://127.0.0.1:1/v1/responses");
+    assert!(request.headers.contains(&("authorization".into(), format!("Bearer {KEY}"))));
+    let call = |id: &str, name: &str, arguments: &str| json!({"type": "function_call", "call_id": id, "name": name, "arguments": arguments});
+    let result = |id: &str, output: &str| json!({"type": "function_call_output", "call_id": id, "output": output});
+    let message = |text: &str| json!({"type": "message", "role": "user", "content": text});
+    let expected = json!([
+        message("hi"),
+        call("c1", "notes_read", "{\"x\":1}"),
+        call("c:2", "now", "{}"),
+        result("c1", "one\ntwo"),
+        result("c:2", "cut"),
+        message("and?"),
+    ]);
+    assert_eq!(body["input"], expected);
+    assert_eq!((&body["instructions"], &body["store"]), (&json!("Be brief."), &json!(false)));
+    let strict: Vec<&Value> = body["tools"].as_array().unwrap().iter().map(|tool| &tool["strict"]).collect();
+    assert_eq!(strict, [&json!(true), &json!(true), &json!(false)], "what is not said is taken for strict");
+}
+
+#[tokio::test]
+async fn contents_of_gemini() {
+    let (request, body) = body(Wire::Gemini, |_| {}).await;
+    assert_eq!(request.url, "http://127.0.0.1:1/v1/models/m:streamGenerateContent?alt=sse");
+    assert!(request.headers.contains(&("x-goog-api-key".into(), KEY.into())), "the key is in no address");
+    let call = |name: &str, args: Value| json!({"functionCall": {"name": name, "args": args}});
+    let result =
+        |name: &str, field: &str, text: &str| json!({"functionResponse": {"name": name, "response": {field: text}}});
+    let expected = json!([
+        {"role": "user", "parts": [{"text": "hi"}]},
+        {"role": "model", "parts": [call("notes_read", json!({"x": 1})), call("now", json!({}))]},
+        {"role": "user", "parts": [result("notes_read", "output", "one\ntwo"), result("now", "error", "cut")]},
+        {"role": "user", "parts": [{"text": "and?"}]},
+    ]);
+    assert_eq!(body["contents"], expected);
+    assert_eq!(body["systemInstruction"], json!({"parts": [{"text": "Be brief."}]}));
 }

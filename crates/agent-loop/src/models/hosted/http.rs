@@ -1,0 +1,244 @@
+//! A connection over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, repeats nothing, and has no limit on
+//! the time of a reply, which is the agent's to limit.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream;
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Client, Url, redirect, retry};
+use rustls::client::{ClientConfig, WebPkiServerVerifier, danger::ServerCertVerifier};
+use rustls::crypto::ring;
+use rustls::pki_types::CertificateDer;
+use rustls_platform_verifier::Verifier;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::tool::Boxed;
+
+use super::{HttpReply, HttpRequest, Transport};
+
+/// How connections are made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOptions {
+    /// For a connection with its TLS; by default ten seconds.
+    pub connect: Duration,
+    /// By default that of the environment.
+    pub proxy: HttpProxy,
+    /// Certificates, in DER, that are trusted beside those of the system: a gateway of one's own. By default none.
+    pub roots: Vec<Vec<u8>>,
+}
+
+impl Default for HttpOptions {
+    fn default() -> Self {
+        Self { connect: Duration::from_secs(10), proxy: HttpProxy::Environment, roots: Vec::new() }
+    }
+}
+
+/// Whom connections go through.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub enum HttpProxy {
+    /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. Models on this machine are asked
+    /// directly, whatever they say.
+    #[default]
+    Environment,
+    /// Nobody.
+    None,
+    /// The proxy at this address, which may hold a name and a password; for every request.
+    Through(String),
+}
+
+impl fmt::Debug for HttpProxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Environment => "Environment",
+            Self::None => "None",
+            Self::Through(_) => "Through(…)",
+        })
+    }
+}
+
+/// A connection to hosted models; clones share it. Connections are kept and used again.
+///
+/// Certificates are judged by those the system trusts, so that a company's own counts; where the system has none, as
+/// in a bare container, by Mozilla's. Of two headers of one name the later is sent.
+///
+/// ```no_run
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use agent_loop::{Hosted, Http, Provider};
+///
+/// let key = std::env::var("OPENAI_API_KEY")?;
+/// let model = Hosted::new(Provider::openai(key), "gpt-5.6", Http::new()?);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Http {
+    client: Client,
+    /// For models on this machine.
+    local: Client,
+}
+
+impl Http {
+    /// With the default options. It reads the system's certificates, which takes some milliseconds: make one for all
+    /// models.
+    ///
+    /// # Errors
+    /// `BadRequest` for a proxy in the environment that cannot be one.
+    pub fn new() -> Result<Self> {
+        Self::with(HttpOptions::default())
+    }
+
+    /// With other options.
+    ///
+    /// # Errors
+    /// `BadRequest` for an address of a proxy or a certificate that is none.
+    pub fn with(options: HttpOptions) -> Result<Self> {
+        let HttpOptions { connect, proxy, roots } = options;
+        let tls = tls(roots)?;
+        let builder = || {
+            Client::builder()
+                .tls_backend_preconfigured(tls.clone())
+                .redirect(redirect::Policy::none())
+                .retry(retry::never())
+                .referer(false)
+                .connect_timeout(connect)
+                .user_agent(concat!("agent-loop/", env!("CARGO_PKG_VERSION")))
+        };
+        let build = |builder: reqwest::ClientBuilder| {
+            builder.build().map_err(|error| refused("the connection cannot be set up").because(reason(&error)))
+        };
+        let direct = build(builder().no_proxy())?;
+        Ok(match proxy {
+            HttpProxy::Environment => Self { client: build(builder())?, local: direct },
+            HttpProxy::None => Self { client: direct.clone(), local: direct },
+            HttpProxy::Through(address) => {
+                let proxy = reqwest::Proxy::all(address).map_err(|_| refused("the address of the proxy is none"))?;
+                let client = build(builder().proxy(proxy))?;
+                Self { client: client.clone(), local: client }
+            }
+        })
+    }
+
+    async fn send(&self, request: HttpRequest) -> Result<HttpReply> {
+        let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is no URL"))?;
+        let headers = headers(&request.headers)?;
+        let client = if is_local(&url) { &self.local } else { &self.client };
+        let sent = client.post(url.clone()).headers(headers).body(request.body).send().await;
+        let reply = sent.map_err(|error| unanswered(&error, &url))?;
+        let status = reply.status();
+        if status.is_redirection() {
+            return Err(redirected(&reply, &url));
+        }
+        let text = |(name, value): (&HeaderName, &HeaderValue)| Some((name.to_string(), value.to_str().ok()?.into()));
+        let headers = reply.headers().iter().filter_map(text).collect();
+        let body = stream::unfold(Some(reply), |reply| async move {
+            let mut reply = reply?;
+            match reply.chunk().await {
+                Ok(bytes) => Some((Ok(bytes?.to_vec()), Some(reply))),
+                Err(error) => {
+                    let cut = Error::new(ErrorKind::CutStream, "the connection broke off inside the reply");
+                    Some((Err(cut.because(reason(&error))), None))
+                }
+            }
+        });
+        Ok(HttpReply { status: status.as_u16(), headers, body: Box::pin(body) })
+    }
+}
+
+impl Transport for Http {
+    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>> {
+        Box::pin(self.send(request))
+    }
+}
+
+/// TLS on ring, whatever the process has chosen for itself.
+fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
+    let provider = Arc::new(ring::default_provider());
+    let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
+    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").because(error.to_string());
+    let verifier: Arc<dyn ServerCertVerifier> = match Verifier::new(Arc::clone(&provider)) {
+        Ok(system) if roots.is_empty() => Arc::new(system),
+        Ok(_) => {
+            let both = Verifier::new_with_extra_roots(roots, Arc::clone(&provider));
+            Arc::new(both.map_err(|error| unread(&error))?)
+        }
+        Err(_) => {
+            let mut store = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+            roots.into_iter().try_for_each(|root| store.add(root)).map_err(|error| unread(&error))?;
+            let built = WebPkiServerVerifier::builder_with_provider(Arc::new(store), Arc::clone(&provider)).build();
+            built.map_err(|error| unread(&error))?
+        }
+    };
+    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| refused("TLS cannot be set up").because(error))?;
+    let mut config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    Ok(config)
+}
+
+fn headers(given: &[(String, String)]) -> Result<HeaderMap> {
+    let mut headers = HeaderMap::with_capacity(given.len());
+    for (name, value) in given {
+        let parsed = HeaderName::try_from(name.as_str()).ok().zip(HeaderValue::from_bytes(value.as_bytes()).ok());
+        // The value may be the key.
+        let (parsed, mut value) = parsed.ok_or_else(|| {
+            refused(format!("the header {name:?} holds a character that cannot be sent"))
+                .remedy("look for a line end behind the key")
+        })?;
+        // Any of them may hold a key: none is shown in debug output or remembered by HTTP/2's compression.
+        value.set_sensitive(true);
+        headers.insert(parsed, value);
+    }
+    Ok(headers)
+}
+
+fn is_local(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// Host and port. The rest of an address may hold secrets.
+fn place(url: &Url) -> String {
+    let port = url.port_or_known_default().map(|port| format!(":{port}"));
+    format!("{}{}", url.host_str().unwrap_or_default(), port.unwrap_or_default())
+}
+
+fn refused(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::BadRequest, what)
+}
+
+/// There is no head of a reply.
+fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
+    let (kind, what, remedy) = if error.is_builder() {
+        (ErrorKind::BadRequest, "no request can be made to", "give an address that begins with https:// or http://")
+    } else if error.is_connect() {
+        (ErrorKind::Unavailable, "no connection to", "check the address, the network and the proxy")
+    } else {
+        (ErrorKind::Unavailable, "no answer from", "try again later")
+    };
+    Error::new(kind, format!("{what} {}", place(url))).because(reason(error)).remedy(remedy)
+}
+
+/// Following it would take the key and the conversation to an address that nobody named.
+fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
+    let location = reply.headers().get("location").and_then(|value| value.to_str().ok());
+    let target = location.and_then(|location| url.join(location).ok());
+    let target = target.map(|target| format!(" to {}://{}", target.scheme(), place(&target)));
+    refused(format!("{} answers with a redirect{}", place(url), target.unwrap_or_default()))
+        .with_status(reply.status().as_u16())
+        .remedy("give the address where it leads, if you trust it")
+}
+
+/// The innermost reason: those around it quote the address.
+fn reason(error: &reqwest::Error) -> String {
+    let mut innermost: &dyn std::error::Error = match std::error::Error::source(error) {
+        Some(source) => source,
+        None => return "the request failed".into(),
+    };
+    while let Some(source) = innermost.source() {
+        innermost = source;
+    }
+    innermost.to_string()
+}
