@@ -12,6 +12,7 @@ macro_rules! cases {
 mod failures;
 #[cfg(feature = "hosted")]
 mod network;
+mod patience;
 mod requests;
 #[cfg(feature = "hosted")]
 mod served;
@@ -21,7 +22,7 @@ mod table;
 mod whole;
 mod wires;
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -44,6 +45,7 @@ pub struct Case {
 thread_local! {
     /// The wires that were asked on this thread, on which a whole case runs.
     static RAN: RefCell<Vec<Wire>> = const { RefCell::new(Vec::new()) };
+    static FOR_TABLE: Cell<bool> = const { Cell::new(false) };
 }
 
 fn ran_over(wire: Wire) {
@@ -54,8 +56,10 @@ fn ran() -> Vec<Wire> {
     RAN.take()
 }
 
-/// Of the bytes at which a stream may be cut, each.
-const STRIDE: usize = 1;
+/// The bytes at which a stream is cut: each; a few where only the table is made.
+pub fn cuts(end: usize) -> impl Iterator<Item = usize> {
+    (0..end).step_by(if FOR_TABLE.get() { 97 } else { 1 })
+}
 
 pub const KEY: &str = "sk-secret-1234";
 

@@ -12,6 +12,7 @@ const COLUMNS: [(Wire, &str); 5] = [
 
 /// Runs the cases and says which wires each of them asked. Cases of one title share a row.
 fn table(cases: &[Case]) -> String {
+    FOR_TABLE.set(true);
     let mut rows: Vec<(&str, Vec<Wire>)> = Vec::new();
     for case in cases {
         ran();
@@ -57,7 +58,8 @@ fn the_readme_shows_what_the_suite_runs() {
     are_listed(include_str!("whole.rs"), whole::CASES);
     are_listed(include_str!("requests.rs"), requests::CASES);
     are_listed(include_str!("failures.rs"), failures::CASES);
-    let all = [wires::CASES, whole::CASES, requests::CASES, failures::CASES].concat();
+    are_listed(include_str!("patience.rs"), patience::CASES);
+    let all = [wires::CASES, whole::CASES, requests::CASES, failures::CASES, patience::CASES].concat();
     is_in_the_readme("contract: in memory and over sockets", &table(&all));
 }
 
