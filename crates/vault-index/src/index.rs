@@ -295,7 +295,8 @@ impl Index {
         if reader.is_none() {
             *reader = Some(Store::open_read(&self.file)?);
         }
-        let result = read(reader.as_ref().expect("just opened"));
+        let store = reader.as_ref().expect("just opened");
+        let result = store.reading().and_then(|_one_state| read(store));
         if result.is_err() {
             // Whatever went wrong, the next call starts afresh: the file may have been replaced.
             *reader = None;

@@ -102,11 +102,13 @@ that have no vector yet are no fault.\n\nExamples:\n  vault-index check\n  vault
     Rebuild(RebuildArgs),
     /// Delete all that is kept about a vault; the notes stay
     #[command(
-        after_help = "Files beside the index that are not of an index stay, whatever their names are.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+        after_help = "Files beside the index that are not of an index stay, whatever their names are. What vault-tools keeps (journal, log, macros) is forgotten with vault-tools forget.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
-    #[command(after_help = "Example:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes")]
+    #[command(
+        after_help = "What vault-tools keeps is taken over with vault-tools adopt.\n\nExample:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes"
+    )]
     Adopt(AdoptArgs),
     /// Print shell completions for vault-index and vault-search
     #[command(

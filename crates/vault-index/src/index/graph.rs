@@ -1,6 +1,7 @@
 //! Questions about links and tags: who points at whom, what leads nowhere, what nothing leads to.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Result;
 use crate::files::{DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
@@ -8,11 +9,11 @@ use crate::index::Index;
 use crate::links::{
     Among, Direction, Edge, Graph, Names, Rule, Target, block_at, heading_at, ranked, resolve, unresolved_key,
 };
-use crate::note::{LinkText, ParseOptions, parse, split_link};
+use crate::note::{LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
 use crate::search::find_note;
-use crate::store::{Store, StoredLink};
+use crate::store::{NoteMeta, Store, StoredLink};
 
 /// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -77,24 +78,26 @@ impl Index {
     fn walk_links(&self, note: &str, depth: usize, direction: Direction) -> Result<Vec<LinkRow>> {
         self.read(|store| {
             let start = find_note(store, note)?;
-            let paths = paths(store)?;
+            // Only those that are met: a vault has many more.
+            let mut paths = Paths::new();
             let mut steps = vec![(start, 0)];
             if depth > 1 {
                 let reach = u32::try_from(depth - 1).unwrap_or(u32::MAX);
                 let mut further: Vec<_> = graph(store)?.walk(start, reach, direction).into_iter().collect();
+                learn(store, &mut paths, further.iter().map(|step| step.file))?;
                 further.sort_by_key(|step| (step.distance, paths.get(&step.file)));
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
             let mut rows = Vec::new();
             for (id, before) in steps {
-                let links = match direction {
+                let mut links = match direction {
                     Direction::Links => store.links_from(id)?,
-                    _ => {
-                        let mut links = store.links_to(id)?;
-                        links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
-                        links
-                    }
+                    _ => store.links_to(id)?,
                 };
+                learn(store, &mut paths, links.iter().flat_map(|link| [Some(link.source), link.target]).flatten())?;
+                if direction != Direction::Links {
+                    links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
+                }
                 for link in links {
                     let text = self.line_of(store, &paths, &link)?;
                     let mut row = row(&paths, link);
@@ -238,6 +241,90 @@ impl Index {
         })
     }
 
+    /// Every note with its title and tags, by path; those without any text too, which no search finds.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn notes(&self) -> Result<Vec<GraphNode>> {
+        self.read(|store| {
+            let paths = paths(store)?;
+            let titles = store.titles()?.into_iter();
+            let mut notes: Vec<GraphNode> = titles
+                .filter_map(|(id, title, tags)| {
+                    Some(GraphNode { path: paths.get(&id)?.to_string(), title, kind: "note".into(), tags })
+                })
+                .collect();
+            notes.sort_by(|a, b| a.path.cmp(&b.path));
+            Ok(notes)
+        })
+    }
+
+    /// The notes that bear at least one of these tags, or one nested below it, by path, with all of their tags.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn notes_tagged<'t>(&self, tags: impl IntoIterator<Item = &'t TagKey>) -> Result<Vec<GraphNode>> {
+        self.read(|store| {
+            let mut ids = BTreeSet::new();
+            for tag in tags {
+                ids.extend(store.notes_with_tag(tag.as_str())?);
+            }
+            let heads = ids.into_iter().filter_map(|id| store.note_meta(id).transpose());
+            let mut notes: Vec<GraphNode> = heads.map(|head| head.map(node)).collect::<Result<_>>()?;
+            notes.sort_by(|a, b| a.path.cmp(&b.path));
+            Ok(notes)
+        })
+    }
+
+    /// The notes at some paths with their titles and tags, in that order, without those that the index does not know.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn notes_at<'p>(&self, paths: impl IntoIterator<Item = &'p VaultPath>) -> Result<Vec<GraphNode>> {
+        self.read(|store| {
+            let mut notes = Vec::new();
+            for path in paths {
+                let id = store.file_id(path)?;
+                notes.extend(id.map_or(Ok(None), |id| store.note_meta(id))?.map(node));
+            }
+            Ok(notes)
+        })
+    }
+
+    /// Every file that a link can lead to, in no particular order, and whether its own links are known to the index:
+    /// those of notes that are indexed are.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn files(&self) -> Result<Vec<(VaultPath, bool)>> {
+        self.read(|store| {
+            let read: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
+            Ok(store.paths()?.into_iter().map(|(id, path)| (path, read.contains(&id))).collect())
+        })
+    }
+
+    /// The notes with a link whose [`link_key`](crate::links::link_key) is one of `keys`, each once: when a file
+    /// comes, goes or moves, only links under [its keys](crate::links::keys_leading_to) can lead elsewhere. A note
+    /// may be among them that has no such link.
+    ///
+    /// # Errors
+    /// Those of reading.
+    pub fn notes_linking_by<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<VaultPath>> {
+        self.read(|store| {
+            let mut sources = std::collections::HashSet::new();
+            for key in keys {
+                sources.extend(store.targets_by_name(key)?.into_iter().map(|(_, source, _, _)| source));
+            }
+            if sources.is_empty() {
+                return Ok(Vec::new());
+            }
+            let paths = paths(store)?;
+            let mut found: Vec<VaultPath> = sources.iter().filter_map(|source| paths.get(source).cloned()).collect();
+            found.sort();
+            Ok(found)
+        })
+    }
+
     /// The whole link graph: notes, the attachments that are linked to, the names that are not there yet.
     ///
     /// # Errors
@@ -311,6 +398,22 @@ fn line_with(raw: &str, line: u32, text: &str, first: u32) -> Option<String> {
 
 fn paths(store: &Store) -> Result<Paths> {
     Ok(store.paths()?.into_iter().collect())
+}
+
+/// Looks up the paths of files that are not known yet.
+fn learn(store: &Store, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
+    for id in ids {
+        if let Entry::Vacant(place) = paths.entry(id)
+            && let Some(path) = store.path_of(id)?
+        {
+            place.insert(path);
+        }
+    }
+    Ok(())
+}
+
+fn node(note: NoteMeta) -> GraphNode {
+    GraphNode { path: note.path.to_string(), title: note.title, kind: "note".into(), tags: note.tags }
 }
 
 /// All edges in the order of their sources' paths and places: ids say when a note came, which is nobody's business.

@@ -49,9 +49,19 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
         outline: Vec::new(),
         heading: None,
         formula: Formula::None,
+        definition: None,
     };
-    for (event, range) in Parser::new_ext(&shown, OPTIONS).into_offset_iter() {
-        walk.event(event, range.start + span.start..range.end + span.start);
+    let within = |range: &Range<usize>| range.start + span.start..range.end + span.start;
+    let mut events = Parser::new_ext(&shown, OPTIONS).into_offset_iter();
+    while let Some((event, range)) = events.next() {
+        walk.definition = match &event {
+            // Only links by a label have an id.
+            Event::Start(Tag::Link { id, .. } | Tag::Image { id, .. }) if !id.is_empty() => {
+                events.reference_definitions().get(id).map(|definition| within(&definition.span))
+            }
+            _ => None,
+        };
+        walk.event(event, within(&range));
     }
     let blocks = std::mem::take(&mut walk.blocks);
     // What the parser delivers inside a link that was read as plain text comes after it, maybe twice.
@@ -91,6 +101,8 @@ pub(super) struct Walk<'t> {
     /// The heading being read, and its text so far.
     pub(super) heading: Option<String>,
     formula: Formula,
+    /// Where the link that begins has its definition.
+    pub(super) definition: Option<Range<usize>>,
 }
 
 /// An open list item. Its id stands at the end of its first text.

@@ -133,6 +133,7 @@ fn file_link(file: &str, subpath: Option<&str>, line: u32, at: usize) -> Link {
         path: tidy(file),
         subpath: subpath.filter(|subpath| !subpath.is_empty()).map(str::to_owned),
         display: None,
+        definition: None,
     }
 }
 

@@ -59,6 +59,29 @@ fn line_at(text: &str, at: usize) -> Option<(&str, usize)> {
     Some((&rest[..end], (at + end + length).min(text.len())))
 }
 
+/// Where a Markdown text has its frontmatter, fences included, if it has one. A byte order mark may come before it.
+///
+/// ```
+/// assert_eq!(vault_index::note::frontmatter_span("---\na: 1\n---\ntext"), Some(0..13));
+/// ```
+pub fn frontmatter_span(text: &str) -> Option<Range<usize>> {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    find(text, start).map(|fences| fences.whole)
+}
+
+/// The properties of a block of frontmatter without its fences, as they stand: in order, keys that stand there twice
+/// twice, tags and aliases like any other.
+///
+/// # Errors
+/// A warning with the line, from 1, when the block is not valid YAML, not keys and values, or over its budget.
+pub fn frontmatter_properties(yaml: &str) -> Result<Properties, Warning> {
+    let says_nothing = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
+    if yaml.lines().all(says_nothing) {
+        return Ok(Properties::default());
+    }
+    entries(yaml).map(Properties::from)
+}
+
 /// What a frontmatter says.
 #[derive(Debug, Default)]
 pub(super) struct Frontmatter {

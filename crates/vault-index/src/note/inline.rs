@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use pulldown_cmark::LinkType;
+use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
 use super::body::Walk;
 use super::tag::inline_tag;
@@ -37,7 +37,7 @@ impl Walk<'_> {
         if let Some((link, shown)) = wikilink {
             open.slot = Some(self.found.links.len());
             open.heading_text = (!image).then_some(shown);
-            self.found.links.push(link);
+            self.push_wikilink(link);
         } else if wiki || matches!(link_type, LinkType::Autolink | LinkType::Email) {
             if wiki {
                 self.plain(range.clone());
@@ -50,7 +50,8 @@ impl Walk<'_> {
             if let Some(parts) = destination(dest) {
                 let kind = if image { LinkKind::Embed } else { LinkKind::Markdown };
                 open.slot = Some(self.found.links.len());
-                self.found.links.push(self.link(kind, range, parts));
+                let definition = self.definition.take();
+                self.found.links.push(Link { definition, ..self.link(kind, range, parts) });
             }
         }
         self.open_links.push(open);
@@ -105,6 +106,36 @@ impl Walk<'_> {
             path: parts.path,
             subpath: parts.subpath,
             display: parts.display,
+            definition: None,
+        }
+    }
+
+    fn push_wikilink(&mut self, link: Link) {
+        let embed = (link.kind == LinkKind::Embed).then(|| link.span.clone());
+        self.found.links.push(link);
+        if let Some(embed) = embed {
+            self.link_around(&embed);
+        }
+    }
+
+    /// The link around an embed, `[![[pic.png]]](note.md)`: Obsidian reads it as one, Markdown does not.
+    fn link_around(&mut self, embed: &Range<usize>) {
+        let (before, after) = (&self.text[..embed.start], &self.text[embed.end..]);
+        let is_open = before.ends_with('[') && !before.ends_with("\\[");
+        if !is_open || !after.starts_with("](") {
+            return;
+        }
+        let line = after[1..].split(['\n', '\r']).next().unwrap_or_default();
+        let alone = format!("[x]{line}");
+        let mut events = Parser::new(&alone).into_offset_iter().skip(1);
+        let Some((Event::Start(Tag::Link { link_type: LinkType::Inline, dest_url, .. }), range)) = events.next() else {
+            return;
+        };
+        if let Some(parts) = destination(&dest_url) {
+            let span = embed.start - 1..embed.end + 1 + range.end - "[x]".len();
+            let mut link = self.link(LinkKind::Markdown, span, parts);
+            link.display = Some(self.text[embed.clone()].to_owned());
+            self.found.links.push(link);
         }
     }
 
@@ -120,7 +151,7 @@ impl Walk<'_> {
             };
             let start = at + open - usize::from(before[..open].ends_with('!'));
             if let Some((link, _)) = self.wikilink(start..end) {
-                self.found.links.push(link);
+                self.push_wikilink(link);
             }
             at = end;
         }

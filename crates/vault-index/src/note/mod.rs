@@ -21,7 +21,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-pub use frontmatter::property_key;
+pub use frontmatter::{frontmatter_properties, frontmatter_span, property_key};
 pub use line_map::LineMap;
 pub use parse::{PARSER_VERSION, ParseOptions, parse};
 pub use property::{Properties, Property};
@@ -172,6 +172,8 @@ pub struct Link {
     pub subpath: Option<String>,
     /// The words a person chose to show, if any.
     pub display: Option<String>,
+    /// For a link by a label, `[…][label]`, `[label][]` or `[label]`: where the definition stands that counts.
+    pub definition: Option<Range<usize>>,
 }
 
 /// How a link is written.

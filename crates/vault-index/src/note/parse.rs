@@ -11,7 +11,7 @@ use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 2;
+pub const PARSER_VERSION: u32 = 3;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -98,6 +98,7 @@ fn property_link(span: Range<usize>, parts: LinkText, text: &str, lines: &LineMa
         path: parts.path,
         subpath: parts.subpath,
         display: parts.display,
+        definition: None,
     }
 }
 

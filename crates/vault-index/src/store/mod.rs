@@ -40,6 +40,7 @@ mod vectors;
 
 use std::path::{Path, PathBuf};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -49,7 +50,7 @@ pub(crate) use chunks::{PassageRow, PendingText, TextRow};
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, IsNew, NoteRow, PropertyValue, StoredFile, json};
+pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
 pub(crate) use owner::Owner;
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
@@ -132,6 +133,9 @@ impl Store {
         self.conn.pragma_update(None, "cache_size", -16_000)?;
         self.conn.pragma_update(None, "temp_store", "memory")?;
         self.conn.set_prepared_statement_cache_capacity(64);
+        // Otherwise statements that are kept are compiled anew each time they are used: what is bound to them might
+        // suggest another plan.
+        self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
 
@@ -143,6 +147,11 @@ impl Store {
     /// Starts a transaction that will write; readers go on with what was there before.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
         Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))
+    }
+
+    /// Starts a transaction that only reads: one state for all of it, and no lock for each query.
+    pub(crate) fn reading(&self) -> Result<Batch<'_>> {
+        Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred).map_err(|e| self.error(e))
     }
 
     /// Pins this connection to what is committed now, until dropped.

@@ -244,6 +244,14 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
+    /// Where a file lies.
+    pub(crate) fn path_of(&self, id: FileId) -> Result<Option<VaultPath>> {
+        self.conn
+            .prepare_cached("SELECT path FROM file WHERE id = ?1")
+            .and_then(|mut s| s.query_row([id.0], |row| vault_path(row, 0)).optional())
+            .map_err(|e| self.error(e))
+    }
+
     /// (id, path, modified) of every note, for filters.
     pub(crate) fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>> {
         let read = || -> rusqlite::Result<Vec<(FileId, VaultPath, i64)>> {

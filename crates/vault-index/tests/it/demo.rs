@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use vault_index::{Index, Mode, Options, Query};
+use vault_index::note::TagKey;
+use vault_index::{GraphNode, Index, Mode, Options, Query, VaultPath};
 
 fn demo() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/vaults")
@@ -74,6 +75,36 @@ fn links_of_the_demo_vault() {
     let unresolved: Vec<String> = index().unresolved().unwrap().into_iter().map(|u| u.name).collect();
     assert_eq!(unresolved[..2], ["Grafting", "Broadband"]);
     assert_eq!(unresolved.len(), 9);
+}
+
+#[test]
+fn what_is_asked_of_some_notes_is_what_all_say() {
+    let all = index().notes().unwrap();
+    let keys = [TagKey::new("#Daily"), TagKey::new("kitchen")];
+    let bears = |note: &&GraphNode| note.tags.iter().any(|tag| keys.iter().any(|key| key.covers(&TagKey::new(tag))));
+    let expected: Vec<GraphNode> = all.iter().filter(bears).cloned().collect();
+    assert!(!expected.is_empty() && expected.len() < all.len());
+    assert_eq!(index().notes_tagged(&keys).unwrap(), expected);
+    assert_eq!(index().notes_tagged(&[TagKey::new("no-such-tag")]).unwrap(), []);
+
+    let mut paths: Vec<VaultPath> = all.iter().rev().map(|note| VaultPath::new(&note.path).unwrap()).collect();
+    paths.extend(["Attachments/moon.png", "No such note.md"].map(|path| VaultPath::new(path).unwrap()));
+    assert!(index().notes_at(&paths).unwrap().iter().eq(all.iter().rev()));
+
+    // Each link once, whichever end it is asked from.
+    let mut rows = Vec::new();
+    index()
+        .all_links(&mut |row| {
+            rows.push(row);
+            Ok(())
+        })
+        .unwrap();
+    for note in &all {
+        let backlinks = index().backlinks(&note.path, 1).unwrap();
+        let expected = rows.iter().filter(|row| row.target.as_ref().is_some_and(|target| target.as_str() == note.path));
+        let place = |row: &vault_index::LinkRow| (row.source.clone(), row.line, row.raw.clone(), row.target.clone());
+        assert_eq!(backlinks.iter().map(place).collect::<Vec<_>>(), expected.map(place).collect::<Vec<_>>());
+    }
 }
 
 #[test]

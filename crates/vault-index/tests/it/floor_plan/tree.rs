@@ -52,6 +52,8 @@ fn neither_async_nor_http() {
     check(&root, &["-p", "vault-index"]);
     check(&root, &["-p", "vault-index", "--no-default-features", "--features", "minilm"]);
     check(&root, &["-p", "vault-index", "--no-default-features"]);
+    check(&root, &["-p", "vault-tools"]);
+    check(&root, &["-p", "vault-tools", "--all-features"]);
 }
 
 /// The check above would see an HTTP stack if there were one.
