@@ -1,0 +1,120 @@
+//! What can be done to a vault, and the inverse of each: six actions, all others are made of them.
+//!
+//! | action | its inverse |
+//! | --- | --- |
+//! | `MakeFolder` | `RemoveFolder` |
+//! | `RemoveFolder`: only if it is empty, else nothing happens | `MakeFolder` |
+//! | `Create` | `Delete` |
+//! | `Edit` | `Edit` back |
+//! | `Move` a file or folder | `Move` back |
+//! | `Delete` a file for good | `Create` |
+//!
+//! Deleting to the trash is a `Move` into `.trash`.
+
+use crate::content::Content;
+use crate::sandbox::SafePath;
+
+/// One thing that is done to the vault. It holds all that its inverse needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Makes a folder in one that is there.
+    MakeFolder {
+        /// The folder.
+        path: SafePath,
+    },
+    /// Removes a folder if it is empty.
+    RemoveFolder {
+        /// The folder.
+        path: SafePath,
+    },
+    /// Makes a file where nothing is.
+    Create {
+        /// The file.
+        path: SafePath,
+        /// All of it.
+        content: Content,
+    },
+    /// Gives a file other content.
+    Edit {
+        /// The file.
+        path: SafePath,
+        /// What it must hold before.
+        before: Content,
+        /// What it holds after.
+        after: Content,
+    },
+    /// Moves a file or folder to where nothing is.
+    Move {
+        /// From where.
+        from: SafePath,
+        /// To where.
+        to: SafePath,
+    },
+    /// Deletes a file for good.
+    Delete {
+        /// The file.
+        path: SafePath,
+        /// What it must hold.
+        content: Content,
+    },
+}
+
+impl Action {
+    /// What takes it back.
+    #[must_use]
+    pub fn inverse(&self) -> Self {
+        match self.clone() {
+            Self::MakeFolder { path } => Self::RemoveFolder { path },
+            Self::RemoveFolder { path } => Self::MakeFolder { path },
+            Self::Create { path, content } => Self::Delete { path, content },
+            Self::Edit { path, before, after } => Self::Edit { path, before: after, after: before },
+            Self::Move { from, to } => Self::Move { from: to, to: from },
+            Self::Delete { path, content } => Self::Create { path, content },
+        }
+    }
+
+    /// The path it is done to, and for a move the one it leads to.
+    pub fn paths(&self) -> (&SafePath, Option<&SafePath>) {
+        match self {
+            Self::Move { from, to } => (from, Some(to)),
+            Self::MakeFolder { path }
+            | Self::RemoveFolder { path }
+            | Self::Create { path, .. }
+            | Self::Edit { path, .. }
+            | Self::Delete { path, .. } => (path, None),
+        }
+    }
+
+    /// What it is called: `create`, `edit`, `move`, `delete`, `make-folder`, `remove-folder`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MakeFolder { .. } => "make-folder",
+            Self::RemoveFolder { .. } => "remove-folder",
+            Self::Create { .. } => "create",
+            Self::Edit { .. } => "edit",
+            Self::Move { .. } => "move",
+            Self::Delete { .. } => "delete",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_inverse_has_an_inverse() {
+        let path = |text| SafePath::new(text).unwrap();
+        for action in [
+            Action::MakeFolder { path: path("a") },
+            Action::RemoveFolder { path: path("a") },
+            Action::Create { path: path("a"), content: "x".into() },
+            Action::Edit { path: path("a"), before: "x".into(), after: "y".into() },
+            Action::Move { from: path("a"), to: path("b") },
+            Action::Delete { path: path("a"), content: "x".into() },
+        ] {
+            assert_ne!(action.inverse(), action);
+            assert_eq!(action.inverse().inverse(), action);
+        }
+    }
+}

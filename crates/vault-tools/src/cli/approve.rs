@@ -1,0 +1,127 @@
+//! The person at the terminal: shown what would be done, asked, and able to change it.
+
+use serde_json::Value;
+
+use super::context::json;
+use super::show;
+use super::terminal::{self, Paint, ask, harmless_line};
+use crate::change::{Kind, Preview};
+use crate::error::{Error, ErrorKind, Result};
+
+/// Lines of a diff that are shown before somebody asks for the whole.
+const SHOWN_LINES: usize = 60;
+
+/// What a person said.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Answer {
+    Yes,
+    No,
+    /// Other arguments; they are checked, shown and asked about again.
+    Edited(Value),
+}
+
+/// The refusal where nobody can be asked.
+pub(super) fn nobody_to_ask(what: &str) -> Error {
+    Error::new(ErrorKind::Denied, format!("{what} has to be approved, and there is no terminal to ask at"))
+        .remedy("look at it with --dry-run, then add --yes")
+}
+
+/// The refusal of a person.
+pub(super) fn declined() -> Error {
+    Error::new(ErrorKind::Denied, "not approved; nothing was done")
+}
+
+/// Shows something and asks about it. `whole` is what `w` shows; `args` can be edited where there are any.
+pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&Value>) -> Result<Answer> {
+    let paint = Paint::of_stderr();
+    show(&paint.diff(short));
+    let mut keys = vec!["y yes", "n no"];
+    if args.is_some() {
+        keys.push("e edit arguments");
+    }
+    if short != whole {
+        keys.push("w show whole");
+    }
+    loop {
+        let Some(answer) = ask(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Answer::No) };
+        match (answer.to_lowercase().as_str(), args) {
+            ("y" | "yes", _) => return Ok(Answer::Yes),
+            ("n" | "no" | "", _) => return Ok(Answer::No),
+            ("w" | "whole", _) => show(&paint.diff(whole)),
+            ("e" | "edit", Some(args)) => {
+                show(&args.to_string());
+                let Some(text) = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty()) else {
+                    continue;
+                };
+                match json(&text, "arguments") {
+                    Ok(edited) => return Ok(Answer::Edited(edited)),
+                    Err(error) => super::say("error", &error.to_string()),
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Lets a person tick what is shared; all of it at first. `None` if they share nothing at all and end it.
+pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
+    let mut ticked = vec![true; items.len()];
+    loop {
+        for (number, item) in items.iter().enumerate() {
+            let mark = if ticked[number] { 'x' } else { ' ' };
+            show(&format!("  [{mark}] {} {}", number + 1, harmless_line(item)));
+        }
+        let Some(answer) = ask(&format!("{question} [numbers to tick or untick, a all, n none, Enter to share]"))
+        else {
+            return vec![false; items.len()];
+        };
+        match answer.to_lowercase().as_str() {
+            "" | "y" | "yes" => return ticked,
+            "a" | "all" => ticked.fill(true),
+            "n" | "none" => ticked.fill(false),
+            numbers => {
+                let numbers = numbers.split([',', ' ']).filter_map(|number| number.trim().parse::<usize>().ok());
+                for number in numbers.filter(|number| (1..=items.len()).contains(number)) {
+                    ticked[number - 1] = !ticked[number - 1];
+                }
+            }
+        }
+    }
+}
+
+/// A change for people: a line for each file, then diffs; the second text is whole, the first is cut.
+pub(super) fn texts_of(preview: &Preview) -> (String, String) {
+    let mut lines = Vec::new();
+    for folder in &preview.folders {
+        let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
+        lines.push(format!("{what} {}", harmless_line(&folder.path)));
+    }
+    for file in &preview.files {
+        let to = file.to.as_ref().map(|to| format!(" -> {}", harmless_line(to))).unwrap_or_default();
+        let counts = match file.inside.len() {
+            0 => format!("+{} -{}", file.added, file.removed),
+            1 => "a folder with 1 file".to_string(),
+            files => format!("a folder with {files} files"),
+        };
+        let what = match file.kind {
+            Kind::Created => "create",
+            Kind::Modified => "modify",
+            Kind::Renamed => "rename",
+            Kind::Deleted => "delete",
+        };
+        lines.push(format!("{what} {}{to} ({counts})", harmless_line(&file.path)));
+        lines.extend(file.inside.iter().map(|inside| format!("    {}", harmless_line(inside))));
+    }
+    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", harmless_line(notice))));
+    for diff in preview.files.iter().filter_map(|file| file.diff.as_ref()) {
+        lines.push(String::new());
+        lines.extend(terminal::diff_lines(diff));
+    }
+    let whole = lines.join("\n");
+    if lines.len() <= SHOWN_LINES {
+        return (whole.clone(), whole);
+    }
+    let left = lines.len() - SHOWN_LINES;
+    lines.truncate(SHOWN_LINES);
+    (format!("{}\n... {left} more lines", lines.join("\n")), whole)
+}

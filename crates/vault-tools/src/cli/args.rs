@@ -1,0 +1,452 @@
+//! What `vault-tools` can be told: its sub-commands and their options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::policy::Toolset;
+
+const EXAMPLES: &str = "\
+Examples:
+  vault-tools list --toolset notes
+  vault-tools call read_note '{\"path\": \"Projects/Garden.md\"}'
+  vault-tools call rename_note '{\"path\": \"a.md\", \"new_path\": \"b/A.md\"}' --dry-run
+  vault-tools plan run plan.json --selection-from Inbox.md:3-9
+  vault-tools undo
+
+Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with what changed meanwhile. \
+Writes are shown and asked about; without a terminal they need --yes.
+
+Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
+allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, and \
+under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\". Paths are folders or globs; one that is denied and \
+has no / in it is denied in every folder. What is denied stays denied, whatever a flag says. \
+NO_COLOR set to anything turns colours off.";
+
+/// Call tools on a folder of Markdown notes, run plans, and take back what was done.
+#[derive(Debug, Parser)]
+#[command(
+    name = "vault-tools",
+    version,
+    after_help = EXAMPLES,
+    max_term_width = 100,
+    subcommand_required = true,
+    args_override_self = true,
+    arg_required_else_help = true
+)]
+pub(super) struct ToolsArgs {
+    #[command(flatten)]
+    pub place: PlaceArgs,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options that every command takes.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Vault and index")]
+pub(super) struct PlaceArgs {
+    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
+    /// configured one, else the current folder
+    #[arg(long, value_name = "DIR", global = true)]
+    pub vault: Option<PathBuf>,
+    /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
+    #[arg(long, value_name = "FILE", global = true)]
+    pub index: Option<PathBuf>,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// The tools there are
+    #[command(after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json")]
+    List(ListToolsArgs),
+    /// The JSON schema of a tool's arguments and answer, or of all tools
+    #[command(
+        after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  vault-tools schema > tools.json"
+    )]
+    Schema(SchemaArgs),
+    /// Call a tool
+    #[command(
+        after_help = "A write is shown as a diff and asked about: y yes, n no, e edit the arguments, w show the whole diff.\n\n\
+Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
+echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
+vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
+    )]
+    Call(CallArgs),
+    /// Check, preview and run plans
+    #[command(subcommand)]
+    Plan(PlanCommand),
+    /// Take back the newest run, or the one named
+    #[command(
+        after_help = "Nothing is touched if a file changed since; --force takes it back all the same and says what is lost.\n\n\
+--json, --jsonl and --schema are for --list, --json also for what was taken back.\n\n\
+Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\n  vault-tools undo --yes --json"
+    )]
+    Undo(UndoArgs),
+    /// Take back the newest undo
+    #[command(after_help = "Example:\n  vault-tools redo")]
+    Redo(RedoArgs),
+    /// Save plans under a name, and run them again without a model
+    #[command(subcommand)]
+    Macro(MacroCommand),
+    /// What was called, and how it went
+    #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
+    Log(LogArgs),
+    /// Drop old runs from the journal, and old lines from the log
+    #[command(
+        after_help = "Runs that are dropped can no longer be taken back.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
+    )]
+    Prune(PruneArgs),
+    /// Delete journal, log and macros of a vault; the notes stay
+    #[command(after_help = "Nothing can be taken back after that. The index is forgotten with vault-index forget.\n\n\
+Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
+    Forget(ForgetArgs),
+    /// Take over journal, log and macros of a vault whose folder has moved
+    #[command(after_help = "The index is taken over with vault-index adopt.\n\n\
+Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
+    Adopt(AdoptArgs),
+    /// Print shell completions
+    #[command(after_help = "Example:\n  source <(vault-tools completions bash)")]
+    Completions(CompletionsArgs),
+    /// Print the manual page
+    #[command(after_help = "Example:\n  vault-tools man | man -l -")]
+    Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum PlanCommand {
+    /// Check a plan without running anything; exit code 1 if it has faults
+    #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
+    Check(PlanFileArgs),
+    /// Show what a plan would do: its steps, loops expanded, and all diffs
+    #[command(
+        after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
+    )]
+    Preview(PlanPreviewArgs),
+    /// Show a plan, ask, and run it
+    #[command(
+        after_help = "What runs is exactly what was shown. Ctrl-C stops it; a step that is under way is put back, the steps before it \
+stay, and undo takes them back.\n\n\
+Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
+vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
+    )]
+    Run(PlanRunArgs),
+}
+
+#[derive(Debug, Subcommand)]
+pub(super) enum MacroCommand {
+    /// Save a plan under a name
+    #[command(
+        after_help = "Example:\n  vault-tools macro save bullets plan.json --description 'a note for each bullet'"
+    )]
+    Save(MacroSaveArgs),
+    /// The macros there are
+    #[command(after_help = "Example:\n  vault-tools macro list --json")]
+    List(ListArgs),
+    /// A macro with its plan
+    #[command(after_help = "Example:\n  vault-tools macro show bullets")]
+    Show(MacroNameArgs),
+    /// Run a macro: shown, asked about and journalled as any plan
+    #[command(
+        after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
+    )]
+    Run(MacroRunArgs),
+    /// Give a macro another name
+    #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
+    Rename(MacroRenameArgs),
+    /// Delete a macro
+    #[command(after_help = "Example:\n  vault-tools macro delete bullets")]
+    Delete(MacroNameArgs),
+    /// Print macros as JSON
+    #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
+    Export(MacroExportArgs),
+    /// Take in exported macros; bad entries are reported, good ones kept
+    #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
+    Import(MacroImportArgs),
+}
+
+/// Options of a command that answers with a list.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Output")]
+pub(super) struct ListArgs {
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print JSON Lines: a record a line
+    #[arg(long, conflicts_with = "json")]
+    pub jsonl: bool,
+    /// Print the JSON schema of what --json (or, with --jsonl, a line of it) holds, and do nothing else
+    #[arg(long)]
+    pub schema: bool,
+}
+
+/// What tools and plans are told about an editor that is not there.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Context")]
+pub(super) struct ContextArgs {
+    /// The selected text; `-` reads standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
+    pub selection: Option<String>,
+    /// The selection as lines of a note, from 1
+    #[arg(long, value_name = "FILE:FROM-TO")]
+    pub selection_from: Option<String>,
+    /// The note that has the focus
+    #[arg(long, value_name = "NOTE")]
+    pub active_file: Option<String>,
+    /// The cursor in that note: line and column from 0, columns in UTF-16 units
+    #[arg(long, value_name = "LINE:CH")]
+    pub cursor: Option<String>,
+    /// A parameter that the plan uses (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Allow deleting; it is still asked about
+    #[arg(long)]
+    pub allow_delete: bool,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(super) enum ToolsetName {
+    Notes,
+    Chat,
+    Actions,
+}
+
+impl From<ToolsetName> for Toolset {
+    fn from(name: ToolsetName) -> Self {
+        match name {
+            ToolsetName::Notes => Self::Notes,
+            ToolsetName::Chat => Self::Chat,
+            ToolsetName::Actions => Self::Actions,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ListToolsArgs {
+    /// Only the tools of one toolset
+    #[arg(long, value_name = "TOOLSET")]
+    pub toolset: Option<ToolsetName>,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SchemaArgs {
+    /// The tool; `plan` for that of plans
+    #[arg(value_name = "TOOL")]
+    pub tool: Option<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CallArgs {
+    /// The tool
+    #[arg(value_name = "TOOL")]
+    pub tool: String,
+    /// Its arguments; `-` reads standard input
+    #[arg(value_name = "JSON", default_value = "{}")]
+    pub args: String,
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what it would do, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print the answer as JSON, with the run that undo takes back
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanFileArgs {
+    /// The plan; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanPreviewArgs {
+    #[command(flatten)]
+    pub plan: PlanFileArgs,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+/// How a plan or macro is run.
+#[derive(Debug, Args)]
+pub(super) struct RunningArgs {
+    /// Run it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Run it without asking if its preview has this digest, given with its moment as plan preview prints it
+    #[arg(long, value_name = "DIGEST")]
+    pub digest: Option<String>,
+    /// Show what it would do, and do nothing
+    #[arg(long, conflicts_with_all = ["yes", "digest"])]
+    pub dry_run: bool,
+    /// Print an event a line as JSON
+    #[arg(long, help_heading = "Output")]
+    pub jsonl: bool,
+    #[command(flatten)]
+    pub context: ContextArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PlanRunArgs {
+    /// The plan; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UndoArgs {
+    /// The run's number; the newest that is not taken back yet unless told
+    #[arg(value_name = "RUN")]
+    pub run: Option<u64>,
+    /// List the runs, newest first
+    #[arg(long, conflicts_with_all = ["run", "force", "yes"])]
+    pub list: bool,
+    /// Take it back although files changed since
+    #[arg(long)]
+    pub force: bool,
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what it would do, and do nothing
+    #[arg(long, conflicts_with_all = ["yes", "list"])]
+    pub dry_run: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RedoArgs {
+    /// Take it back although files changed since
+    #[arg(long)]
+    pub force: bool,
+    /// Do it without asking
+    #[arg(long)]
+    pub yes: bool,
+    /// Show what it would do, and do nothing
+    #[arg(long, conflicts_with = "yes")]
+    pub dry_run: bool,
+    /// Print what was done as JSON
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroSaveArgs {
+    /// What it is to be called
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// The plan; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// What it is for
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    pub description: String,
+    /// What a parameter is unless it is given (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub default: Vec<String>,
+    /// Replace a macro of the same name
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroNameArgs {
+    /// The macro
+    #[arg(value_name = "NAME")]
+    pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroRunArgs {
+    /// The macro
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    #[command(flatten)]
+    pub running: RunningArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroRenameArgs {
+    /// The macro
+    #[arg(value_name = "NAME")]
+    pub name: String,
+    /// Its new name
+    #[arg(value_name = "NEW_NAME")]
+    pub new_name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroExportArgs {
+    /// The macros; all unless told
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroImportArgs {
+    /// What was exported; `-` reads standard input
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+    /// Replace macros of the same names
+    #[arg(long)]
+    pub force: bool,
+    /// Print one JSON document
+    #[arg(long, help_heading = "Output")]
+    pub json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct LogArgs {
+    /// Sum up: calls, failures, refusals and times of each tool
+    #[arg(long)]
+    pub stats: bool,
+    /// Only the newest N
+    #[arg(short = 'n', long, value_name = "N", conflicts_with = "stats")]
+    pub limit: Option<usize>,
+    #[command(flatten)]
+    pub output: ListArgs,
+}
+
+#[derive(Debug, Args)]
+#[group(required = true, multiple = true)]
+pub(super) struct PruneArgs {
+    /// Drop what is older than so many days
+    #[arg(long, value_name = "DAYS")]
+    pub older_than: Option<u32>,
+    /// Drop the oldest until journal and log each take at most so many megabytes
+    #[arg(long, value_name = "MB")]
+    pub max_size: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ForgetArgs {
+    /// Do not ask
+    #[arg(long)]
+    pub yes: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AdoptArgs {
+    /// The folder the vault was in
+    #[arg(value_name = "OLD")]
+    pub old: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct CompletionsArgs {
+    /// The shell
+    #[arg(value_name = "SHELL")]
+    pub shell: Shell,
+}

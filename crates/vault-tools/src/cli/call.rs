@@ -1,0 +1,234 @@
+//! `vault-tools call`: one tool called, with a person asked where the rules ask.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of, tick};
+use super::args::{CallArgs, PlaceArgs};
+use super::context::{json, json_of, toolbox};
+use super::output::Out;
+use super::records::CallRecord;
+use super::terminal::{can_ask, harmless, harmless_line};
+use super::{Ended, Outcome, cancel};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Decision;
+use crate::policy::{Attendance, Grants, Toolset, Verdict};
+use crate::tool::Stop;
+use crate::toolbox::{Output, Proposal, Toolbox};
+
+pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> Ended {
+    let mut toolbox = toolbox(place, &args.context)?;
+    let ended = call_on(&mut toolbox, args, out);
+    warn_of_log(&mut toolbox);
+    ended
+}
+
+/// A line that is missing from the log changes nothing about what was done.
+pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
+    if let Some(error) = toolbox.unlogged() {
+        super::say("warning", &format!("the log has no line of this: {error}"));
+    }
+}
+
+fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
+    let given = match args.args.as_str() {
+        "-" => json_of(Path::new("-"))?,
+        text => json(text, "arguments")?,
+    };
+    let mut call = Calling { toolbox, args, decision: Decision::Allowed };
+    let proposal = match call.toolbox.spec(&args.tool)?.toolset {
+        Toolset::Chat => call.asked_before(given)?,
+        _ => call.propose(given)?,
+    };
+    if args.dry_run {
+        return dry_run(&proposal, args, out);
+    }
+    let (tool, used) = (proposal.tool.clone(), proposal.args.clone());
+    // Until the answer is told: a signal that comes when all is done ends nothing.
+    let _writing;
+    let output = {
+        let (proposal, decision) = call.approved(proposal)?;
+        _writing = cancel::writing();
+        call.toolbox.apply(proposal, decision)?
+    };
+    match args.json {
+        true => {
+            let run = output.run.map(|run| run.0);
+            out.json(&CallRecord { tool, args: used, output: output.value, run, change: None })?;
+        }
+        false => print(&output, out)?,
+    }
+    Ok(Outcome::Done)
+}
+
+struct Calling<'a> {
+    toolbox: &'a mut Toolbox,
+    args: &'a CallArgs,
+    decision: Decision,
+}
+
+impl Calling<'_> {
+    fn propose(&mut self, args: Value) -> Result<Proposal> {
+        let listening = cancel::listen();
+        let stop = Stop { cancel: Some(listening.flag()), deadline: None };
+        self.toolbox.propose(&self.args.tool, args, stop)
+    }
+
+    fn attendance() -> Attendance {
+        if can_ask() { Attendance::Attended } else { Attendance::Unattended }
+    }
+
+    /// A call that was not made.
+    fn refused(&mut self, args: &Value, reason: Error) -> Error {
+        self.toolbox.refuse(&self.args.tool, args, &reason);
+        reason
+    }
+
+    /// A call of the toolset `chat`: a person is asked before anything is read, and again before it is shared.
+    fn asked_before(&mut self, mut args: Value) -> Result<Proposal> {
+        let tool = self.args.tool.clone();
+        loop {
+            match self.toolbox.verdict(&tool, &args, &Grants::default(), Attendance::Attended)? {
+                // What is denied is refused, and logged, when it is proposed.
+                Verdict::Allow | Verdict::Deny(_) => return self.propose(args),
+                Verdict::Ask if self.args.yes => {
+                    self.decision = Decision::Approved;
+                    return self.propose(args);
+                }
+                Verdict::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
+                Verdict::Ask => {}
+            }
+            if let Some(paths) = args.get("filePaths").and_then(Value::as_array).cloned() {
+                let names: Vec<String> = paths.iter().map(crate::toolbox::text_of).collect();
+                let ticked = tick("Share these files?", &names);
+                let kept: Vec<Value> =
+                    paths.into_iter().zip(ticked).filter(|(_, ticked)| *ticked).map(|(p, _)| p).collect();
+                if kept.is_empty() {
+                    return Err(self.refused(&args, declined()));
+                }
+                self.decision = Decision::Approved;
+                args["filePaths"] = Value::Array(kept);
+                return self.propose(args);
+            }
+            let text = format!("{tool} {args}");
+            match ask_about("Run it?", &text, &text, Some(&args))? {
+                Answer::No => return Err(self.refused(&args, declined())),
+                Answer::Edited(edited) => {
+                    args = edited;
+                    self.decision = Decision::Edited;
+                }
+                Answer::Yes => {
+                    if self.decision != Decision::Edited {
+                        self.decision = Decision::Approved;
+                    }
+                    return self.propose(args).map(withheld);
+                }
+            }
+        }
+    }
+
+    /// What is to be done, once the rules or a person agree, and who did.
+    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Decision)> {
+        loop {
+            let grants = Grants::default();
+            let verdict = self.toolbox.rules().decide(&proposal.as_call(), &grants, Attendance::Attended);
+            match verdict {
+                // What is denied is refused, and logged, when it is to be done.
+                Verdict::Allow | Verdict::Deny(_) => return Ok((proposal, self.decision)),
+                Verdict::Ask if self.args.yes => return Ok((proposal, Decision::Approved)),
+                // Asked and answered before it was run.
+                Verdict::Ask if proposal.only_reads() && self.decision != Decision::Allowed => {
+                    return Ok((proposal, self.decision));
+                }
+                Verdict::Ask if Self::attendance() == Attendance::Unattended => {
+                    let refusal = nobody_to_ask(&proposal.tool);
+                    // Leaves its line in the log.
+                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    return Err(refusal);
+                }
+                Verdict::Ask => {}
+            }
+            let (short, whole) = texts_of(&proposal.change.preview());
+            let effects: String =
+                proposal.effects.iter().map(|effect| format!("it {}\n", harmless_line(&effect.to_string()))).collect();
+            let question = format!("{} ({}): do it?", proposal.tool, proposal.risk);
+            match ask_about(
+                &question,
+                &format!("{effects}{short}"),
+                &format!("{effects}{whole}"),
+                Some(&proposal.args),
+            )? {
+                Answer::Yes => {
+                    let decision = if self.decision == Decision::Edited { self.decision } else { Decision::Approved };
+                    return Ok((proposal, decision));
+                }
+                Answer::No => {
+                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    return Err(declined());
+                }
+                Answer::Edited(edited) => match self.propose(edited) {
+                    Ok(again) => {
+                        self.decision = Decision::Edited;
+                        proposal = again;
+                    }
+                    // What was written can be written better; a no of the settings stays a no.
+                    Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
+                        super::say("error", &error.to_string())
+                    }
+                    Err(error) => return Err(error),
+                },
+            }
+        }
+    }
+}
+
+/// What a search of the toolset `chat` found, without what the person withholds. Nothing in the answer hints at it.
+fn withheld(mut proposal: Proposal) -> Proposal {
+    if let Value::Array(found) = &proposal.output
+        && !found.is_empty()
+    {
+        let name = |item: &Value| item.get("path").map(crate::toolbox::text_of).unwrap_or_default();
+        let names: Vec<String> = found.iter().map(name).collect();
+        let ticked = tick("Share these results?", &names);
+        let kept = found.iter().zip(ticked).filter(|(_, ticked)| *ticked).map(|(item, _)| item.clone());
+        proposal.output = Value::Array(kept.collect());
+    }
+    proposal
+}
+
+fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> Ended {
+    let preview = proposal.change.preview();
+    if args.json {
+        let record = CallRecord {
+            tool: proposal.tool.clone(),
+            args: proposal.args.clone(),
+            output: proposal.output.clone(),
+            run: None,
+            change: Some(preview),
+        };
+        out.json(&record)?;
+    } else if proposal.only_reads() {
+        print(&Output { value: proposal.output.clone(), run: None }, out)?;
+    } else {
+        let text = out.paint.diff(&texts_of(&preview).1);
+        out.text(&text)?;
+    }
+    Ok(Outcome::Done)
+}
+
+fn print(output: &Output, out: &mut Out) -> Result<(), super::Failure> {
+    let text = match &output.value {
+        Value::String(text) => text.clone(),
+        value => serde_json::to_string_pretty(value).map_err(std::io::Error::from)?,
+    };
+    let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { harmless(&text).into_owned() } else { text };
+    out.text(&text)?;
+    if !text.ends_with('\n') {
+        out.line("")?;
+    }
+    if let Some(run) = output.run {
+        super::say("note", &format!("run {run}; vault-tools undo takes it back"));
+    }
+    Ok(())
+}

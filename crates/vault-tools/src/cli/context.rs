@@ -1,0 +1,182 @@
+//! What the command line says about an editor that is not there: selection, active file, cursor; and parameters.
+
+use std::collections::BTreeSet;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::Value;
+
+use super::args::{ContextArgs, PlaceArgs};
+use super::json_once::json_once;
+use super::settings;
+use crate::change::Vault;
+use crate::edit::{offset_of, position_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::{Editor, Headless, Position, Selection, Span};
+use crate::plan::Parameters;
+use crate::policy::Policy;
+use crate::sandbox::{SafePath, View, missing};
+use crate::toolbox::Toolbox;
+
+/// The tools of the vault that is meant, with the editor that was stated.
+///
+/// # Errors
+/// Whatever cannot be opened or understood.
+pub(super) fn toolbox(place: &PlaceArgs, context: &ContextArgs) -> Result<Toolbox> {
+    let vault = settings::open(place)?;
+    let mut policy = settings::policy()?;
+    policy.allow_delete |= context.allow_delete;
+    with_policy(vault, context, &policy)
+}
+
+fn with_policy(vault: Vault, context: &ContextArgs, policy: &Policy) -> Result<Toolbox> {
+    let editor = editor(&vault, context)?;
+    Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?))
+}
+
+/// Parameters of a plan that uses `names`: what editor and clock give, and `--set`.
+///
+/// # Errors
+/// What is no `NAME=VALUE`, or a name that the plan does not use: it is probably another one that was meant.
+pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<String>) -> Result<Parameters> {
+    let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
+    for (name, value) in pairs("--set", set)? {
+        if !names.contains(&name) {
+            let message = format!("the plan uses no parameter `{name}`");
+            let used = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
+            let remedy = if used.is_empty() { "it uses none".to_string() } else { format!("it uses {used}") };
+            return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").remedy(remedy));
+        }
+        if parameters.get(&name).is_some() {
+            super::say("note", &format!("{name} is {value:?}, as --set says"));
+        }
+        parameters.set(name, value);
+    }
+    Ok(parameters)
+}
+
+/// `NAME=VALUE`, each.
+///
+/// # Errors
+/// What is none.
+pub(super) fn pairs(option: &str, texts: &[String]) -> Result<Vec<(String, String)>> {
+    let pair = |text: &String| {
+        let (name, value) = text.split_once('=').ok_or_else(|| wrong(option, text, "NAME=VALUE"))?;
+        Ok((name.trim().to_string(), value.to_string()))
+    };
+    texts.iter().map(pair).collect()
+}
+
+/// JSON from a file, or with `-` from standard input.
+///
+/// # Errors
+/// What cannot be read, or is no JSON.
+pub(super) fn json_of(file: &Path) -> Result<Value> {
+    let text = match file.as_os_str() == "-" {
+        true => standard_input()?,
+        false => std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), &error))?,
+    };
+    json(&text, &file.display().to_string())
+}
+
+/// JSON from text.
+///
+/// # Errors
+/// What is none, or names a key twice, with the place.
+pub(super) fn json(text: &str, place: &str) -> Result<Value> {
+    json_once(text)
+        .map_err(|error| Error::new(ErrorKind::InvalidArguments, format!("this is no JSON: {error}")).at(place))
+}
+
+/// All of standard input.
+///
+/// # Errors
+/// When it cannot be read, or was read before.
+pub(super) fn standard_input() -> Result<String> {
+    static WAS_READ: AtomicBool = AtomicBool::new(false);
+    if WAS_READ.swap(true, Ordering::SeqCst) {
+        return Err(Error::new(ErrorKind::InvalidArguments, "standard input can be read once, and `-` is given twice")
+            .remedy("give one of the two as a file or as text"));
+    }
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).map_err(|error| Error::io("standard input", &error))?;
+    Ok(text)
+}
+
+fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
+    let mut editor = Editor::default();
+    if let Some(active) = &context.active_file {
+        let path = SafePath::new(active)?;
+        there(vault, &path)?;
+        editor.show(&path, crate::host::Leaf::Current);
+    }
+    if let Some(from) = &context.selection_from {
+        let (path, selection) = selected_lines(vault, from)?;
+        if editor.active_file.as_ref().is_some_and(|active| *active != path) {
+            return Err(Error::new(
+                ErrorKind::InvalidArguments,
+                "the selection lies in another file than the active one",
+            )
+            .remedy("leave out --active-file"));
+        }
+        editor.show(&path, crate::host::Leaf::Current);
+        editor.cursor = selection.span.map(|span| span.to);
+        editor.selection = Some(selection);
+    } else if let Some(text) = &context.selection {
+        let text = if text == "-" { standard_input()? } else { text.clone() };
+        editor.selection = Some(Selection { text, span: None });
+    }
+    if let Some(cursor) = &context.cursor {
+        let Some(active) = &editor.active_file else {
+            return Err(
+                Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").remedy("add --active-file NOTE")
+            );
+        };
+        let position = position(cursor)?;
+        offset_of(&vault.sandbox().text(active)?, position).map_err(|error| error.at(active))?;
+        editor.cursor = Some(position);
+    }
+    Ok(editor)
+}
+
+/// That a file is there which the user named; who names it may know what is near.
+fn there(vault: &Vault, path: &SafePath) -> Result<()> {
+    match vault.sandbox().exists(path)? {
+        true => Ok(()),
+        false => Err(missing(path, vault.sandbox(), &|_| true)),
+    }
+}
+
+/// `FILE:FROM-TO` or `FILE:LINE`, lines from 1; the last line without its end.
+fn selected_lines(vault: &Vault, text: &str) -> Result<(SafePath, Selection)> {
+    let wrong = || wrong("--selection-from", text, "FILE:FROM-TO, lines from 1");
+    let (file, lines) = text.rsplit_once(':').ok_or_else(wrong)?;
+    let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
+    let number = |text: &str| text.trim().parse::<u32>().ok().filter(|line| *line > 0).ok_or_else(wrong);
+    let (from, to) = (number(from)?, number(to)?);
+    let path = SafePath::new(file)?;
+    there(vault, &path)?;
+    let content = vault.sandbox().text(&path)?;
+    if from > to || to as usize > content.lines().count() {
+        let message = format!("the file has {} lines, so there are no lines {from}-{to}", content.lines().count());
+        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path));
+    }
+    let start = offset_of(&content, Position { line: from - 1, ch: 0 })?;
+    let last = offset_of(&content, Position { line: to - 1, ch: 0 })?;
+    let end = last + content[last..].lines().next().unwrap_or_default().len();
+    let span = Span { from: position_of(&content, start), to: position_of(&content, end) };
+    Ok((path, Selection { text: content[start..end].to_string(), span: Some(span) }))
+}
+
+fn position(text: &str) -> Result<Position> {
+    let parsed = text
+        .split_once(':')
+        .and_then(|(line, ch)| Some(Position { line: line.trim().parse().ok()?, ch: ch.trim().parse().ok()? }));
+    parsed.ok_or_else(|| wrong("--cursor", text, "LINE:CH, both from 0"))
+}
+
+fn wrong(option: &str, text: &str, form: &str) -> Error {
+    Error::new(ErrorKind::InvalidArguments, format!("`{text}` is not of the form {form}")).at(option)
+}

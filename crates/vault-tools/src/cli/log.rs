@@ -1,0 +1,55 @@
+//! `vault-tools log`: what was called, and how it went.
+
+use super::args::{LogArgs, PlaceArgs};
+use super::output::Out;
+use super::terminal::harmless_line;
+use super::{Ended, settings};
+use crate::log::{Decision, Record, ToolStats, read, stats};
+
+pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return if args.stats {
+            out.list_schema::<ToolStats>(&args.output)
+        } else {
+            out.list_schema::<Record>(&args.output)
+        };
+    }
+    let vault = settings::open(place)?;
+    let records = read(vault.state())?;
+    if args.stats {
+        return out.list(&args.output, &stats(&records), |out, rows| {
+            let width = rows.iter().map(|row| row.tool.len()).max().unwrap_or(4).max(4);
+            let head = format!("{:width$}  calls  failures  refusals  mean ms  max ms", "tool");
+            let head = out.paint.bold(&head);
+            out.line(&head)?;
+            for row in rows {
+                out.line(&format!(
+                    "{:width$}  {:>5}  {:>8}  {:>8}  {:>7.1}  {:>6}",
+                    harmless_line(&row.tool),
+                    row.calls,
+                    row.failures,
+                    row.refusals,
+                    row.mean_ms,
+                    row.max_ms
+                ))?;
+            }
+            Ok(())
+        });
+    }
+    let first = args.limit.map_or(0, |limit| records.len().saturating_sub(limit));
+    out.list(&args.output, &records[first..], |out, rows| {
+        for row in rows {
+            let how = match (row.decision, &row.error) {
+                (Decision::Denied, _) => out.paint.bad("refused"),
+                (_, Some(_)) => out.paint.bad("failed"),
+                (Decision::Edited, None) => "done, edited".to_string(),
+                (_, None) => "done".to_string(),
+            };
+            let why = row.error.as_deref().unwrap_or_default();
+            let line =
+                format!("{}  {how}  {}  {} ms  {}", row.timestamp, row.tool, row.duration_ms, harmless_line(why));
+            out.line(line.trim_end())?;
+        }
+        Ok(())
+    })
+}

@@ -1,0 +1,94 @@
+//! `vault-tools macro`: plans saved, listed, run, carried elsewhere.
+
+use super::args::{
+    ContextArgs, ListArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
+    MacroSaveArgs, PlaceArgs,
+};
+use super::context::{json_of, pairs, toolbox};
+use super::output::Out;
+use super::records::MacroRow;
+use super::terminal::harmless_line;
+use super::{Ended, Outcome, plan, settings};
+use crate::macros::{Macros, Replace};
+
+pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Ended {
+    let toolbox = toolbox(place, &ContextArgs::default())?;
+    let value = json_of(&args.file)?;
+    let defaults = pairs("--default", &args.default)?;
+    let macros = Macros::new(toolbox.vault().state());
+    let saved = macros.save(&toolbox, &args.name, &args.description, &value, &defaults, replace(args.force))?;
+    let given: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    let given = if given.is_empty() { String::new() } else { format!("; it is given: {}", given.join(", ")) };
+    out.line(&format!("saved {}{given}", saved.name))?;
+    Ok(Outcome::Done)
+}
+
+fn replace(force: bool) -> Replace {
+    if force { Replace::Replace } else { Replace::Refuse }
+}
+
+pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
+    if args.schema {
+        return out.list_schema::<MacroRow>(args);
+    }
+    let vault = settings::open(place)?;
+    let rows: Vec<MacroRow> = Macros::new(vault.state()).list()?.into_iter().map(MacroRow::from).collect();
+    out.list(args, &rows, |out, rows| {
+        for row in rows {
+            let given: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+            let name = out.paint.bold(&row.name);
+            let line = format!("{name}  {}  {}", harmless_line(&row.description), out.paint.dim(&given.join(", ")));
+            out.line(line.trim_end())?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn show(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    out.json(&Macros::new(vault.state()).get(&args.name)?)?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn run(place: &PlaceArgs, args: &MacroRunArgs, out: &mut Out) -> Ended {
+    let mut toolbox = toolbox(place, &args.running.context)?;
+    let saved = Macros::new(toolbox.vault().state()).get(&args.name)?;
+    let defaults = saved.parameters.into_iter().filter_map(|parameter| Some((parameter.name, parameter.default?)));
+    plan::run_value(&mut toolbox, &saved.plan, &args.running, &defaults.collect::<Vec<_>>(), out)
+}
+
+pub(super) fn rename(place: &PlaceArgs, args: &MacroRenameArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    Macros::new(vault.state()).rename(&args.name, &args.new_name)?;
+    out.line(&format!("renamed {} to {}", args.name, args.new_name))?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn delete(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    Macros::new(vault.state()).delete(&args.name)?;
+    out.line(&format!("deleted {}", args.name))?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn export(place: &PlaceArgs, args: &MacroExportArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    out.json(&Macros::new(vault.state()).export(&args.names)?)?;
+    Ok(Outcome::Done)
+}
+
+pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -> Ended {
+    let toolbox = toolbox(place, &ContextArgs::default())?;
+    let export = json_of(&args.file)?;
+    let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, replace(args.force))?;
+    match args.json {
+        true => out.json(&imported)?,
+        false => {
+            out.line(&format!("imported {}", imported.imported.len()))?;
+            for rejected in &imported.rejected {
+                super::say("rejected", &format!("{}: {}", rejected.entry, rejected.reason));
+            }
+        }
+    }
+    Ok(if imported.rejected.is_empty() { Outcome::Done } else { Outcome::Failed })
+}

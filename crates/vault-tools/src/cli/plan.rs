@@ -1,0 +1,288 @@
+//! `vault-tools plan`: checked, shown and run.
+
+use std::fmt;
+
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Unit, Zoned};
+use serde_json::{Value, json};
+
+use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
+use super::args::{ContextArgs, PlaceArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::call::warn_of_log;
+use super::context::{json_of, parameters, toolbox};
+use super::output::Out;
+use super::records::PlanRecord;
+use super::terminal::{ask, can_ask, harmless_line};
+use super::{Ended, Failure, Outcome, cancel, say};
+use crate::error::{Error, ErrorKind, Result};
+use crate::log::Decision;
+use crate::plan::{self, Checked, Event, PlanPreview, RunStatus, StepState};
+use crate::policy::{Attendance, Grants, Risk, Verdict};
+use crate::tool::Stop;
+use crate::toolbox::Toolbox;
+
+pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> Ended {
+    let toolbox = toolbox(place, &ContextArgs::default())?;
+    let value = json_of(&args.file)?;
+    let (record, text, outcome) = match plan::validate(&value, &toolbox) {
+        Ok(checked) => {
+            let asks: Vec<&String> = checked.parameters.iter().collect();
+            let needs = if asks.is_empty() {
+                String::new()
+            } else {
+                format!("; it is given: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
+            };
+            let text = format!("the plan can be previewed; at worst it does: {}{needs}", checked.risk);
+            (json!({ "faults": [], "risk": checked.risk, "parameters": asks }), text, Outcome::Done)
+        }
+        Err(faults) => {
+            let rows: Vec<Value> = faults
+                .faults
+                .iter()
+                .map(|fault| json!({ "pointer": fault.pointer, "message": fault.message }))
+                .collect();
+            (json!({ "faults": rows }), faults.to_string(), Outcome::Failed)
+        }
+    };
+    let told = match args.json {
+        true => out.json(&record),
+        false => out.line(&super::terminal::harmless(&text)),
+    };
+    match told {
+        // Whether it is sound is told by the exit code, also to who reads no more than that.
+        Ok(()) | Err(Failure::PipeClosed) => Ok(outcome),
+        Err(failure) => Err(failure),
+    }
+}
+
+pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) -> Ended {
+    let mut toolbox = toolbox(place, &args.context)?;
+    let value = json_of(&args.plan.file)?;
+    let preview = rehearsed(&mut toolbox, &value, &args.context.set, &[])?;
+    shown(&preview, &toolbox, args.plan.json, out)
+}
+
+pub(super) fn run(place: &PlaceArgs, args: &PlanRunArgs, out: &mut Out) -> Ended {
+    let mut toolbox = toolbox(place, &args.running.context)?;
+    let value = json_of(&args.file)?;
+    run_value(&mut toolbox, &value, &args.running, &[], out)
+}
+
+/// Runs a plan; `defaults` are values of parameters that nobody gave.
+pub(super) fn run_value(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    args: &RunningArgs,
+    defaults: &[(String, String)],
+    out: &mut Out,
+) -> Ended {
+    let ended = run_on(toolbox, value, args, defaults, out);
+    warn_of_log(toolbox);
+    ended
+}
+
+fn run_on(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    args: &RunningArgs,
+    defaults: &[(String, String)],
+    out: &mut Out,
+) -> Ended {
+    let approval = args.digest.as_deref().map(Approval::read).transpose()?;
+    if let Some(moment) = approval.as_ref().and_then(|approval| approval.moment.clone()) {
+        toolbox.set_now(moment);
+    }
+    let preview = rehearsed(toolbox, value, &args.context.set, defaults)?;
+    if args.dry_run {
+        if args.jsonl {
+            let approval = Approval::of(&preview, toolbox).to_string();
+            out.record(&PlanRecord { digest: &approval, ..PlanRecord::from(&preview) })?;
+            return Ok(Outcome::Done);
+        }
+        return shown(&preview, toolbox, false, out);
+    }
+    let decision = approved(toolbox, &preview, args, approval.as_ref())
+        .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
+    let listening = cancel::listen();
+    let _writing = cancel::writing();
+    let stop = Stop { cancel: Some(listening.flag()), deadline: None };
+    // Nobody may read the events any more; the plan runs all the same.
+    let mut written = Ok(());
+    let mut tell = |event: &Event| {
+        if !args.jsonl {
+            told(event);
+        } else if written.is_ok() {
+            written = out.record(event).and_then(|()| out.flush());
+        }
+    };
+    let done = plan::run(toolbox, &preview, decision, stop, &mut tell)?;
+    if let Some((step, error)) = &done.failed {
+        let left = if done.run.is_some() {
+            "what was done before stays; vault-tools undo takes it back"
+        } else {
+            "nothing was changed"
+        };
+        let message = format!("the step {step}: {}", error.message());
+        return Err(Error::new(error.kind(), message).remedy(left).into());
+    }
+    written?;
+    if !args.jsonl {
+        let undo = done.run.map(|run| format!("; run {run}, vault-tools undo takes it back")).unwrap_or_default();
+        out.line(&format!("{}{undo}", if done.status == RunStatus::Done { "done" } else { "stopped" }))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Checks and previews; parameters that are missing get their defaults, or are asked for.
+fn rehearsed(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    set: &[String],
+    defaults: &[(String, String)],
+) -> Result<PlanPreview> {
+    // All that a plan takes for now is one moment, to the second, so that it can be named with the digest.
+    let now = toolbox.now();
+    toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
+    let checked: Checked = plan::validate(value, toolbox)?;
+    let mut parameters = parameters(toolbox, set, &checked.parameters)?;
+    let missing: Vec<String> = parameters.missing(&checked.parameters).into_iter().map(str::to_string).collect();
+    for name in missing {
+        if let Some((_, default)) = defaults.iter().find(|(parameter, _)| *parameter == name) {
+            parameters.set(name, default.clone());
+        } else if can_ask()
+            && let Some(given) = ask(&format!("{name}:"))
+        {
+            parameters.set(name, given);
+        }
+    }
+    let listening = cancel::listen();
+    plan::preview(toolbox, &checked, &parameters, Stop { cancel: Some(listening.flag()), deadline: None })
+}
+
+/// What `plan preview` prints of a preview, and `--digest` takes: the digest, and the moment that it took for now.
+/// With the same moment the same preview comes out, however long somebody thought about it.
+struct Approval {
+    digest: String,
+    moment: Option<Zoned>,
+}
+
+impl Approval {
+    fn of(preview: &PlanPreview, toolbox: &Toolbox) -> Self {
+        Self { digest: preview.digest.clone(), moment: Some(toolbox.now()) }
+    }
+
+    fn read(text: &str) -> Result<Self> {
+        let (digest, moment) = text.split_once('@').map_or((text, None), |(digest, moment)| (digest, Some(moment)));
+        let read = |moment: &str| -> Result<Zoned> {
+            let moment: Result<Timestamp, _> = moment.parse();
+            moment.map(|moment| moment.to_zoned(TimeZone::system())).map_err(|error| {
+                Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is no moment: {error}"))
+                    .at("--digest")
+                    .remedy("take it as plan preview prints it")
+            })
+        };
+        Ok(Self { digest: digest.to_string(), moment: moment.map(read).transpose()? })
+    }
+}
+
+impl fmt::Display for Approval {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.digest)?;
+        self.moment.as_ref().map_or(Ok(()), |moment| write!(f, "@{}", moment.strftime("%Y-%m-%dT%H:%M:%S%:z")))
+    }
+}
+
+fn approved(
+    toolbox: &Toolbox,
+    preview: &PlanPreview,
+    args: &RunningArgs,
+    approval: Option<&Approval>,
+) -> Result<Decision> {
+    if let Some(approval) = approval {
+        return match approval.digest == preview.digest {
+            true => Ok(Decision::Approved),
+            false => {
+                let now = Approval::of(preview, toolbox);
+                Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
+                    .remedy(format!("look at it again with plan preview; its digest is now {now}")))
+            }
+        };
+    }
+    match preview.verdict(toolbox.rules(), &Grants::default(), Attendance::Attended) {
+        Verdict::Allow => return Ok(Decision::Allowed),
+        Verdict::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
+        Verdict::Ask if args.yes => return Ok(Decision::Approved),
+        Verdict::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
+        Verdict::Ask => {}
+    }
+    let (short, whole) = texts_of(&preview.change.preview());
+    let table = table(preview);
+    match ask_about("Run this plan?", &format!("{table}\n{short}"), &format!("{table}\n{whole}"), None)? {
+        Answer::Yes => Ok(Decision::Approved),
+        _ => Err(declined()),
+    }
+}
+
+fn shown(preview: &PlanPreview, toolbox: &Toolbox, as_json: bool, out: &mut Out) -> Ended {
+    let approval = Approval::of(preview, toolbox).to_string();
+    if as_json {
+        out.json(&PlanRecord { digest: &approval, ..PlanRecord::from(preview) })?;
+        return Ok(Outcome::Done);
+    }
+    let (_, whole) = texts_of(&preview.change.preview());
+    let text = out.paint.diff(&format!("{}\n{whole}", table(preview)));
+    out.text(&text)?;
+    out.line(&format!("\ndigest {approval}"))?;
+    Ok(Outcome::Done)
+}
+
+/// Goal, steps with their risks, loops expanded, and notices.
+fn table(preview: &PlanPreview) -> String {
+    let mut lines = vec![format!("{} [{}]", harmless_line(&preview.plan.goal), badge(preview.risk))];
+    lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", harmless_line(text))));
+    let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
+    for (number, step) in preview.steps.iter().enumerate() {
+        let what = step.preview.as_deref().map(harmless_line).unwrap_or_default();
+        let head = format!("{:>3}. {:width$}  [{}]  {}", number + 1, step.id, badge(step.risk), step.tool);
+        lines.push(format!("{head}  {what}").trim_end().to_string());
+        match &step.state {
+            StepState::Skipped { reason } => lines.push(format!("       skipped: {}", harmless_line(reason))),
+            StepState::Ready if step.calls.len() > 1 => {
+                lines.extend(step.calls.iter().map(|call| format!("       - {}", in_short(&call.args))));
+            }
+            StepState::Ready => {}
+        }
+        lines.extend(step.effects.iter().map(|effect| format!("       {}", harmless_line(&effect.to_string()))));
+    }
+    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", harmless_line(notice))));
+    lines.join("\n")
+}
+
+fn badge(risk: Risk) -> String {
+    risk.name().to_uppercase()
+}
+
+/// Paths of a call, or its arguments on one line.
+fn in_short(args: &Value) -> String {
+    let named = ["path", "fromPath", "toPath", "new_path"].into_iter().filter_map(|name| args.get(name)?.as_str());
+    let named: Vec<&str> = named.collect();
+    let text = if named.is_empty() { args.to_string() } else { named.join(" -> ") };
+    let mut short: String = harmless_line(&text).chars().take(120).collect();
+    if short.len() < text.len() {
+        short.push_str("...");
+    }
+    short
+}
+
+/// Progress, for people.
+fn told(event: &Event) {
+    match event {
+        Event::StepStarted { step, tool } => say("step", &format!("{step} ({tool})")),
+        Event::StepSkipped { step, reason } => say("skipped", &format!("{step}: {reason}")),
+        Event::StepFailed { step, error, attempt, will_retry } => {
+            let next = if *will_retry { "; it is tried again" } else { "" };
+            say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
+        }
+        _ => {}
+    }
+}

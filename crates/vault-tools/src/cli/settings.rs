@@ -1,0 +1,93 @@
+//! Which vault is meant and what may run there: flags over environment over configuration.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use super::args::PlaceArgs;
+use crate::change::{Vault, VaultOptions};
+use crate::error::{Error, ErrorKind, Result};
+use crate::policy::Policy;
+
+/// The setting of the search commands that counts here too.
+#[derive(Debug, Default, Deserialize)]
+struct SearchConfig {
+    vault: Option<String>,
+}
+
+/// Opens the vault that is meant.
+///
+/// # Errors
+/// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be understood.
+pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
+    let index_file = place.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
+    let index = vault_index::Options { index_file, ..vault_index::Options::default() };
+    let vault = Vault::open(folder(place)?, VaultOptions { index, ..VaultOptions::default() })?;
+    if let Some(recovered) = vault.recovered() {
+        let what =
+            if recovered.left.is_empty() { "what it had done" } else { "what it had done, but for the following," };
+        let run = format!("the run {} ({}) had been cut", recovered.run, recovered.label);
+        super::say("note", &format!("{run}; {what} was taken back"));
+        recovered.left.iter().for_each(|left| super::say("note", &format!("left as it is: {left}")));
+    }
+    vault.warnings().iter().for_each(|warning| super::say("warning", warning));
+    Ok(vault)
+}
+
+/// What may run: the user's file alone. A vault's own files have no say in it.
+///
+/// # Errors
+/// A file that cannot be understood.
+pub(super) fn policy() -> Result<Policy> {
+    Ok(read("tools.toml")?.unwrap_or_default())
+}
+
+/// The folder of the vault that is meant, as it was named.
+pub(super) fn folder(place: &PlaceArgs) -> Result<PathBuf> {
+    let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
+    if let Some(named) = place.vault.clone().or_else(|| variable("VAULT_DIR")) {
+        return Ok(named);
+    }
+    if let Some(above) = current.ancestors().find(|folder| folder.join(".obsidian").is_dir()) {
+        return unnamed(above);
+    }
+    let config: SearchConfig = read("config.toml")?.unwrap_or_default();
+    match config.vault {
+        Some(vault) => Ok(match (vault.strip_prefix("~/"), vault_index::home()) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(vault),
+        }),
+        None => unnamed(&current),
+    }
+}
+
+fn unnamed(folder: &Path) -> Result<PathBuf> {
+    let canonical = |path: &Path| path.canonicalize().ok();
+    let is_home = vault_index::home().is_some_and(|home| canonical(&home) == canonical(folder));
+    if !is_home && folder.parent().is_some() {
+        return Ok(folder.to_path_buf());
+    }
+    let what = if is_home { "your home folder" } else { "the root of the file system" };
+    Err(Error::new(ErrorKind::Refused, format!("{what} is not taken as a vault unless it is named"))
+        .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
+}
+
+/// A variable that is set to nothing is not set.
+fn variable(name: &str) -> Option<PathBuf> {
+    std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
+}
+
+/// A file of the user's configuration folder; `None` if there is none.
+fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
+    let Some(file) = vault_index::config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
+    match std::fs::read_to_string(&file) {
+        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
+            Error::new(ErrorKind::Config, format!("cannot be understood: {}", error.message()))
+                .at(file.display())
+                .remedy("vault-tools --help says what it may hold")
+        }),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(file.display(), &error)),
+    }
+}

@@ -1,0 +1,123 @@
+//! `vault-tools undo`, `redo` and `prune`: the journal at work.
+
+use std::time::Duration;
+
+use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
+use super::args::{PlaceArgs, PruneArgs, RedoArgs, UndoArgs};
+use super::output::Out;
+use super::records::{RunRow, TakenBack};
+use super::terminal::{can_ask, harmless_line};
+use super::{Ended, Outcome, cancel, settings};
+use crate::change::{Change, Force, Run, Vault};
+use crate::error::Result;
+use crate::journal::{PruneOptions, RunId};
+use crate::log;
+
+/// What is asked about an undo or redo.
+struct Asking {
+    yes: bool,
+    dry_run: bool,
+    json: bool,
+}
+
+pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
+    if args.output.schema {
+        return out.list_schema::<RunRow>(&args.output);
+    }
+    let vault = settings::open(place)?;
+    if args.list {
+        return runs(&vault, args, out);
+    }
+    let (run, force) = (args.run.map(RunId), force(args.force));
+    let change = vault.preview_undo(run, force)?;
+    let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
+    take_back(&change, &asking, "Take this back?", || vault.undo(run, force), out)
+}
+
+pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    let change = vault.preview_redo(force(args.force))?;
+    let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
+    take_back(&change, &asking, "Do this again?", || vault.redo(force(args.force)), out)
+}
+
+fn force(force: bool) -> Force {
+    if force { Force::Yes } else { Force::No }
+}
+
+fn take_back(
+    change: &Change,
+    asking: &Asking,
+    question: &str,
+    act: impl FnOnce() -> Result<Run>,
+    out: &mut Out,
+) -> Ended {
+    let preview = change.preview();
+    let (short, whole) = texts_of(&preview);
+    if asking.dry_run && asking.json {
+        out.record(&preview)?;
+        return Ok(Outcome::Done);
+    }
+    if asking.dry_run {
+        let text = out.paint.diff(&whole);
+        out.text(&text)?;
+        return Ok(Outcome::Done);
+    }
+    if !asking.yes {
+        if !can_ask() {
+            return Err(nobody_to_ask("it").into());
+        }
+        if ask_about(question, &short, &whole, None)? != Answer::Yes {
+            return Err(declined().into());
+        }
+    }
+    // Until the answer is told: a signal that comes when all is done ends nothing.
+    let _writing = cancel::writing();
+    let run = act()?;
+    if asking.json {
+        out.record(&TakenBack::from(run))?;
+        return Ok(Outcome::Done);
+    }
+    for lost in &run.lost {
+        super::say("lost", lost);
+    }
+    let changes = if run.done == 1 { "change" } else { "changes" };
+    out.line(&format!("done: {} {changes}, run {}", run.done, run.id))?;
+    Ok(Outcome::Done)
+}
+
+fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
+    let rows: Vec<RunRow> = vault.runs()?.into_iter().map(RunRow::from).collect();
+    let unreadable = vault.unreadable_journal()?;
+    if unreadable > 0 {
+        let what =
+            format!("{unreadable} bytes of the journal cannot be read; the runs they held are missing or damaged");
+        super::say("warning", &what);
+    }
+    out.list(&args.output, &rows, |out, rows| {
+        for row in rows {
+            let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
+            let head = out.paint.bold(&format!("{:>4}", row.run));
+            let line =
+                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, harmless_line(&row.label));
+            out.line(&line)?;
+        }
+        Ok(())
+    })
+}
+
+pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> Ended {
+    let vault = settings::open(place)?;
+    let older_than = args.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    let max_bytes = args.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
+    let pruned = vault.prune(&PruneOptions { older_than, max_bytes })?;
+    let before = older_than
+        .and_then(|age| jiff::SignedDuration::try_from(age).ok())
+        .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());
+    let lines = log::prune(vault.state(), before, max_bytes)?;
+    out.line(&format!(
+        "dropped {} runs ({} bytes) and {lines} lines of the log; {} runs are left",
+        pruned.runs, pruned.bytes, pruned.left
+    ))?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,197 @@
+//! Changes of properties that leave all other bytes of the note as they are: comments, order, quotes, the body.
+//!
+//! The block is not written anew: the lines of each property are found, and only those of the changed ones are
+//! replaced, in the style they had. Then the new block is read as YAML and compared, value by value, with what it
+//! should say; if it says anything else, the change is refused.
+
+mod entries;
+mod scalar;
+
+use serde_json::{Map, Value};
+use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span};
+
+use crate::edit::LineEnding;
+use crate::error::{Error, ErrorKind, Result};
+use entries::{Entry, entries};
+use scalar::{scalar, write_value};
+
+/// Sets properties; `null` removes one. A key is found whatever its case; new keys come last, by name.
+///
+/// A note without properties gets a block; one that loses all keeps an empty one.
+///
+/// # Errors
+/// [`ErrorKind::Frontmatter`] for a block that is not closed, not valid YAML or not a list of keys, for a key that
+/// stands there twice, and when nothing but the change could not be kept; [`ErrorKind::InvalidArguments`] for a key
+/// that cannot be one, and for a number that could not be kept digit by digit.
+pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
+    if updates.is_empty() {
+        return Ok(text.to_owned());
+    }
+    if let Some(key) = updates.keys().find(|key| key.trim().is_empty() || key.contains(['\n', '\r'])) {
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("{key:?} cannot be the name of a property")));
+    }
+    if let Some(number) = updates.values().find_map(inexact) {
+        let message = format!("the number {number} is too large to be kept digit by digit");
+        return Err(Error::new(ErrorKind::InvalidArguments, message).remedy("give it as a text"));
+    }
+    let mark = text.len() - text.trim_start_matches('\u{feff}').len();
+    let Some(block) = frontmatter_span(text) else {
+        let set: Vec<(&String, &Value)> = updates.iter().filter(|(_, value)| !value.is_null()).collect();
+        if set.is_empty() {
+            return Ok(text.to_owned());
+        }
+        if is_unclosed(&text[mark..]) {
+            return Err(Error::new(ErrorKind::Frontmatter, "the block at the head of the note is not closed")
+                .remedy("end it with a line ---, or put an empty line behind the first one if it is none"));
+        }
+        let eol = LineEnding::of(text).as_str();
+        let lines: String = set.iter().map(|(key, value)| write_value(key, value, None, eol)).collect();
+        let new = format!("{}---{eol}{lines}---{eol}{}", &text[..mark], &text[mark..]);
+        compare(&lines, &Properties::default(), updates)?;
+        return Ok(new);
+    };
+    let (yaml, eol) = inside(text, &block);
+    let old_block = &text[yaml.clone()];
+    let before = read(old_block)?;
+    let new_block = updated(old_block, &before, updates, eol)?;
+    compare(&new_block, &before, updates)?;
+    Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
+}
+
+/// A text with properties before a body that has none.
+///
+/// # Errors
+/// As [`update`].
+pub fn compose(properties: &Map<String, Value>, body: &str) -> Result<String> {
+    update(body, properties)
+}
+
+/// The lines between the fences, and how they end.
+fn inside(text: &str, block: &std::ops::Range<usize>) -> (std::ops::Range<usize>, &'static str) {
+    let whole = &text[block.clone()];
+    let first = whole.find('\n').map_or(whole.len(), |end| end + 1);
+    let eol = if whole[..first].ends_with("\r\n") { "\r\n" } else { "\n" };
+    let closed = whole.trim_end_matches(['\n', '\r', ' ', '\t']);
+    let last = closed.rfind('\n').map_or(closed.len(), |start| start + 1);
+    (block.start + first..block.start + last.max(first), eol)
+}
+
+fn read(yaml: &str) -> Result<Properties> {
+    frontmatter_properties(yaml).map_err(|warning| {
+        // The block begins on the second line of its file.
+        let line = warning.line.map_or(String::new(), |line| format!("line {}: ", line + 1));
+        Error::new(ErrorKind::Frontmatter, format!("{line}{}", warning.message))
+            .remedy("mend the YAML at the head of the note first")
+    })
+}
+
+/// Whether a text begins as frontmatter does, with properties, and no line `---` ends them.
+fn is_unclosed(text: &str) -> bool {
+    let Some((first, rest)) = text.split_once('\n') else { return false };
+    let lines: String = rest.split_inclusive('\n').take_while(|line| !line.trim().is_empty()).collect();
+    first.trim_end() == "---" && frontmatter_properties(&lines).is_ok_and(|read| !read.is_empty())
+}
+
+/// A whole number that was cut to what a float holds when it was read.
+fn inexact(value: &Value) -> Option<&serde_json::Number> {
+    const EXACT: f64 = (1_u64 << 53) as f64;
+    match value {
+        Value::Number(number) => {
+            let is_cut = |float: f64| float.fract() == 0.0 && float.abs() >= EXACT;
+            Some(number).filter(|number| number.is_f64() && number.as_f64().is_some_and(is_cut))
+        }
+        Value::Array(items) => items.iter().find_map(inexact),
+        Value::Object(map) => map.values().find_map(inexact),
+        _ => None,
+    }
+}
+
+fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: &str) -> Result<String> {
+    let entries = entries(block).ok_or_else(|| {
+        Error::new(ErrorKind::Frontmatter, "the block is not a list of keys, one a line")
+            .remedy("write it as `key: value` lines first")
+    })?;
+    let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    let mut new = String::new();
+    for (key, value) in updates {
+        let exact: Vec<&Entry> = entries.iter().filter(|entry| entry.key == *key).collect();
+        let folded = || entries.iter().filter(|entry| entry.key.to_lowercase() == key.to_lowercase()).collect();
+        let found: Vec<&Entry> = if exact.is_empty() { folded() } else { exact };
+        match (&found[..], value) {
+            ([], Value::Null) => {}
+            ([], value) => new.push_str(&write_value(key, value, None, eol)),
+            ([entry], value) => {
+                let now = before.iter().find(|(known, _)| *known == entry.key).map(|(_, value)| value);
+                let entry = entry.whole(block, now);
+                let lines = if value.is_null() { String::new() } else { entry.with(block, value, now, eol) };
+                replaced.push((entry.span, lines));
+            }
+            _ => {
+                return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} stands there twice"))
+                    .remedy("remove one of the two first"));
+            }
+        }
+    }
+    replaced.sort_by_key(|(span, _)| span.start);
+    let (mut text, mut at) = (String::new(), 0);
+    for (span, lines) in replaced {
+        text.push_str(block.get(at..span.start).unwrap_or_default());
+        text.push_str(&lines);
+        at = span.end;
+    }
+    text.push_str(&block[at..]);
+    text.push_str(&new);
+    Ok(text)
+}
+
+/// Whether a block says what it should: all it said before, but for the updates.
+fn compare(block: &str, before: &Properties, updates: &Map<String, Value>) -> Result<()> {
+    let refused = |what: String| {
+        Error::new(ErrorKind::Frontmatter, format!("the properties could not be changed without changing {what}"))
+            .remedy("nothing was done; edit the block as text instead")
+    };
+    let after = frontmatter_properties(block).map_err(|warning| refused(format!("its YAML ({})", warning.message)))?;
+    let is_updated = |key: &str| updates.keys().any(|other| other.to_lowercase() == key.to_lowercase());
+    let kept = |properties: &Properties| -> Vec<(String, Property)> {
+        let all = properties.iter().map(|(key, value)| (key.to_owned(), value.clone()));
+        all.filter(|(key, _)| !is_updated(key)).collect()
+    };
+    let (old, new) = (kept(before), kept(&after));
+    if old != new {
+        let other = old.iter().find(|pair| !new.contains(pair)).or_else(|| new.iter().find(|pair| !old.contains(pair)));
+        return Err(refused(other.map_or("the order".to_owned(), |(key, _)| format!("{key:?} as well"))));
+    }
+    for (key, value) in updates {
+        let found = after.iter().find(|(known, _)| *known == key).map(|(_, value)| value).or_else(|| after.get(key));
+        let as_wanted = match (found, value) {
+            (None, Value::Null) => true,
+            (Some(found), value) => *found == property(value),
+            (None, _) => false,
+        };
+        if !as_wanted {
+            return Err(refused(format!("what {key:?} says")));
+        }
+    }
+    Ok(())
+}
+
+/// A JSON value as the YAML that stands for it is read.
+fn property(value: &Value) -> Property {
+    match value {
+        Value::Null => Property::Null,
+        Value::Bool(truth) => Property::Bool(*truth),
+        Value::Number(_) => frontmatter_properties(&format!("k: {}\n", scalar(value, None)))
+            .ok()
+            .and_then(|read| read.get("k").cloned())
+            .unwrap_or(Property::Null),
+        Value::String(text) => Property::from_text(text.clone()),
+        Value::Array(items) => Property::List(items.iter().map(property).collect()),
+        Value::Object(map) => {
+            let entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), property(value))).collect();
+            Property::Map(Properties::from(entries))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,214 @@
+//! The properties of a block by their lines, and how one is given a new value in the style it has.
+
+use std::ops::Range;
+
+use serde_json::Value;
+use vault_index::note::{Property, frontmatter_properties};
+
+use super::property;
+use super::scalar::{Quote, scalar, write_value};
+
+/// A property: its key, and its lines in the block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub key: String,
+    /// Whole lines. What looks like comments and blank lines behind the value belongs to what follows; see
+    /// [`Entry::whole`].
+    pub span: Range<usize>,
+    /// Where the next property begins.
+    next: usize,
+    /// Behind the colon, in the block.
+    value: usize,
+}
+
+/// The properties of a block, in order; `None` when it is not written as one key a line.
+pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut at = 0;
+    for line in block.split_inclusive('\n') {
+        let (start, end) = (at, at + line.len());
+        at = end;
+        let bare = line.trim_end_matches(['\n', '\r']);
+        let is_blank = bare.trim().is_empty() || bare.trim_start().starts_with('#');
+        if is_blank {
+            continue;
+        }
+        // An item of a list may stand as far left as its key.
+        let goes_on = bare.starts_with([' ', '\t']) || bare == "-" || bare.starts_with("- ");
+        match entries.last_mut() {
+            Some(last) if goes_on => last.span.end = end,
+            None if goes_on => return None,
+            last => match key(bare) {
+                Some((key, colon)) => {
+                    last.into_iter().for_each(|last| last.next = start);
+                    entries.push(Entry { key, span: start..end, next: block.len(), value: start + colon + 1 });
+                }
+                // The next line of a flow list or a quoted text; a `}` or `]` at the left edge.
+                None => last?.span.end = end,
+            },
+        }
+    }
+    Some(entries)
+}
+
+/// The key that a line begins with, and where its colon is.
+fn key(line: &str) -> Option<(String, usize)> {
+    let quote = line.chars().next().filter(|c| matches!(c, '"' | '\''));
+    let colon = match quote {
+        Some(quote) => {
+            let end = 1 + line[1..].find(quote)?;
+            end + line[end..].find(':')?
+        }
+        None => line.char_indices().find_map(|(at, c)| {
+            let next = line[at + c.len_utf8()..].chars().next();
+            (c == ':' && next.is_none_or(|c| matches!(c, ' ' | '\t'))).then_some(at)
+        })?,
+    };
+    let written = line[..colon].trim_end();
+    if written.is_empty() || written.starts_with(['[', '{', '&', '*', '!', '|', '>', '%', '@', '`', '?', ',', ']', '}'])
+    {
+        return None;
+    }
+    let read = frontmatter_properties(&format!("{written}: 0\n")).ok()?;
+    let (key, _) = read.iter().next()?;
+    Some((key.to_owned(), colon))
+}
+
+impl Entry {
+    /// The same with the lines behind it that only look like comments or nothing: in a text of several lines they
+    /// are part of the value, and without them it reads otherwise than it does now.
+    pub(super) fn whole(&self, block: &str, now: Option<&Property>) -> Self {
+        let reads = |end: usize| {
+            let alone = frontmatter_properties(&block[self.span.start..end]);
+            alone.is_ok_and(|alone| alone.len() == 1 && alone.iter().next().map(|(_, value)| value) == now)
+        };
+        let mut end = self.span.end;
+        while !reads(end) {
+            if end >= self.next {
+                return self.clone();
+            }
+            end += block[end..self.next].find('\n').map_or(self.next - end, |newline| newline + 1);
+        }
+        Self { span: self.span.start..end, ..self.clone() }
+    }
+
+    /// The lines of this property with another value than the one it has now.
+    pub(super) fn with(&self, block: &str, value: &Value, now: Option<&Property>, eol: &str) -> String {
+        let lines = &block[self.span.clone()];
+        let head = &block[self.span.start..self.value];
+        let (first, rest) = match block[self.value..self.span.end].split_once('\n') {
+            Some((first, rest)) => (first.trim_end_matches('\r'), rest),
+            None => (&block[self.value..self.span.end], ""),
+        };
+        let (written, comment) = split_comment(first);
+        let last_eol = if lines.ends_with('\n') { eol } else { "" };
+        if written.is_empty() && !rest.trim().is_empty() {
+            return match value {
+                Value::Array(items) => {
+                    self.with_items(rest, items, now, eol).map(|items| format!("{head}{first}{eol}{items}"))
+                }
+                _ => None,
+            }
+            .unwrap_or_else(|| self.anew(head, value, None, comment, eol));
+        }
+        if !rest.trim().is_empty() {
+            return self.anew(head, value, None, comment, eol);
+        }
+        let quote = match written.chars().next() {
+            Some('"') => Some(Quote::Double),
+            Some('\'') => Some(Quote::Single),
+            _ => None,
+        };
+        let is_flow = written.starts_with('[');
+        match value {
+            Value::Array(items) if !is_flow && !items.is_empty() => self.anew(head, value, None, comment, eol),
+            Value::Array(items) if is_flow => {
+                let quote = written[1..].trim_start().chars().next();
+                let quote = match quote {
+                    Some('"') => Some(Quote::Double),
+                    Some('\'') => Some(Quote::Single),
+                    _ => None,
+                };
+                let items = scalar(&Value::Array(items.clone()), quote);
+                format!("{head} {items}{comment}{last_eol}")
+            }
+            value => format!("{head} {}{comment}{last_eol}", scalar(value, quote)),
+        }
+    }
+
+    /// Written as a new property is, under the key as it stands.
+    fn anew(&self, head: &str, value: &Value, quote: Option<Quote>, comment: &str, eol: &str) -> String {
+        let lines = write_value("k", value, quote, eol);
+        let lines = lines.strip_prefix("k:").unwrap_or(&lines);
+        let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
+        format!("{head}{}{comment}{eol}{rest}", first.trim_end_matches('\r'))
+    }
+
+    /// Items one a line: those that stay keep their lines, with the comments before and behind them.
+    fn with_items(&self, rest: &str, items: &[Value], now: Option<&Property>, eol: &str) -> Option<String> {
+        if items.is_empty() {
+            return None;
+        }
+        let mut old: Vec<(Option<Property>, String)> = Vec::new();
+        let (mut indent, mut before) = (None, String::new());
+        for line in rest.split_inclusive('\n') {
+            let bare = line.trim_end_matches(['\n', '\r']);
+            let trimmed = bare.trim_start();
+            if trimmed.is_empty() || trimmed.starts_with('#') {
+                before.push_str(line);
+                continue;
+            }
+            let item = trimmed.strip_prefix("- ")?;
+            let own = &bare[..bare.len() - trimmed.len()];
+            if *indent.get_or_insert(own) != own {
+                return None;
+            }
+            let read = frontmatter_properties(&format!("k: {item}\n")).ok();
+            let value = read.and_then(|read| read.get("k").cloned());
+            old.push((value, format!("{}{line}", std::mem::take(&mut before))));
+        }
+        // An item of several lines is read as something else here.
+        let Some(Property::List(actual)) = now else { return None };
+        if !old.iter().map(|(value, _)| value.as_ref()).eq(actual.iter().map(Some)) {
+            return None;
+        }
+        let mut text = String::new();
+        for item in items {
+            let wanted = property(item);
+            match old.iter_mut().find(|(value, _)| value.as_ref() == Some(&wanted)) {
+                Some((value, lines)) => {
+                    *value = None;
+                    text.push_str(lines);
+                    if !lines.ends_with('\n') {
+                        text.push_str(eol);
+                    }
+                }
+                None => text.push_str(&format!("{}- {}{eol}", indent.unwrap_or("  "), scalar(item, None))),
+            }
+        }
+        text.push_str(&before);
+        Some(text)
+    }
+}
+
+/// The value on a line, and the comment behind it with the white space before it.
+fn split_comment(line: &str) -> (&str, &str) {
+    let bytes = line.as_bytes();
+    let (mut at, mut quote, mut is_start) = (0, None, true);
+    while at < bytes.len() {
+        match (quote, bytes[at]) {
+            (None, b'#') if at == 0 || matches!(bytes[at - 1], b' ' | b'\t') => {
+                let value = line[..at].trim_end();
+                return (value.trim_start(), &line[value.len()..]);
+            }
+            (None, byte @ (b'"' | b'\'')) if is_start => quote = Some(byte),
+            (Some(b'"'), b'\\') => at += 1,
+            (Some(open), byte) if open == byte => quote = None,
+            _ => {}
+        }
+        // Within brackets a quote may begin behind each comma.
+        is_start = matches!(bytes.get(at), Some(b' ' | b'\t' | b'[' | b',' | b'{')) && quote.is_none();
+        at += 1;
+    }
+    (line.trim(), "")
+}

@@ -1,0 +1,218 @@
+//! A section of a note: found by its heading, and added to at its end.
+
+use std::ops::Range;
+
+use vault_index::VaultPath;
+use vault_index::links::heading_at;
+use vault_index::note::{Note, ParseOptions, parse};
+
+use crate::edit::LineEnding;
+use crate::error::{Error, ErrorKind, Result};
+
+/// The level of a heading that is made and does not say its own.
+const NEW_LEVEL: usize = 2;
+
+/// Where a section lies in its text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// 1 to 6.
+    pub level: u8,
+    /// The line of its heading, from 1.
+    pub line: u32,
+    /// The heading, without the line ending behind it.
+    pub heading: Range<usize>,
+    /// All behind the heading's line, up to the next heading that is not below it.
+    pub body: Range<usize>,
+}
+
+/// What [`append_to_section`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Appended {
+    /// The whole text after it.
+    pub text: String,
+    /// The first line of what is new, from 1.
+    pub line: u32,
+    /// Whether the heading was missing and was made.
+    pub made_heading: bool,
+}
+
+/// Finds a section by its heading: `Plan`, `## Plan`, or with those above it `Work#Plan`. The first one counts.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] with the headings that there are.
+pub fn find_section(text: &str, heading: &str) -> Result<Section> {
+    let note = read(text);
+    section(&note, heading).ok_or_else(|| {
+        let mut there: Vec<String> = note.headings.iter().map(|heading| format!("{:?}", heading.text)).collect();
+        there.truncate(20);
+        let error = Error::new(ErrorKind::NotFound, format!("there is no heading {:?}", title(heading)));
+        match there.is_empty() {
+            true => error.remedy("the note has no headings"),
+            false => error.remedy(format!("the headings are {}", there.join(", "))),
+        }
+    })
+}
+
+/// Adds to the end of a text, on a line of its own. Whether the text ends in a newline stays as it was.
+pub fn append(text: &str, content: &str) -> String {
+    if text.trim_start_matches('\u{feff}').is_empty() {
+        return format!("{text}{content}");
+    }
+    let ending = if text.contains('\n') { LineEnding::of(text) } else { LineEnding::of(content) };
+    let content = ending.put(content);
+    let content = content.trim_end_matches(['\r', '\n']);
+    if text.ends_with('\n') {
+        format!("{text}{content}{}", ending.as_str())
+    } else {
+        format!("{text}{}{content}", ending.as_str())
+    }
+}
+
+/// Adds to the end of the section under a heading; if there is no such heading it is made at the end of the text, on
+/// the level its `#` say, else the second.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or more than one line.
+pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
+    if title(heading).is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
+    }
+    if heading.trim().contains(['\n', '\r']) {
+        return Err(
+            Error::new(ErrorKind::InvalidArguments, "a heading is one line").remedy("put the rest into the text")
+        );
+    }
+    let ending = LineEnding::of(text);
+    let eol = ending.as_str();
+    let line_at = |at: usize| u32::try_from(1 + text[..at].matches('\n').count()).unwrap_or(u32::MAX);
+    let Some(section) = section(&read(text), heading) else {
+        let level = heading.bytes().take_while(|byte| *byte == b'#').count();
+        let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
+        // Of a path of headings the last is made: there is no telling where the others would go.
+        let name = title(heading).rsplit('#').next().unwrap_or_default().trim().to_owned();
+        let gap = if text.trim_start_matches('\u{feff}').is_empty() || ends_blank(text) { "" } else { eol };
+        let new = append(text, &format!("{gap}{} {name}{eol}{eol}{content}", "#".repeat(level)));
+        let made = new.len() - new.trim_end_matches(['\r', '\n']).len();
+        let body = ending.put(content);
+        let body = body.trim_end_matches(['\r', '\n']);
+        let start = new.len() - made - body.len();
+        let line = u32::try_from(1 + new[..start].matches('\n').count()).unwrap_or(u32::MAX);
+        return Ok(Appended { text: new, line, made_heading: true });
+    };
+    // Behind the last line of the section that is not blank.
+    let body = &text[section.body.clone()];
+    let filled = body.trim_end();
+    let at = if filled.is_empty() { section.heading.end } else { section.body.start + filled.len() };
+    let gap = if filled.is_empty() { eol } else { "" };
+    let content = ending.put(content);
+    let content = content.trim_matches(['\r', '\n']);
+    let (before, after) = text.split_at(at);
+    // What followed had blank lines before it, or was the end of the text.
+    let follows = if after.trim().is_empty() || has_blank_line(after) { "" } else { eol };
+    let new = format!("{before}{eol}{gap}{content}{follows}{after}");
+    Ok(Appended { text: new, line: line_at(at) + 1 + u32::from(!gap.is_empty()), made_heading: false })
+}
+
+fn ends_blank(text: &str) -> bool {
+    let text = text.replace("\r\n", "\n");
+    text.ends_with("\n\n")
+}
+
+fn has_blank_line(after: &str) -> bool {
+    let blank = &after[..after.len() - after.trim_start().len()];
+    blank.matches('\n').count() > 1
+}
+
+fn read(text: &str) -> Note {
+    match VaultPath::new("-.md") {
+        Some(path) => parse(&path, text.as_bytes(), &ParseOptions::default()),
+        None => Note::default(),
+    }
+}
+
+/// A heading without the marks before it.
+fn title(heading: &str) -> &str {
+    heading.trim().trim_start_matches('#').trim()
+}
+
+fn section(note: &Note, heading: &str) -> Option<Section> {
+    let wanted = title(heading);
+    let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
+    let sources: Vec<(u8, &str)> =
+        note.headings.iter().enumerate().map(|(at, heading)| (heading.level, note.heading_source(at))).collect();
+    let same = |at: &usize| {
+        let heading = &note.headings[*at];
+        (level == 0 || usize::from(heading.level) == level)
+            && (note.heading_source(*at) == wanted || heading.text == wanted)
+    };
+    let at = (0..note.headings.len()).find(same).or_else(|| heading_at(&sources, wanted))?;
+    let found = &note.headings[at];
+    let next = note.headings[at + 1..].iter().find(|next| next.level <= found.level);
+    let line_end = note.text[found.span.end..].find('\n').map_or(note.text.len(), |end| found.span.end + end + 1);
+    let heading = found.span.start..note.text[..found.span.end].trim_end_matches(['\r', '\n']).len();
+    let end = next.map_or(note.text.len(), |next| line_start(&note.text, next.span.start));
+    let body = if found.span.end > heading.end { found.span.end..end } else { line_end.min(end)..end };
+    Some(Section { level: found.level, line: found.line, heading, body })
+}
+
+fn line_start(text: &str, at: usize) -> usize {
+    text[..at].rfind('\n').map_or(0, |newline| newline + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_appended_stands_on_its_own_line() {
+        for (text, content, expected) in [
+            ("", "x", "x"),
+            ("a", "x", "a\nx"),
+            ("a\n", "x", "a\nx\n"),
+            ("a\r\nb\r\n", "x\ny", "a\r\nb\r\nx\r\ny\r\n"),
+            ("a\n", "x\n\n", "a\nx\n"),
+            ("\u{feff}", "x", "\u{feff}x"),
+        ] {
+            assert_eq!(append(text, content), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn sections_are_found_and_added_to() {
+        let text = "# Top\n\n## Log\n\n- a\n\n### Sub\n\ntext\n\n## Next\n\nend\n```\n# no\n```";
+        let section = find_section(text, "Log").unwrap();
+        assert_eq!((section.level, section.line, &text[section.heading.clone()]), (2, 3, "## Log"));
+        assert!(text[section.body].ends_with("text\n\n"));
+        let sub = find_section(text, "Log#Sub").unwrap();
+        assert_eq!(&text[sub.body], "\ntext\n\n");
+        let missing = find_section(text, "no").unwrap_err();
+        assert!(missing.to_string().contains("\"Next\""), "{missing}");
+
+        for (heading, content, expected, line) in [
+            ("Sub", "more", text.replace("text\n", "text\nmore\n"), 10),
+            ("## Next", "x", format!("{text}\nx"), 17),
+            ("Log#Sub", "x\n\n", text.replace("text\n", "text\nx\n"), 10),
+        ] {
+            let done = append_to_section(text, heading, content).unwrap();
+            assert_eq!((done.text, done.line, done.made_heading), (expected, line, false), "{heading}");
+        }
+    }
+
+    #[test]
+    fn empty_sections_and_missing_ones() {
+        for (text, heading, expected, line) in [
+            ("## A\n## B\n", "A", "## A\n\nx\n\n## B\n", 3),
+            ("## A", "A", "## A\n\nx", 3),
+            ("## A\n", "A", "## A\n\nx\n", 3),
+            ("text\n", "New", "text\n\n## New\n\nx\n", 5),
+            ("text\n\n", "# New", "text\n\n# New\n\nx\n", 5),
+            ("", "New", "## New\n\nx", 3),
+            ("A\r\n===\r\nb\r\n", "A", "A\r\n===\r\nb\r\nx\r\n", 4),
+        ] {
+            let done = append_to_section(text, heading, "x").unwrap();
+            assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");
+        }
+        assert!(append_to_section("", " # ", "x").is_err());
+        assert!(append_to_section("", "a\n# injected", "x").is_err());
+    }
+}

@@ -1,0 +1,229 @@
+//! Edits of byte spans, where they lie by line and column, and the replacement of words that occur once.
+
+use std::ops::Range;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::Position;
+
+/// Most places that an error names.
+const NAMED: usize = 5;
+
+/// One span of a text replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextEdit {
+    /// The bytes that go.
+    pub span: Range<usize>,
+    /// What comes in their place.
+    pub text: String,
+}
+
+/// Makes edits that are in order and do not overlap.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for spans that overlap, are out of order, or cut a character.
+pub fn apply_edits(text: &str, edits: &[TextEdit]) -> Result<String> {
+    let mut new = String::with_capacity(text.len());
+    let mut at = 0;
+    for TextEdit { span, text: replacement } in edits {
+        let (Some(kept), Some(_)) = (text.get(at..span.start), text.get(span.clone())) else {
+            let message = format!("the bytes {} to {} cannot be replaced after byte {at}", span.start, span.end);
+            return Err(Error::new(ErrorKind::InvalidArguments, message));
+        };
+        new.push_str(kept);
+        new.push_str(replacement);
+        at = span.end;
+    }
+    new.push_str(&text[at..]);
+    Ok(new)
+}
+
+/// How the lines of a text end.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum LineEnding {
+    /// `\n`.
+    #[default]
+    Lf,
+    /// `\r\n`.
+    CrLf,
+}
+
+impl LineEnding {
+    /// That of most lines.
+    pub fn of(text: &str) -> Self {
+        let windows = text.matches("\r\n").count();
+        if windows * 2 > text.matches('\n').count() { Self::CrLf } else { Self::Lf }
+    }
+
+    /// The characters.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Lf => "\n",
+            Self::CrLf => "\r\n",
+        }
+    }
+
+    /// Gives every line of a text this ending.
+    pub fn put(self, text: &str) -> String {
+        let plain = text.replace("\r\n", "\n");
+        match self {
+            Self::Lf => plain,
+            Self::CrLf => plain.replace('\n', "\r\n"),
+        }
+    }
+}
+
+/// The byte at a place. A column beyond the end of its line is the end of the line, as editors take it.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] when there is no such line, or the place is inside a character.
+pub fn offset_of(text: &str, position: Position) -> Result<usize> {
+    let mut start = 0;
+    for _ in 0..position.line {
+        start += text[start..].find('\n').ok_or_else(|| {
+            let lines = text.matches('\n').count() + 1;
+            Error::new(ErrorKind::InvalidArguments, format!("there is no line {}", position.line))
+                .remedy(format!("lines count from 0, and there are {lines}"))
+        })? + 1;
+    }
+    let line = text[start..].split('\n').next().unwrap_or_default();
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let mut left = position.ch as usize;
+    for (at, c) in line.char_indices() {
+        if left == 0 {
+            return Ok(start + at);
+        }
+        left = left.checked_sub(c.len_utf16()).ok_or_else(|| {
+            Error::new(ErrorKind::InvalidArguments, format!("column {} is inside a character", position.ch))
+                .remedy("columns count UTF-16 units")
+        })?;
+    }
+    Ok(start + line.len())
+}
+
+/// Where a byte lies. One inside a character counts as its beginning.
+pub fn position_of(text: &str, offset: usize) -> Position {
+    let mut offset = offset.min(text.len());
+    while !text.is_char_boundary(offset) {
+        offset -= 1;
+    }
+    let before = &text[..offset];
+    let start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line = before.matches('\n').count();
+    let ch: usize = before[start..].chars().map(char::len_utf16).sum();
+    Position { line: u32::try_from(line).unwrap_or(u32::MAX), ch: u32::try_from(ch).unwrap_or(u32::MAX) }
+}
+
+/// What [`replace_once`] did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replaced {
+    /// The whole text after it.
+    pub text: String,
+    /// The first line of what is new, from 1.
+    pub first_line: u32,
+    /// Its last line; the first one again where nothing is new.
+    pub last_line: u32,
+}
+
+/// Replaces words that occur exactly once. Line endings need not be those of the text.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], with the line that comes nearest; [`ErrorKind::Ambiguous`] with the lines of all places.
+pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
+    if old.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the text to be replaced is empty")
+            .remedy("give the words that stand there now; to add at the end, append"));
+    }
+    let ending = LineEnding::of(text);
+    let mut wanted = old.to_owned();
+    if !text.contains(&wanted) {
+        wanted = ending.put(old);
+    }
+    let places: Vec<usize> = overlapping(text, &wanted);
+    let line = |at: usize| 1 + text[..at].matches('\n').count();
+    match places[..] {
+        [start] => {
+            let new = if text.contains('\n') { ending.put(new) } else { new.to_owned() };
+            let edit = TextEdit { span: start..start + wanted.len(), text: new };
+            let first_line = u32::try_from(line(start)).unwrap_or(u32::MAX);
+            let more = edit.text.trim_end_matches('\n').matches('\n').count();
+            let text = apply_edits(text, &[edit])?;
+            Ok(Replaced { text, first_line, last_line: first_line + u32::try_from(more).unwrap_or(0) })
+        }
+        [] => Err(not_there(text, old)),
+        _ => {
+            let lines: Vec<String> = places.iter().take(NAMED).map(|at| line(*at).to_string()).collect();
+            let more = if places.len() > NAMED { ", ..." } else { "" };
+            let message = format!("the text occurs {} times, in lines {}{more}", places.len(), lines.join(", "));
+            Err(Error::new(ErrorKind::Ambiguous, message)
+                .remedy("give more of the text around the place, so that it occurs once"))
+        }
+    }
+}
+
+/// Also places that overlap: replacing the first of them would be a guess.
+fn overlapping(text: &str, wanted: &str) -> Vec<usize> {
+    let step = wanted.chars().next().map_or(1, char::len_utf8);
+    let (mut places, mut at) = (Vec::new(), 0);
+    while let Some(found) = text.get(at..).and_then(|rest| rest.find(wanted)) {
+        places.push(at + found);
+        at += found + step;
+    }
+    places
+}
+
+fn not_there(text: &str, old: &str) -> Error {
+    let error = Error::new(ErrorKind::NotFound, "the text to be replaced does not occur");
+    let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+    let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
+    let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
+    match near {
+        Some((number, line)) => error.remedy(format!(
+            "line {} is almost its first line, so take it as it stands there: {:?}",
+            number + 1,
+            line.trim()
+        )),
+        None => error.remedy("read the note again and copy the words exactly"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_made_in_order() {
+        let text = "añb\r\nc";
+        let edit = |span, text: &str| TextEdit { span, text: text.into() };
+        let edits = [edit(0..1, "XX"), edit(3..3, "-"), edit(6..7, "")];
+        assert_eq!(apply_edits(text, &edits).unwrap(), "XXñ-b\r\n");
+        for bad in [vec![edit(1..2, "")], vec![edit(3..4, ""), edit(0..1, "")], vec![edit(9..10, "")]] {
+            assert_eq!(apply_edits(text, &bad).unwrap_err().kind(), ErrorKind::InvalidArguments);
+        }
+    }
+
+    #[test]
+    fn places_count_utf16_units() {
+        let text = "a𝒳b\r\nzwei\n";
+        for (line, ch, offset) in [(0, 0, 0), (0, 1, 1), (0, 3, 5), (0, 4, 6), (0, 99, 6), (1, 2, 10), (2, 0, 13)] {
+            let position = Position { line, ch };
+            assert_eq!(offset_of(text, position).unwrap(), offset, "{position:?}");
+            if ch != 99 {
+                assert_eq!(position_of(text, offset), position);
+            }
+        }
+        assert!(offset_of(text, Position { line: 0, ch: 2 }).is_err());
+        assert!(offset_of(text, Position { line: 3, ch: 0 }).is_err());
+    }
+
+    #[test]
+    fn words_are_replaced_where_they_occur_once() {
+        let done = replace_once("one\r\ntwo\r\nthree", "two\nthree", "2\n3").unwrap();
+        assert_eq!((done.text.as_str(), done.first_line, done.last_line), ("one\r\n2\r\n3", 2, 3));
+        let several = replace_once("a b\na\n", "a", "x").unwrap_err();
+        assert!(several.kind() == ErrorKind::Ambiguous && several.to_string().contains("lines 1, 2"), "{several}");
+        assert_eq!(replace_once("aaa", "aa", "x").unwrap_err().kind(), ErrorKind::Ambiguous);
+        let near = replace_once("x\n  Some  words here\n", "some words", "x").unwrap_err();
+        assert!(near.kind() == ErrorKind::NotFound && near.to_string().contains("line 2"), "{near}");
+        assert!(replace_once("x", "", "y").is_err());
+    }
+}

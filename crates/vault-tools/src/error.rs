@@ -1,0 +1,231 @@
+//! What can go wrong, in words that a model or a person can act on: what, where, and what to do.
+
+use std::fmt;
+
+use serde::ser::SerializeStruct;
+use serde::{Serialize, Serializer};
+
+/// A result of this crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error: what kind, where, what happened, and what the reader can do about it. Cheap to clone.
+///
+/// Serializes to `{code, message, path, remedy}`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error(Box<Inner>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Inner {
+    kind: ErrorKind,
+    message: String,
+    path: Option<String>,
+    remedy: Option<String>,
+}
+
+/// The kinds of error a caller may want to tell apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// A path that is no path inside the vault, or that no note may have.
+    InvalidPath,
+    /// Arguments that do not fit a tool's schema, or do not make sense together.
+    InvalidArguments,
+    /// A note, folder, tool, run or heading that was named is not there.
+    NotFound,
+    /// Something is already there.
+    Exists,
+    /// Something changed since it was read, or another process is at work.
+    Conflict,
+    /// What was named occurs several times.
+    Ambiguous,
+    /// It would do damage, so it is not done.
+    Refused,
+    /// The policy or a person said no.
+    Denied,
+    /// Nobody here can do it.
+    Unsupported,
+    /// Frontmatter that cannot be read, or could not be changed without changing more than was asked.
+    Frontmatter,
+    /// A file that is not text in UTF-8.
+    Encoding,
+    /// The journal is damaged, or of a newer version.
+    Journal,
+    /// A plan that cannot be run.
+    Plan,
+    /// Settings that cannot be understood.
+    Config,
+    /// The caller cancelled.
+    Cancelled,
+    /// It took longer than was allowed.
+    TimedOut,
+    /// The index could not be used.
+    Index,
+    /// A file could not be read or written.
+    Io,
+}
+
+impl ErrorKind {
+    /// The name for machines: `CONFLICT`.
+    pub fn code(self) -> &'static str {
+        match self {
+            Self::InvalidPath => "INVALID_PATH",
+            Self::InvalidArguments => "INVALID_ARGUMENTS",
+            Self::NotFound => "NOT_FOUND",
+            Self::Exists => "EXISTS",
+            Self::Conflict => "CONFLICT",
+            Self::Ambiguous => "AMBIGUOUS",
+            Self::Refused => "REFUSED",
+            Self::Denied => "DENIED",
+            Self::Unsupported => "UNSUPPORTED",
+            Self::Frontmatter => "FRONTMATTER",
+            Self::Encoding => "ENCODING",
+            Self::Journal => "JOURNAL",
+            Self::Plan => "PLAN",
+            Self::Config => "CONFIG",
+            Self::Cancelled => "CANCELLED",
+            Self::TimedOut => "TIMED_OUT",
+            Self::Index => "INDEX",
+            Self::Io => "IO",
+        }
+    }
+}
+
+impl Error {
+    /// An error of `kind` with a message that says what happened.
+    pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { kind, message: message.into(), path: None, remedy: None }))
+    }
+
+    /// The file or folder it is about, or the JSON pointer.
+    #[must_use]
+    pub fn at(mut self, path: impl fmt::Display) -> Self {
+        self.0.path = Some(path.to_string());
+        self
+    }
+
+    /// What the reader can do.
+    #[must_use]
+    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+        self.0.remedy = Some(remedy.into());
+        self
+    }
+
+    /// Appends the reason to the message.
+    #[must_use]
+    pub fn because(mut self, reason: impl fmt::Display) -> Self {
+        self.0.message = format!("{}: {reason}", self.0.message);
+        self
+    }
+
+    /// An I/O error at a path.
+    pub fn io(path: impl fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(ErrorKind::Io, "cannot be read or written").because(error).at(path)
+    }
+
+    /// Nothing is at `path`; `nearest` are existing paths that may have been meant, best first.
+    pub fn not_found(path: impl fmt::Display, nearest: &[String]) -> Self {
+        let error = Self::new(ErrorKind::NotFound, format!("Note not found: {path}"));
+        match nearest {
+            [] => error.remedy("list or search the vault for the note's path"),
+            near => error.remedy(format!("did you mean {}?", near.join(" or "))),
+        }
+    }
+
+    /// A path that is refused, and why.
+    pub fn invalid_path(path: impl fmt::Debug, why: &str) -> Self {
+        Self::new(ErrorKind::InvalidPath, format!("Invalid path: must be within vault directory: {path:?} {why}"))
+    }
+
+    /// A file is not as it was when the change was prepared.
+    pub fn conflict(path: impl fmt::Display, what: &str) -> Self {
+        Self::new(ErrorKind::Conflict, what).at(path).remedy("read it again and repeat the change; nothing was done")
+    }
+
+    /// Its kind.
+    pub fn kind(&self) -> ErrorKind {
+        self.0.kind
+    }
+
+    /// What happened, without place and remedy.
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// The path or JSON pointer it is about.
+    pub fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
+    }
+
+    /// What the reader can do.
+    pub fn remedy_text(&self) -> Option<&str> {
+        self.0.remedy.as_deref()
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { kind, message, path, remedy } = &*self.0;
+        // These two begin with the words that callers know them by.
+        if !matches!(kind, ErrorKind::InvalidPath | ErrorKind::NotFound) {
+            write!(f, "{}: ", kind.code())?;
+        }
+        if let Some(path) = path {
+            write!(f, "{path}: ")?;
+        }
+        f.write_str(message)?;
+        match remedy {
+            Some(remedy) => write!(f, " ({remedy})"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl Serialize for Error {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut error = serializer.serialize_struct("Error", 4)?;
+        error.serialize_field("code", self.0.kind.code())?;
+        error.serialize_field("message", &self.0.message)?;
+        error.serialize_field("path", &self.0.path)?;
+        error.serialize_field("remedy", &self.0.remedy)?;
+        error.end()
+    }
+}
+
+impl From<vault_index::Error> for Error {
+    fn from(error: vault_index::Error) -> Self {
+        use vault_index::ErrorKind as Theirs;
+        let kind = match error.kind() {
+            Theirs::NotFound => ErrorKind::NotFound,
+            Theirs::Query => ErrorKind::InvalidArguments,
+            Theirs::Cancelled => ErrorKind::Cancelled,
+            Theirs::Locked => ErrorKind::Conflict,
+            Theirs::Io => ErrorKind::Io,
+            _ => ErrorKind::Index,
+        };
+        // Their text holds path and remedy already.
+        Self::new(kind, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_what_where_and_what_to_do() {
+        let conflict = Error::conflict("a/b.md", "changed since it was read");
+        assert_eq!(
+            conflict.to_string(),
+            "CONFLICT: a/b.md: changed since it was read (read it again and repeat the change; nothing was done)"
+        );
+        assert_eq!(
+            Error::not_found("x.md", &["y/x.md".into()]).to_string(),
+            "Note not found: x.md (did you mean y/x.md?)"
+        );
+        let invalid = Error::invalid_path("../x", "leads out of it").to_string();
+        assert!(invalid.starts_with("Invalid path: must be within vault directory"), "{invalid}");
+        assert_eq!(serde_json::to_value(&conflict).unwrap()["code"], "CONFLICT");
+    }
+}

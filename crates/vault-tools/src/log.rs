@@ -1,0 +1,262 @@
+//! One line of JSON for each call of a tool: what was asked, who decided, how it went, how long it took.
+//!
+//! The log lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened,
+//! the journal holds what is needed to take it back.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+use crate::state::State;
+
+const FILE: &str = "log.jsonl";
+
+/// Characters of a text that are kept.
+const LONGEST_TEXT: usize = 500;
+
+/// Items of a list that are kept.
+const LONGEST_LIST: usize = 20;
+
+/// Who let a call run, or did not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// The settings allow it without asking.
+    Allowed,
+    /// A person approved it.
+    Approved,
+    /// A person changed its arguments and approved them.
+    Edited,
+    /// A person allowed it for the session.
+    Granted,
+    /// The settings or a person said no.
+    Denied,
+}
+
+/// A call that was made, or refused.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Record {
+    /// When it ended, RFC 3339.
+    pub timestamp: String,
+    /// The tool.
+    pub tool: String,
+    /// Its arguments.
+    pub arguments: Value,
+    /// Its answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result: Option<Value>,
+    /// What went wrong.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How long it took, in milliseconds.
+    pub duration_ms: u64,
+    /// Who decided.
+    pub decision: Decision,
+    /// The run that `undo` takes back, if it changed anything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<u64>,
+}
+
+impl Record {
+    /// A record of now, cut to size.
+    pub(crate) fn new(
+        tool: &str,
+        arguments: &Value,
+        outcome: &Result<Value>,
+        duration_ms: u64,
+        decision: Decision,
+    ) -> Self {
+        let (result, error) = match outcome {
+            Ok(value) => (Some(shortened(value)), None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let timestamp = Timestamp::now().to_string();
+        Self {
+            timestamp,
+            tool: tool.into(),
+            arguments: shortened(arguments),
+            result,
+            error,
+            duration_ms,
+            decision,
+            run: None,
+        }
+    }
+}
+
+/// Adds a line.
+///
+/// # Errors
+/// When the state folder cannot be written.
+pub fn append(state: &State, record: &Record) -> Result<()> {
+    let line = serde_json::to_string(record).map_err(|error| unreadable(&error.to_string()))?;
+    let _lock = state.lock_file(FILE)?;
+    state.append(FILE, &line)
+}
+
+/// The records, oldest first. Lines that cannot be read, as a crash leaves them, are passed over.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn read(state: &State) -> Result<Vec<Record>> {
+    Ok(state.lines(FILE)?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
+}
+
+/// Drops records older than `before`, then the oldest until the rest takes at most `max_bytes`. Returns how many.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
+    if !state.has(FILE) {
+        return Ok(0);
+    }
+    // Nobody adds a line between the reading and the writing.
+    let _lock = state.lock_file(FILE)?;
+    let lines = state.lines(FILE)?;
+    let is_kept = |line: &&str| {
+        let Ok(record) = serde_json::from_str::<Record>(line) else { return false };
+        let at = record.timestamp.parse::<Timestamp>().ok();
+        before.is_none_or(|before| at.is_some_and(|at| at >= before))
+    };
+    let mut kept: Vec<&str> = lines.iter().map(String::as_str).filter(is_kept).collect();
+    if let Some(most) = max_bytes {
+        let mut bytes: u64 = 0;
+        let fits = |line: &&&str| {
+            bytes += line.len() as u64 + 1;
+            bytes <= most
+        };
+        let count = kept.iter().rev().take_while(fits).count();
+        kept.drain(..kept.len() - count);
+    }
+    let dropped = lines.len() - kept.len();
+    if dropped > 0 {
+        let text: String = kept.iter().flat_map(|line| [line, "\n"]).collect();
+        state.replace(FILE, &text)?;
+    }
+    Ok(dropped)
+}
+
+/// Calls of one tool, summed up.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ToolStats {
+    /// The tool.
+    pub tool: String,
+    /// Calls, those that failed or were refused included.
+    pub calls: usize,
+    /// Calls that ended with an error.
+    pub failures: usize,
+    /// Calls that were refused.
+    pub refusals: usize,
+    /// Milliseconds of all of them.
+    pub total_ms: u64,
+    /// Milliseconds of one, on average.
+    pub mean_ms: f64,
+    /// Milliseconds of the slowest.
+    pub max_ms: u64,
+}
+
+/// Sums records up, by tool.
+pub fn stats(records: &[Record]) -> Vec<ToolStats> {
+    let mut tools: BTreeMap<&str, ToolStats> = BTreeMap::new();
+    for record in records {
+        let entry = tools.entry(&record.tool).or_default();
+        entry.calls += 1;
+        match (record.decision, &record.error) {
+            (Decision::Denied, _) => entry.refusals += 1,
+            (_, Some(_)) => entry.failures += 1,
+            (_, None) => {}
+        }
+        entry.total_ms += record.duration_ms;
+        entry.max_ms = entry.max_ms.max(record.duration_ms);
+    }
+    let named = tools.into_iter().map(|(tool, stats)| ToolStats {
+        tool: tool.to_string(),
+        mean_ms: stats.total_ms as f64 / stats.calls as f64,
+        ..stats
+    });
+    named.collect()
+}
+
+/// A value with long texts and lists cut.
+fn shortened(value: &Value) -> Value {
+    match value {
+        Value::String(text) => match text.char_indices().nth(LONGEST_TEXT) {
+            Some((end, _)) => Value::String(format!("{}… ({} bytes)", &text[..end], text.len())),
+            None => value.clone(),
+        },
+        Value::Array(items) => {
+            let mut short: Vec<Value> = items.iter().take(LONGEST_LIST).map(shortened).collect();
+            if items.len() > LONGEST_LIST {
+                short.push(Value::String(format!("… ({} in all)", items.len())));
+            }
+            Value::Array(short)
+        }
+        Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
+        other => other.clone(),
+    }
+}
+
+fn unreadable(why: &str) -> Error {
+    Error::new(crate::error::ErrorKind::Io, format!("the record is no JSON: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ErrorKind;
+    use serde_json::json;
+
+    fn record(tool: &str, outcome: Result<Value>, decision: Decision) -> Record {
+        Record::new(tool, &json!({ "path": "a.md" }), &outcome, 10, decision)
+    }
+
+    #[test]
+    fn no_line_is_lost_while_others_are_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path().join("state"));
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..25 {
+                        append(&state, &record("a", Ok(json!("x")), Decision::Allowed)).unwrap();
+                        append(&state, &record("b", Ok(json!("x")), Decision::Allowed)).unwrap();
+                        // Drops what cannot be read alone, which is what the next line puts there.
+                        prune(&state, None, None).unwrap();
+                        state.append(FILE, "half").unwrap();
+                    }
+                });
+            }
+        });
+        assert_eq!(read(&state).unwrap().len(), 200);
+    }
+
+    #[test]
+    fn written_read_summed_up_and_pruned() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path().join("state"));
+        assert!(read(&state).unwrap().is_empty());
+        append(&state, &record("a", Ok(json!("x".repeat(2000))), Decision::Allowed)).unwrap();
+        append(&state, &record("b", Err(Error::new(ErrorKind::NotFound, "no")), Decision::Approved)).unwrap();
+        // A line that a crash cut in the middle of a letter.
+        let file = state.folder().join(FILE);
+        let mut bytes = std::fs::read(&file).unwrap();
+        bytes.extend(b"{\"half \xf0\x9f");
+        std::fs::write(&file, bytes).unwrap();
+        append(&state, &record("b", Err(Error::new(ErrorKind::Denied, "no")), Decision::Denied)).unwrap();
+        let records = read(&state).unwrap();
+        assert_eq!(records.len(), 3);
+        let text = records[0].result.as_ref().unwrap().as_str().unwrap();
+        assert!(text.ends_with("… (2000 bytes)") && text.len() < 600, "{text}");
+        let stats = stats(&records);
+        assert_eq!((stats[1].calls, stats[1].failures, stats[1].refusals, stats[1].total_ms), (2, 1, 1, 20));
+        assert_eq!(prune(&state, None, None).unwrap(), 1);
+        let last = serde_json::to_string(&records[2]).unwrap().len() as u64;
+        assert_eq!(prune(&state, None, Some(last + 10)).unwrap(), 2);
+        assert_eq!(read(&state).unwrap(), records[2..]);
+        assert_eq!(prune(&state, Some(Timestamp::now()), None).unwrap(), 1);
+    }
+}

@@ -1,0 +1,373 @@
+//! What a plan would do: its steps run on one overlay, so that later ones see what earlier ones wrote.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use jiff::Zoned;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::order::captures;
+use super::parameters::Parameters;
+use super::reference::Scope;
+use super::schema::{OnError, Plan, Step};
+use super::validate::Checked;
+use crate::change::{Change, Overlay, Vault};
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::Editor;
+use crate::log::{Decision, Record};
+use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
+use crate::tool::{Effect, Fault, Stop};
+use crate::toolbox::{Toolbox, Workplace};
+
+/// Calls that a loop may make.
+const MOST_ITEMS: usize = 10_000;
+
+/// What a plan would do, in full. It is what a person approves, and what [`super::run`] does.
+#[derive(Debug, Clone)]
+pub struct PlanPreview {
+    /// The plan.
+    pub plan: Plan,
+    /// Its steps in the order in which they run.
+    pub steps: Vec<StepPreview>,
+    /// All that is changed.
+    pub change: Change,
+    /// What it does at worst, by its tools and its changes.
+    pub risk: Risk,
+    /// What cannot be previewed or undone, in words.
+    pub notices: Vec<String>,
+    /// Binds an approval to what was shown: two previews with the same digest do the same.
+    pub digest: String,
+    pub(super) editor: Editor,
+}
+
+/// What a step would do.
+#[derive(Debug, Clone, Serialize)]
+pub struct StepPreview {
+    /// Its id.
+    pub id: String,
+    /// Its tool.
+    pub tool: String,
+    /// What its author says it does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preview: Option<String>,
+    /// What it does at worst.
+    pub risk: Risk,
+    /// What becomes of it.
+    pub state: StepState,
+    /// Its calls: one, or one for each item of its loop.
+    pub calls: Vec<CallPreview>,
+    /// Its answer.
+    pub output: Value,
+    /// What it has the host do.
+    pub effects: Vec<Effect>,
+    #[serde(skip)]
+    pub(super) toolset: Toolset,
+    #[serde(skip)]
+    tool_risk: Risk,
+    /// Which actions of the change are its own.
+    #[serde(skip)]
+    pub(super) actions: Range<usize>,
+    /// Every path that it names or changes.
+    #[serde(skip)]
+    pub(super) paths: Vec<String>,
+}
+
+/// What becomes of a step.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase", tag = "is")]
+pub enum StepState {
+    /// It runs.
+    Ready,
+    /// It is left out.
+    Skipped {
+        /// Why.
+        reason: String,
+    },
+}
+
+/// One call with its references resolved.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CallPreview {
+    /// Its arguments.
+    pub args: Value,
+    /// Its answer.
+    pub output: Value,
+}
+
+impl PlanPreview {
+    /// What the policy says of the whole plan.
+    pub fn verdict(&self, rules: &Rules, grants: &Grants, attendance: Attendance) -> Verdict {
+        let calls: Vec<Call<'_>> = self.calls().collect();
+        rules.decide_plan(&calls, grants, attendance)
+    }
+
+    /// Whether a step is a loop, so that its answer is a list of answers.
+    pub(super) fn is_loop(&self, step: &StepPreview) -> bool {
+        self.plan.steps.iter().any(|planned| planned.id == step.id && planned.foreach.is_some())
+    }
+
+    /// The calls of the steps that run, as the policy sees them.
+    pub(super) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
+        self.steps.iter().filter(|step| step.state == StepState::Ready).map(StepPreview::as_call)
+    }
+}
+
+impl StepPreview {
+    fn as_call(&self) -> Call<'_> {
+        let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
+        Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
+    }
+}
+
+/// Runs a plan on an overlay. Nothing is changed.
+///
+/// # Errors
+/// A missing parameter; the error of a step whose failure stops the plan, with the step and the item it failed at;
+/// [`ErrorKind::Denied`] when a step, or something it would change, is denied.
+pub fn preview(
+    toolbox: &mut Toolbox,
+    checked: &Checked,
+    parameters: &Parameters,
+    stop: Stop<'_>,
+) -> Result<PlanPreview> {
+    parameters.require(&checked.parameters)?;
+    let vault = Arc::clone(toolbox.vault());
+    let (editor, now) = (toolbox.editor()?, toolbox.now());
+    let plan = &checked.plan;
+    let mut rehearsal = Rehearsal {
+        toolbox,
+        vault: &vault,
+        overlay: vault.overlay(),
+        editor,
+        now,
+        outputs: BTreeMap::new(),
+        captures: captures(plan),
+        parameters,
+    };
+    let mut steps: Vec<StepPreview> = Vec::with_capacity(plan.steps.len());
+    let mut left_out: BTreeMap<usize, String> = BTreeMap::new();
+    for at in &checked.order.steps {
+        let step = &plan.steps[*at];
+        let before = checked.order.waits_for[*at].iter().find(|before| left_out.contains_key(before));
+        let result = match before {
+            Some(before) => {
+                let reason = format!("it depends on the step {}, which is skipped", plan.steps[*before].id);
+                Ok(rehearsal.skipped(step, reason)?)
+            }
+            None => rehearsal.step(step, stop),
+        };
+        let preview = match result {
+            Ok(preview) => preview,
+            Err(error) if plan.on_error(step) == OnError::Skip && may_be_skipped(&error) => {
+                rehearsal.skipped(step, error.to_string())?
+            }
+            Err(error) => {
+                rehearsal.log(step, &error);
+                return Err(error);
+            }
+        };
+        if let StepState::Skipped { reason } = &preview.state {
+            left_out.insert(*at, reason.clone());
+        }
+        steps.push(preview);
+    }
+    rehearsal.finish(plan, steps)
+}
+
+/// Neither a no nor a stop is a failure that a plan may pass over.
+fn may_be_skipped(error: &Error) -> bool {
+    !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled)
+}
+
+struct Rehearsal<'a, 'v> {
+    toolbox: &'a mut Toolbox,
+    vault: &'v Vault,
+    overlay: Overlay<'v>,
+    editor: Editor,
+    now: Zoned,
+    outputs: BTreeMap<String, Value>,
+    captures: BTreeMap<String, String>,
+    parameters: &'a Parameters,
+}
+
+impl Rehearsal<'_, '_> {
+    /// Runs a step; if it fails, overlay and editor are as they were.
+    fn step(&mut self, step: &Step, stop: Stop<'_>) -> Result<StepPreview> {
+        let (mark, editor) = (self.overlay.mark(), self.editor.clone());
+        let result = self.calls(step, mark, stop);
+        if result.is_err() {
+            self.overlay.rollback(mark);
+            self.editor = editor;
+        }
+        result
+    }
+
+    fn calls(&mut self, step: &Step, mark: usize, stop: Stop<'_>) -> Result<StepPreview> {
+        let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
+        let deadline = [stop.deadline, timeout].into_iter().flatten().min();
+        let stop = Stop { deadline, ..stop };
+        let items = self.items(step)?;
+        let mut effects = Vec::new();
+        let mut calls = Vec::new();
+        let mut paths = Vec::new();
+        let count = items.as_ref().map(Vec::len);
+        for (number, item) in items.unwrap_or_else(|| vec![Value::Null]).into_iter().enumerate() {
+            let place = |error: Error| told(error, step, count.map(|count| (number, count)));
+            stop.check().map_err(place)?;
+            let args = self.args(step, number, item).map_err(|faults| place(unresolved(&faults)))?;
+            let at = Workplace {
+                overlay: &mut self.overlay,
+                editor: &mut self.editor,
+                effects: &mut effects,
+                now: &self.now,
+                stop,
+            };
+            let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
+            paths.extend(done.paths);
+            calls.push(CallPreview { args: done.args, output: done.output });
+        }
+        let output = match count {
+            Some(count) => {
+                let items: Vec<Value> = calls.iter().map(|call| call.output.clone()).collect();
+                json!({ "items": items, "count": count })
+            }
+            None => calls.first().map_or(Value::Null, |call| call.output.clone()),
+        };
+        self.outputs.insert(step.id.clone(), output.clone());
+        let end = self.overlay.mark();
+        let spec = self.toolbox.spec(&step.tool)?;
+        Ok(StepPreview {
+            id: step.id.clone(),
+            tool: spec.name.clone(),
+            preview: step.preview.clone(),
+            risk: spec.risk,
+            state: StepState::Ready,
+            calls,
+            output,
+            effects,
+            toolset: spec.toolset,
+            tool_risk: spec.risk,
+            actions: mark..end,
+            paths,
+        })
+    }
+
+    fn skipped(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
+        let mark = self.overlay.mark();
+        let spec = self.toolbox.spec(&step.tool)?;
+        Ok(StepPreview {
+            id: step.id.clone(),
+            tool: spec.name.clone(),
+            preview: step.preview.clone(),
+            risk: spec.risk,
+            state: StepState::Skipped { reason },
+            calls: Vec::new(),
+            output: Value::Null,
+            effects: Vec::new(),
+            toolset: spec.toolset,
+            tool_risk: spec.risk,
+            actions: mark..mark,
+            paths: Vec::new(),
+        })
+    }
+
+    /// The plan ends here, so that this is the line that the log has of it.
+    fn log(&mut self, step: &Step, error: &Error) {
+        let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
+        let args = Value::Object(step.args.clone());
+        self.toolbox.log(&Record::new(&step.tool, &args, &Err(error.clone()), 0, decision));
+    }
+
+    /// The items of a loop; `None` for a step that is none.
+    fn items(&self, step: &Step) -> Result<Option<Vec<Value>>> {
+        let Some(foreach) = &step.foreach else { return Ok(None) };
+        let from = Value::String(foreach.from.clone());
+        let value = self.scope().resolve(&from, &Value::Null, "/foreach/from");
+        let value = value.map_err(|faults| told(unresolved(&faults), step, None))?;
+        let Value::Array(items) = value else {
+            let message = format!("`{}` is no list, so there is nothing to loop over", foreach.from);
+            return Err(told(Error::new(ErrorKind::Plan, message), step, None));
+        };
+        if items.len() > MOST_ITEMS {
+            let message = format!("a loop over {} items; {MOST_ITEMS} at most", items.len());
+            return Err(told(Error::new(ErrorKind::Plan, message), step, None));
+        }
+        Ok(Some(items))
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            steps: Some(&self.outputs),
+            captures: Some(&self.captures),
+            parameters: Some(&self.parameters.0),
+            bindings: BTreeMap::new(),
+        }
+    }
+
+    fn args(&self, step: &Step, number: usize, item: Value) -> Result<Value, Vec<Fault>> {
+        let mut scope = self.scope();
+        if let Some(foreach) = &step.foreach {
+            scope.bindings.insert(foreach.item_name.clone(), item);
+            if let Some(index) = &foreach.index_name {
+                scope.bindings.insert(index.clone(), number.into());
+            }
+        }
+        let schema = self.toolbox.entry(&step.tool).map_or(&Value::Null, |entry| &entry.marked);
+        scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
+    }
+
+    fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
+        let change = self.overlay.change();
+        for step in &mut steps {
+            if change.deletes_in(step.actions.clone()) {
+                step.risk = step.risk.max(Risk::Delete);
+            }
+            step.paths.extend(change.paths_in(step.actions.clone()));
+        }
+        let running = || steps.iter().filter(|step| step.state == StepState::Ready);
+        let grants = Grants::default();
+        for step in running() {
+            if let Verdict::Deny(reason) = self.toolbox.rules().decide(&step.as_call(), &grants, Attendance::Attended) {
+                return Err(Error::new(ErrorKind::Denied, format!("the step {}: {reason}", step.id)));
+            }
+        }
+        let mut notices = change.preview().notices;
+        for step in running() {
+            notices.extend(step.effects.iter().map(|effect| notice(&step.id, effect)));
+        }
+        let effects: Vec<&Effect> = running().flat_map(|step| &step.effects).collect();
+        let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
+        let told = json!({ "plan": plan, "calls": calls, "effects": effects, "change": change.digest() });
+        let digest = blake3::hash(told.to_string().as_bytes()).to_hex().to_string();
+        let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
+        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.editor })
+    }
+}
+
+fn notice(step: &str, effect: &Effect) -> String {
+    let lost = match effect {
+        Effect::Command { .. } => ": what it does is not previewed, and undo does not take it back",
+        Effect::Open { .. } => "",
+    };
+    format!("the step {step} {effect}{lost}")
+}
+
+fn unresolved(faults: &[Fault]) -> Error {
+    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
+    Error::new(ErrorKind::Plan, told.join("; "))
+}
+
+/// The error, with the step and item it happened at.
+fn told(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
+    let item = item.map(|(number, count)| format!(", item {} of {count}", number + 1)).unwrap_or_default();
+    let path = error.path().map(|path| format!("{path}: ")).unwrap_or_default();
+    let message = format!("the step {} ({}{item}): {path}{}", step.id, step.tool, error.message());
+    let told = Error::new(error.kind(), message);
+    match error.remedy_text() {
+        Some(remedy) => told.remedy(remedy),
+        None => told,
+    }
+}

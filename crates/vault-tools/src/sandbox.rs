@@ -1,0 +1,23 @@
+//! The one door to the vault: a [`SafePath`] for every text, and the only code that opens or changes the vault's files.
+//!
+//! A path is followed name by name from a handle on the vault's folder, and no name on the way may be a symbolic
+//! link. So what is done is done inside the vault, even if somebody swaps a folder for a link in between. A file
+//! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
+//! and folders are not there, except that what is deleted goes to `.trash`.
+
+mod aside;
+mod disk;
+mod nearest;
+mod path;
+#[cfg(test)]
+mod tests;
+mod view;
+mod write;
+
+pub(crate) use aside::Kept;
+pub(crate) use disk::Found;
+pub use disk::Sandbox;
+pub(crate) use nearest::missing;
+pub use path::SafePath;
+pub(crate) use path::check_new_name;
+pub use view::{Entry, EntryKind, Stat, View};

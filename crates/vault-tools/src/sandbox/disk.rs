@@ -1,0 +1,333 @@
+//! The vault's folder on the disk, followed name by name from one handle, and read.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::io::{ErrorKind as IoKind, Read};
+use std::path::{Path, PathBuf};
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, File, Metadata, OpenOptions};
+use unicode_normalization::UnicodeNormalization;
+use vault_index::VaultPath;
+
+use crate::content::{Content, ContentHash};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
+
+/// Larger files are not read into memory.
+const MAX_BYTES: u64 = 1 << 30;
+
+/// Settings that anybody wrote are smaller.
+const MAX_SETTING: u64 = 1 << 20;
+
+/// Links to links to links ...
+const MAX_LINKS: usize = 16;
+
+/// The vault's folder. All paths are followed from a handle on it that is opened once.
+#[derive(Debug)]
+pub struct Sandbox {
+    vault: PathBuf,
+    pub(super) root: Dir,
+}
+
+/// The folder a path lies in, open, and the path's last name as the disk has it.
+pub(super) struct Place {
+    pub(super) folder: Dir,
+    pub(super) name: String,
+}
+
+/// What is at a path, without following it if it is a symbolic link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// Nothing.
+    Nothing,
+    /// A folder.
+    Folder,
+    /// A file with this content.
+    File(ContentHash),
+    /// A symbolic link.
+    Link,
+    /// A pipe, a device.
+    Other,
+}
+
+impl Sandbox {
+    /// Opens the vault's folder.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no such folder.
+    pub fn open(vault: &Path) -> Result<Self> {
+        let failed = |error: &std::io::Error| match error.kind() {
+            IoKind::NotFound | IoKind::NotADirectory => Error::new(ErrorKind::NotFound, "there is no such folder")
+                .at(vault.display())
+                .remedy("name the folder that holds your notes"),
+            _ => Error::io(vault.display(), error),
+        };
+        let canonical = vault.canonicalize().map_err(|error| failed(&error))?;
+        let root = Dir::open_ambient_dir(&canonical, cap_std::ambient_authority()).map_err(|error| failed(&error))?;
+        Ok(Self { vault: canonical, root })
+    }
+
+    /// The vault's folder, canonical.
+    pub fn vault(&self) -> &Path {
+        &self.vault
+    }
+
+    /// Opens the folder a path lies in; `None` when there is none.
+    pub(super) fn place(&self, path: &SafePath) -> Result<Option<Place>> {
+        let mut folder = self.root.try_clone().map_err(|error| Error::io(path, &error))?;
+        let mut names = path.as_str().split('/').peekable();
+        let mut above = String::new();
+        while let Some(name) = names.next() {
+            let name = name_on_disk(&folder, name).map_err(|error| Error::io(path, &error))?;
+            if names.peek().is_none() {
+                return Ok(Some(Place { folder, name }));
+            }
+            above = if above.is_empty() { name.clone() } else { format!("{above}/{name}") };
+            folder = match folder.open_dir_nofollow(&name) {
+                Ok(folder) => folder,
+                Err(error) => return no_folder(&folder, &name, &above, error).map(|()| None),
+            };
+        }
+        Ok(None)
+    }
+
+    /// The handle on a folder; the vault's own for `None`.
+    pub(super) fn folder(&self, folder: Option<&SafePath>) -> Result<Option<Dir>> {
+        let Some(path) = folder else {
+            return self.root.try_clone().map(Some).map_err(|error| Error::io("", &error));
+        };
+        let Some(place) = self.place(path)? else { return Ok(None) };
+        match place.folder.open_dir_nofollow(&place.name) {
+            Ok(folder) => Ok(Some(folder)),
+            Err(error) => no_folder(&place.folder, &place.name, path.as_str(), error).map(|()| None),
+        }
+    }
+
+    /// What a path itself is, links not followed.
+    pub(super) fn metadata(place: &Place, path: &SafePath) -> Result<Option<Metadata>> {
+        match place.folder.symlink_metadata(&place.name) {
+            Ok(metadata) => Ok(Some(metadata)),
+            Err(error) if is_nothing(&error) => Ok(None),
+            Err(error) => Err(Error::io(path, &error)),
+        }
+    }
+
+    /// The file that a path stands for: itself, or the one that it is a symbolic link to.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPath`] for a link that leads out of the vault, to a hidden file, or in a circle.
+    pub(crate) fn real(&self, path: &SafePath) -> Result<SafePath> {
+        let mut path = path.clone();
+        for _ in 0..MAX_LINKS {
+            let Some(place) = self.place(&path)? else { return Ok(path) };
+            if !Self::metadata(&place, &path)?.is_some_and(|metadata| metadata.is_symlink()) {
+                return Ok(path);
+            }
+            let target = place.folder.read_link_contents(&place.name).map_err(|error| Error::io(&path, &error))?;
+            path = self.link_target(&path, &target).ok_or_else(|| {
+                Error::invalid_path(path.as_str(), "is a symbolic link that leads out of it")
+                    .remedy("name a file of the vault")
+            })?;
+        }
+        Err(Error::invalid_path(path.as_str(), "is a symbolic link that leads in a circle"))
+    }
+
+    /// Where a link in the vault leads, if that is in the vault and not hidden.
+    fn link_target(&self, link: &SafePath, target: &Path) -> Option<SafePath> {
+        let text = if target.is_absolute() {
+            target.strip_prefix(&self.vault).ok()?.to_str()?.to_owned()
+        } else {
+            let folder = link.parent().map_or(String::new(), |parent| format!("{parent}/"));
+            format!("{folder}{}", target.to_str()?)
+        };
+        // `..` is taken back as text: no folder on the way is a link, or it is refused when it is opened.
+        SafePath::found(VaultPath::new(&text)?)
+    }
+
+    /// The text of one of Obsidian's settings files, `app.json` or `daily-notes.json`; `None` when there is none.
+    ///
+    /// The only hidden files that are ever read, and the only ones that may lie behind a link out of the vault:
+    /// people share settings between vaults, and no tool hands on what they hold.
+    ///
+    /// # Errors
+    /// When it is there and cannot be read.
+    pub fn obsidian_setting(&self, file: &str) -> Result<Option<String>> {
+        if file.starts_with('.') || file.contains(['/', '\\']) {
+            return Ok(None);
+        }
+        let path = format!(".obsidian/{file}");
+        let place = self.vault.join(".obsidian").join(file);
+        match std::fs::metadata(&place) {
+            Ok(metadata) if metadata.is_file() && metadata.len() <= MAX_SETTING => {}
+            Ok(_) => return Err(Error::new(ErrorKind::Config, "is no file, or one too large").at(path)),
+            Err(error) if matches!(error.kind(), IoKind::NotFound | IoKind::NotADirectory) => return Ok(None),
+            Err(error) => return Err(Error::io(path, &error)),
+        }
+        let text = std::fs::read_to_string(&place).map_err(|error| Error::io(path, &error))?;
+        Ok(Some(text.trim_start_matches('\u{feff}').to_owned()))
+    }
+
+    /// What is at a path, links not followed; a file's bytes are read.
+    pub(crate) fn found(&self, path: &SafePath) -> Result<Found> {
+        let Some(place) = self.place(path)? else { return Ok(Found::Nothing) };
+        let Some(metadata) = Self::metadata(&place, path)? else { return Ok(Found::Nothing) };
+        Ok(if metadata.is_symlink() {
+            Found::Link
+        } else if metadata.is_dir() {
+            Found::Folder
+        } else if metadata.is_file() {
+            Found::File(Self::hash_file(&place, path)?)
+        } else {
+            Found::Other
+        })
+    }
+
+    /// Whether anything is at a path, links not followed. Nothing is read.
+    pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
+        let Some(place) = self.place(path)? else { return Ok(false) };
+        Ok(Self::metadata(&place, path)?.is_some())
+    }
+
+    /// Opens a file, not a link; `None` for what is no file.
+    fn open_file(place: &Place) -> std::io::Result<Option<(File, u64)>> {
+        let mut options = OpenOptions::new();
+        options.read(true).follow(FollowSymlinks::No);
+        // A pipe put in the place of a file must not be waited for.
+        #[cfg(unix)]
+        cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+        let file = place.folder.open_with(&place.name, &options)?;
+        let metadata = file.metadata()?;
+        Ok(metadata.is_file().then_some((file, metadata.len())))
+    }
+
+    /// A file's hash, whatever its size.
+    fn hash_file(place: &Place, path: &SafePath) -> Result<ContentHash> {
+        let hash = || match Self::open_file(place)? {
+            Some((file, _)) => ContentHash::of_reader(file).map(Some),
+            None => Ok(None),
+        };
+        match hash() {
+            Ok(Some(hash)) => Ok(hash),
+            Ok(None) => Err(Error::new(ErrorKind::Unsupported, "is no file").at(path)),
+            Err(error) => Err(Error::io(path, &error)),
+        }
+    }
+
+    fn read_file(place: &Place, path: &SafePath) -> Result<Content> {
+        let read = || -> std::io::Result<Option<Vec<u8>>> {
+            let Some((mut file, size)) = Self::open_file(place)?.filter(|(_, size)| *size <= MAX_BYTES) else {
+                return Ok(None);
+            };
+            let mut bytes = Vec::with_capacity(size as usize);
+            file.read_to_end(&mut bytes)?;
+            Ok(Some(bytes))
+        };
+        match read() {
+            Ok(Some(bytes)) => Ok(bytes.into()),
+            Ok(None) => Err(Error::new(ErrorKind::Unsupported, "is no file, or one too large to be read").at(path)),
+            Err(error) => Err(Error::io(path, &error)),
+        }
+    }
+}
+
+impl View for Sandbox {
+    fn read(&self, path: &SafePath) -> Result<Content> {
+        let real = self.real(path)?;
+        let nothing = || Error::not_found(path, &[]);
+        let place = self.place(&real)?.ok_or_else(nothing)?;
+        match Self::metadata(&place, &real)? {
+            None => Err(nothing()),
+            Some(metadata) if metadata.is_dir() => Err(Error::new(ErrorKind::InvalidArguments, "is a folder")
+                .at(path)
+                .remedy("name a file, or list the folder")),
+            Some(_) => Self::read_file(&place, &real),
+        }
+    }
+
+    fn stat(&self, path: &SafePath) -> Result<Option<Stat>> {
+        let real = self.real(path)?;
+        let Some(place) = self.place(&real)? else { return Ok(None) };
+        Ok(Self::metadata(&place, &real)?.and_then(|metadata| stat_of(&metadata, real != *path)))
+    }
+
+    fn list(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>> {
+        let name = folder.map_or("", SafePath::as_str);
+        let Some(dir) = self.folder(folder)? else {
+            return Err(Error::new(ErrorKind::NotFound, format!("Note not found: {name} is no folder of the vault")));
+        };
+        let failed = |error: std::io::Error| Error::io(name, &error);
+        let mut found = Vec::new();
+        for entry in dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            // A name that is not Unicode has no path that a tool could give.
+            let Ok(name) = entry.file_name().into_string() else { continue };
+            let Some(path) = SafePath::listed(folder, &name) else { continue };
+            let stat = match entry.metadata() {
+                Ok(metadata) if metadata.is_symlink() => match self.stat(&path) {
+                    Ok(Some(stat)) if stat.kind == EntryKind::File => Some(Stat { symlink: true, ..stat }),
+                    // Folders behind links are passed over; what leads out is not shown to exist.
+                    _ => None,
+                },
+                Ok(metadata) => stat_of(&metadata, false),
+                Err(error) if error.kind() == IoKind::NotFound => None,
+                Err(error) => return Err(failed(error)),
+            };
+            found.extend(stat.map(|stat| Entry { path, stat }));
+        }
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        // Of two names that are one once normalised, the first is the one that paths lead to.
+        found.dedup_by(|later, first| later.path == first.path);
+        Ok(found)
+    }
+}
+
+/// Nothing is at a path, nor can be where its name is longer than the system takes.
+fn is_nothing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), IoKind::NotFound | IoKind::InvalidFilename)
+}
+
+fn stat_of(metadata: &Metadata, symlink: bool) -> Option<Stat> {
+    let kind = match () {
+        () if metadata.is_file() => EntryKind::File,
+        () if metadata.is_dir() => EntryKind::Folder,
+        () => return None,
+    };
+    let size = if kind == EntryKind::File { metadata.len() } else { 0 };
+    let [modified, created] = [metadata.modified(), metadata.created()].map(|time| Some(time.ok()?.into_std()));
+    Some(Stat { kind, size, modified, created, symlink })
+}
+
+/// The name an entry has on the disk: names that were written elsewhere may not be NFC.
+fn name_on_disk(folder: &Dir, name: &str) -> std::io::Result<String> {
+    if name.is_ascii() {
+        return Ok(name.to_string());
+    }
+    match folder.symlink_metadata(name) {
+        Err(error) if error.kind() == IoKind::NotFound => {}
+        _ => return Ok(name.to_string()),
+    }
+    for entry in folder.entries()? {
+        if let Ok(other) = entry?.file_name().into_string()
+            && other.nfc().eq(name.chars())
+        {
+            return Ok(other);
+        }
+    }
+    Ok(name.to_string())
+}
+
+/// A folder on the way could not be opened: it is not there, or it is a link, which is refused.
+fn no_folder(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Result<()> {
+    match folder.symlink_metadata(name) {
+        Ok(metadata) if metadata.is_symlink() => Err(Error::new(
+            ErrorKind::InvalidPath,
+            format!("Invalid path: must be within vault directory: {path:?} is a symbolic link, which is not followed"),
+        )
+        .remedy("name the note by the folder it really lies in")),
+        // A file where a folder should be: there is nothing below it.
+        Ok(metadata) if !metadata.is_dir() => Ok(()),
+        Err(missing) if is_nothing(&missing) => Ok(()),
+        _ => Err(Error::io(path, &error)),
+    }
+}

@@ -1,0 +1,290 @@
+//! SafePath: text from anywhere, turned into the path of a file or folder that lies in the vault, or refused.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+use unicode_normalization::UnicodeNormalization;
+use vault_index::{FileKind, VaultPath};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// Longest name of a file or folder, in bytes: what the usual file systems take.
+const MAX_NAME: usize = 255;
+
+/// Longest path, in bytes.
+const MAX_PATH: usize = 1024;
+
+/// A path inside the vault that a tool may name: relative, `/` between names, NFC, nothing hidden, no `..`.
+///
+/// It says nothing about what is there. That no symbolic link on the way leads elsewhere is seen to when it is used.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SafePath(VaultPath);
+
+impl SafePath {
+    /// Takes a path as a tool's caller wrote it. `./` at the front, doubled slashes and one at the end are dropped.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPath`] for what is absolute, has a drive letter or a scheme, has a `..`, a backslash or a
+    /// control character in it, is hidden, ends in a dot or a space, or is a name that Windows reserves.
+    pub fn new(text: &str) -> Result<Self> {
+        let refuse = |why: &str| Err(Error::invalid_path(text, why).remedy(REMEDY));
+        let path: String = text.nfc().collect();
+        if path.chars().any(char::is_control) {
+            return refuse("has a control character in it");
+        }
+        if path.contains('\\') {
+            return refuse("has a backslash in it; folders are separated by /");
+        }
+        if path.starts_with('/') {
+            return refuse("is absolute");
+        }
+        if has_scheme(&path) {
+            return refuse("begins with a drive letter or a scheme");
+        }
+        if path.len() > MAX_PATH {
+            return refuse("is too long");
+        }
+        for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
+            if let Some(why) = bad_name(name) {
+                return refuse(why);
+            }
+        }
+        match VaultPath::new(&path) {
+            Some(path) => Ok(Self(path)),
+            None => refuse("names nothing"),
+        }
+    }
+
+    /// A name that was found in a folder. `None` for one that is hidden.
+    pub(super) fn listed(folder: Option<&Self>, name: &str) -> Option<Self> {
+        if name.starts_with('.') {
+            return None;
+        }
+        VaultPath::new(&folder.map_or(name.to_owned(), |folder| format!("{folder}/{name}"))).map(Self)
+    }
+
+    /// A path that the sandbox found on the disk. `None` for what is hidden.
+    pub(crate) fn found(path: VaultPath) -> Option<Self> {
+        (!is_hidden(path.as_str())).then_some(Self(path))
+    }
+
+    /// A place in the vault's trash: the only hidden folder that is written to, and never by a name of a caller's.
+    pub(crate) fn in_trash(rest: &str) -> Option<Self> {
+        if rest.split('/').any(|name| name == "..") {
+            return None;
+        }
+        VaultPath::new(&format!("{TRASH}/{rest}")).map(Self)
+    }
+
+    /// A path that a journal of ours holds.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Journal`] for one that no action of ours can have had.
+    pub(crate) fn recorded(text: &str) -> Result<Self> {
+        let path = VaultPath::new(text).filter(|path| path.as_str() == text);
+        let inside = |path: &VaultPath| {
+            let shown = path.as_str().strip_prefix(TRASH).map_or(path.as_str(), |rest| rest.trim_start_matches('/'));
+            !is_hidden(shown)
+        };
+        match path.filter(inside) {
+            Some(path) => Ok(Self(path)),
+            None => Err(Error::new(ErrorKind::Journal, "the journal names a path outside of the vault").at(text)),
+        }
+    }
+
+    /// Whether a file or folder may be made under this name: one that links can reach, on every system.
+    ///
+    /// # Errors
+    /// [`ErrorKind::InvalidPath`] with the character that is in the way.
+    pub fn check_new(&self) -> Result<()> {
+        self.as_str().split('/').try_for_each(check_new_name)
+    }
+
+    /// A value as one name in a path: what no file may be called, no link could reach or would begin a new line
+    /// becomes `-`; dots at the front and dots and spaces at the end go. Never empty.
+    pub fn segment(text: &str) -> String {
+        let text: String = text.nfc().collect();
+        let plain = |c: char| {
+            let bad = c.is_control()
+                || matches!(c, '/' | '\\' | ':' | '\u{2028}' | '\u{2029}')
+                || is_unlinkable(c)
+                || is_direction_mark(c)
+                || is_refused_by_windows(c);
+            if bad { '-' } else { c }
+        };
+        let name: String = text.trim().chars().map(plain).collect();
+        let name = name.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
+        let mut end = name.len().min(MAX_NAME - 55);
+        while !name.is_char_boundary(end) {
+            end -= 1;
+        }
+        let name = name[..end].trim_end_matches(['.', ' ']);
+        match name {
+            "" => "-".to_string(),
+            reserved if is_reserved(reserved) => format!("{reserved}-"),
+            name => name.to_string(),
+        }
+    }
+
+    /// The path as text.
+    pub fn as_str(&self) -> &str {
+        self.0.as_str()
+    }
+
+    /// The path as the index knows it.
+    pub fn vault_path(&self) -> &VaultPath {
+        &self.0
+    }
+
+    /// The folder it lies in; `None` for the vault's root.
+    pub fn parent(&self) -> Option<Self> {
+        VaultPath::new(self.0.folder()).map(Self)
+    }
+
+    /// A file or folder below this one.
+    ///
+    /// # Errors
+    /// As [`SafePath::new`].
+    pub fn join(&self, rest: &str) -> Result<Self> {
+        Self::new(&format!("{self}/{rest}"))
+    }
+
+    /// The last name.
+    pub fn file_name(&self) -> &str {
+        self.0.file_name()
+    }
+
+    /// The last name without its extension.
+    pub fn stem(&self) -> &str {
+        self.0.stem()
+    }
+
+    /// What follows the last dot of the last name.
+    pub fn extension(&self) -> Option<&str> {
+        self.0.extension()
+    }
+
+    /// Whether it is called like a Markdown note.
+    pub fn is_markdown(&self) -> bool {
+        self.0.kind() == FileKind::Markdown
+    }
+
+    /// Whether it is called like a note: Markdown or canvas.
+    pub fn is_note(&self) -> bool {
+        self.0.kind().is_note()
+    }
+
+    /// Whether it lies in the vault's trash.
+    pub(crate) fn is_in_trash(&self) -> bool {
+        self.as_str().split('/').next() == Some(TRASH)
+    }
+
+    /// Whether it lies below a folder, or is it.
+    pub fn is_in(&self, folder: &Self) -> bool {
+        self.below(folder).is_some()
+    }
+
+    /// What follows the folder in its path, beginning with `/`; empty for the folder itself.
+    pub(crate) fn below(&self, folder: &Self) -> Option<&str> {
+        self.as_str().strip_prefix(folder.as_str()).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+    }
+
+    /// The same place below another folder.
+    pub(crate) fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
+        VaultPath::new(&format!("{to}{}", self.below(from)?)).map(Self)
+    }
+}
+
+/// Whether a file or folder may be made under one name.
+pub(crate) fn check_new_name(name: &str) -> Result<()> {
+    let refuse = |why: String, remedy: String| {
+        Err(Error::new(ErrorKind::InvalidPath, format!("Invalid path: the name {name:?} {why}")).remedy(remedy))
+    };
+    let instead = || format!("use the name {:?}", SafePath::segment(name));
+    for c in name.chars() {
+        if is_unlinkable(c) {
+            return refuse(format!("holds {c:?}, so that no link could reach it"), instead());
+        }
+        if c == ':' || is_direction_mark(c) || (cfg!(windows) && is_refused_by_windows(c)) {
+            return refuse(format!("holds {c:?}, which not every system takes"), instead());
+        }
+    }
+    if name.len() > MAX_NAME {
+        return refuse("is too long".to_string(), format!("use at most {MAX_NAME} bytes"));
+    }
+    Ok(())
+}
+
+const REMEDY: &str = "give the path from the vault's root, such as Folder/Note.md";
+
+const TRASH: &str = ".trash";
+
+/// Why no tool may use a name.
+fn bad_name(name: &str) -> Option<&'static str> {
+    if name == ".." {
+        return Some("has a `..` in it");
+    }
+    if name.starts_with('.') {
+        return Some("is hidden");
+    }
+    if name.ends_with(['.', ' ']) {
+        return Some("has a name that ends in a dot or a space");
+    }
+    if name == "~" {
+        return Some("begins in a home folder");
+    }
+    is_reserved(name).then_some("has a name that Windows reserves")
+}
+
+/// A letter, then letters, digits, `+`, `-`, `.`, then `:`; so a drive letter, too.
+fn has_scheme(path: &str) -> bool {
+    let Some((scheme, _)) = path.split_once(':') else { return false };
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+}
+
+fn is_hidden(path: &str) -> bool {
+    path.split('/').any(|name| name.starts_with('.'))
+}
+
+/// Device names of Windows, whatever extension they have.
+fn is_reserved(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name).trim_end().to_ascii_uppercase();
+    if matches!(stem.as_str(), "CON" | "PRN" | "AUX" | "NUL" | "CONIN$" | "CONOUT$") {
+        return true;
+    }
+    let Some(port) = stem.strip_prefix("COM").or_else(|| stem.strip_prefix("LPT")) else { return false };
+    matches!(port, "0" | "1" | "2" | "3" | "4" | "5" | "6" | "7" | "8" | "9" | "¹" | "²" | "³")
+}
+
+/// What ends the path in a link, or the link.
+fn is_unlinkable(c: char) -> bool {
+    matches!(c, '#' | '^' | '[' | ']' | '|')
+}
+
+/// Marks that make a name read otherwise than it is written.
+fn is_direction_mark(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+fn is_refused_by_windows(c: char) -> bool {
+    matches!(c, '<' | '>' | '"' | '?' | '*')
+}
+
+impl fmt::Display for SafePath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl AsRef<str> for SafePath {
+    fn as_ref(&self) -> &str {
+        self.as_str()
+    }
+}
+
+impl Serialize for SafePath {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

@@ -1,0 +1,343 @@
+//! What changes the vault's folder, one step at a time: each is done or not, and replaces nothing it should not.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::fs::File;
+use std::io::{ErrorKind as IoKind, Write};
+
+use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
+use cap_std::fs::{Dir, DirBuilder, Metadata, OpenOptions};
+
+use super::aside::{self, Kept};
+use super::disk::Place;
+use crate::content::Content;
+use crate::error::{Error, Result};
+use crate::fault;
+use crate::sandbox::{Found, SafePath, Sandbox};
+
+/// So many files are synced one by one; for more, the whole file system is.
+#[cfg(any(target_os = "linux", all(test, unix)))]
+const SYNCED_ALONE: usize = 16;
+
+impl Sandbox {
+    /// Puts a new file at a path whose folder is there; `kept` is what one that was there before is given back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when something is there by now.
+    pub(crate) fn create(&self, path: &SafePath, content: &Content, temporary: &str, kept: &Kept) -> Result<()> {
+        let place = self.place_for(path, kept)?;
+        let write = || -> std::io::Result<()> {
+            let mut file = new_file(&place.folder, temporary, kept.mode())?;
+            fill(&mut file, content)?;
+            // A disk that knows no permissions has the file all the same, and no more open than it was.
+            let _ = aside::set_mode(&file, kept.mode());
+            drop(file);
+            fault::step();
+            rename_to_nothing(&place.folder, temporary, &place.folder, &place.name)
+        };
+        Self::put(&place, path, temporary, write)
+    }
+
+    /// Puts new content into a file; its permissions, owner and attributes stay. The path itself is the file, not a
+    /// link to it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the file is gone.
+    pub(crate) fn replace(&self, path: &SafePath, content: &Content, temporary: &str) -> Result<()> {
+        let place = self.place_to_write(path)?;
+        let old = match Self::metadata(&place, path)? {
+            Some(metadata) if metadata.is_file() => metadata,
+            _ => return Err(Error::conflict(path, "is no longer a file")),
+        };
+        let write = || -> std::io::Result<()> {
+            // Nobody but the user reads it before it has the permissions of the old one.
+            let mut file = new_file(&place.folder, temporary, Some(0o600))?;
+            fill(&mut file, content)?;
+            carry_over(&place, &old, &file)?;
+            drop(file);
+            fault::step();
+            place.folder.rename(temporary, &place.folder, &place.name)
+        };
+        Self::put(&place, path, temporary, write)
+    }
+
+    fn put(place: &Place, path: &SafePath, temporary: &str, write: impl FnOnce() -> std::io::Result<()>) -> Result<()> {
+        let result = write();
+        fault::step();
+        result.map_err(|error| {
+            // Nobody else has a file of this name.
+            let _ = place.folder.remove_file(temporary);
+            match error.kind() {
+                IoKind::AlreadyExists => Error::conflict(path, "is there by now"),
+                _ => Error::io(path, &error),
+            }
+        })
+    }
+
+    /// Moves a file or folder to a path where nothing is and whose folder is there; `kept` is what one that was there
+    /// before is given back.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the one is gone or something is at the other.
+    pub(crate) fn rename(&self, from: &SafePath, to: &SafePath, kept: &Kept) -> Result<()> {
+        let (source, target) = (self.place_to_write(from)?, self.place_for(to, kept)?);
+        // Where the system does not tell cases apart, `to` is `from` and no other file.
+        let same = from.as_str().to_lowercase() == to.as_str().to_lowercase() && is_same_file(&source, &target);
+        let renamed = if same {
+            source.folder.rename(&source.name, &target.folder, kept.name_for(to))
+        } else {
+            rename_to_nothing(&source.folder, &source.name, &target.folder, &target.name)
+        };
+        fault::step();
+        renamed.map_err(|error| match error.kind() {
+            IoKind::NotFound => Error::conflict(from, "is gone"),
+            IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "is there by now"),
+            _ => Error::io(from, &error),
+        })
+    }
+
+    /// Removes a file for good.
+    pub(crate) fn remove_file(&self, path: &SafePath) -> Result<()> {
+        let place = self.place_to_write(path)?;
+        let removed = place.folder.remove_file(&place.name);
+        fault::step();
+        removed.map_err(|error| match error.kind() {
+            IoKind::NotFound => Error::conflict(path, "is gone"),
+            _ => Error::io(path, &error),
+        })
+    }
+
+    /// Makes a folder in one that is there; nothing happens if it is there already. `kept` is what one that was there
+    /// before is given back.
+    pub(crate) fn make_folder(&self, path: &SafePath, kept: &Kept) -> Result<()> {
+        let place = self.place_for(path, kept)?;
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        if let Some(mode) = kept.mode() {
+            // What the user's mask takes away is given back afterwards; the folder is never more open than it was.
+            cap_std::fs::DirBuilderExt::mode(&mut builder, mode);
+        }
+        let made = place.folder.create_dir_with(&place.name, builder.recursive(false));
+        fault::step();
+        match made {
+            Err(error) if error.kind() == IoKind::AlreadyExists && self.found(path)? == Found::Folder => Ok(()),
+            Err(error) => Err(Error::io(path, &error)),
+            Ok(()) => {
+                if kept.mode().is_some()
+                    && let Ok(folder) = place.folder.open_dir_nofollow(&place.name).and_then(|folder| folder.open("."))
+                {
+                    // A folder that is more private than it was is one all the same.
+                    let _ = aside::set_mode(&folder.into_std(), kept.mode());
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes a folder if nothing is in it; `false` when something is.
+    pub(crate) fn remove_folder(&self, path: &SafePath) -> Result<bool> {
+        let Some(place) = self.place(path)? else { return Ok(true) };
+        let removed = place.folder.remove_dir(&place.name);
+        fault::step();
+        match removed {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == IoKind::NotFound => Ok(true),
+            Err(error) if error.kind() == IoKind::DirectoryNotEmpty => Ok(false),
+            Err(error) => Err(Error::io(path, &error)),
+        }
+    }
+
+    /// Removes a temporary file beside a path, if one was left there.
+    pub(crate) fn remove_temporary(&self, path: &SafePath, temporary: &str) -> Result<()> {
+        let Some(place) = self.place(path)? else { return Ok(()) };
+        match place.folder.remove_file(temporary) {
+            Err(error) if error.kind() != IoKind::NotFound => Err(Error::io(path, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Sees to it that what was done at these paths is on the disk: contents, and names in their folders.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub(crate) fn sync<'p>(&self, paths: impl Iterator<Item = &'p SafePath>) -> Result<()> {
+        let paths: Vec<&SafePath> = paths.collect();
+        #[cfg(target_os = "linux")]
+        if paths.len() > SYNCED_ALONE {
+            let root = self.root.open(".").map_err(|error| Error::io(".", &error))?;
+            let synced = rustix::fs::syncfs(&root).map_err(std::io::Error::from);
+            return aside::synced(synced).map_err(|error| Error::io(".", &error));
+        }
+        let mut folders = std::collections::BTreeSet::new();
+        for path in paths {
+            folders.insert(path.parent());
+            let Some(place) = self.place(path)? else { continue };
+            let mut options = OpenOptions::new();
+            // Windows syncs what may be written only.
+            options.read(true).write(cfg!(windows)).follow(FollowSymlinks::No);
+            match Self::metadata(&place, path)? {
+                Some(metadata) if metadata.is_file() => {}
+                _ => continue,
+            }
+            // What the user may not open has not been written by us.
+            let Ok(file) = place.folder.open_with(&place.name, &options) else { continue };
+            aside::sync(&file.into_std()).map_err(|error| Error::io(path, &error))?;
+        }
+        if cfg!(unix) {
+            for folder in folders {
+                // A folder that is gone has been removed from another one.
+                let Some(dir) = self.folder(folder.as_ref()).ok().flatten() else { continue };
+                let Ok(dir) = dir.open(".") else { continue };
+                let name = folder.as_ref().map_or(".", SafePath::as_str);
+                aside::sync(&dir.into_std()).map_err(|error| Error::io(name, &error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The place of something that is to be changed: its folder has to be there.
+    fn place_to_write(&self, path: &SafePath) -> Result<Place> {
+        self.place(path)?.ok_or_else(|| Error::conflict(path, "its folder is gone"))
+    }
+
+    /// The place of something that is to be made, under the name that the disk had for it before.
+    fn place_for(&self, path: &SafePath, kept: &Kept) -> Result<Place> {
+        let mut place = self.place_to_write(path)?;
+        if Self::metadata(&place, path)?.is_none() {
+            place.name = kept.name_for(path).to_string();
+        }
+        Ok(place)
+    }
+}
+
+/// A file that was not there, open for writing. One of that name that a crash left goes.
+fn new_file(folder: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).follow(FollowSymlinks::No);
+    #[cfg(unix)]
+    if mode.is_some() {
+        // The user's alone until it is whole.
+        cap_std::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    }
+    #[cfg(not(unix))]
+    let _ = mode;
+    let file = match folder.open_with(name, &options) {
+        Err(error) if error.kind() == IoKind::AlreadyExists => {
+            folder.remove_file(name)?;
+            folder.open_with(name, &options)?
+        }
+        file => file?,
+    };
+    fault::step();
+    Ok(file.into_std())
+}
+
+fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
+    let (first, rest) = content.bytes().split_at(content.len() / 2);
+    file.write_all(first)?;
+    fault::step();
+    file.write_all(rest)
+}
+
+/// Gives a file what the one that it replaces has besides its content.
+#[cfg(unix)]
+fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No);
+    cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let source = place.folder.open_with(&place.name, &options).ok().map(cap_std::fs::File::into_std);
+    aside::carry_over(old, source.as_ref(), file)
+}
+
+/// Gives a file what the one that it replaces has besides its content.
+#[cfg(not(unix))]
+fn carry_over(_: &Place, old: &Metadata, file: &File) -> std::io::Result<()> {
+    file.set_permissions(old.permissions().into_std(file)?)
+}
+
+fn is_same_file(one: &Place, other: &Place) -> bool {
+    use cap_fs_ext::MetadataExt;
+    let of = |place: &Place| place.folder.symlink_metadata(&place.name).ok();
+    let (Some(one), Some(other)) = (of(one), of(other)) else { return false };
+    (one.dev(), one.ino()) == (other.dev(), other.ino())
+}
+
+/// Renames, unless something is at the new name.
+fn rename_to_nothing(from: &Dir, old: &str, to: &Dir, new: &str) -> std::io::Result<()> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+    {
+        use rustix::fs::RenameFlags;
+        use rustix::io::Errno;
+        match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
+            // Some file systems know no such rename.
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => {}
+            renamed => return renamed.map_err(Into::into),
+        }
+    }
+    match to.symlink_metadata(new) {
+        Ok(_) => Err(IoKind::AlreadyExists.into()),
+        Err(error) if error.kind() == IoKind::NotFound => from.rename(old, to, new),
+        Err(error) => Err(error),
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+
+    use super::*;
+
+    fn sandbox() -> (tempfile::TempDir, Sandbox) {
+        let folder = tempfile::tempdir().unwrap();
+        let sandbox = Sandbox::open(folder.path()).unwrap();
+        (folder, sandbox)
+    }
+
+    #[test]
+    fn nobody_reads_a_private_file_before_it_is_whole() {
+        let (folder, sandbox) = sandbox();
+        for _ in 0..2 {
+            // A second time over one that a crash left.
+            drop(new_file(&sandbox.root, ".t.tmp", Some(0o644)).unwrap());
+            let mode = std::fs::metadata(folder.path().join(".t.tmp")).unwrap().mode();
+            assert_eq!(mode & 0o777, 0o600);
+            std::fs::set_permissions(folder.path().join(".t.tmp"), std::fs::Permissions::from_mode(0o644)).unwrap();
+        }
+    }
+
+    #[test]
+    fn owner_and_attributes_stay() {
+        let (folder, sandbox) = sandbox();
+        let file = folder.path().join("a.md");
+        std::fs::write(&file, "old").unwrap();
+        // Not every disk has attributes, and not everybody may give files away.
+        let note = File::options().write(true).open(&file).unwrap();
+        #[cfg(target_os = "linux")]
+        let has_attributes = rustix::fs::fsetxattr(&note, "user.tag", b"red", rustix::fs::XattrFlags::empty()).is_ok();
+        let is_given = std::os::unix::fs::fchown(&note, Some(12345), Some(54321)).is_ok();
+        sandbox.replace(&SafePath::new("a.md").unwrap(), &"new".into(), ".t.tmp").unwrap();
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), "new");
+        let now = std::fs::metadata(&file).unwrap();
+        assert!(!is_given || (now.uid(), now.gid()) == (12345, 54321), "{now:?}");
+        #[cfg(target_os = "linux")]
+        if has_attributes {
+            let mut value = [0; 9];
+            let note = File::open(&file).unwrap();
+            assert_eq!(rustix::fs::fgetxattr(&note, "user.tag", &mut value[..]), Ok(3));
+            assert_eq!(&value[..3], b"red");
+        }
+    }
+
+    #[test]
+    fn few_and_many_and_missing_files_are_synced() {
+        let (folder, sandbox) = sandbox();
+        let paths: Vec<SafePath> =
+            (0..2 * SYNCED_ALONE).map(|number| SafePath::new(&format!("f/{number}.md")).unwrap()).collect();
+        sandbox.sync(paths.iter().take(3)).unwrap();
+        std::fs::create_dir(folder.path().join("f")).unwrap();
+        std::fs::write(folder.path().join("f/1.md"), "x").unwrap();
+        sandbox.sync(paths.iter().take(3)).unwrap();
+        sandbox.sync(paths.iter()).unwrap();
+        sandbox.sync(std::iter::empty()).unwrap();
+    }
+}

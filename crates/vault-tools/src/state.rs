@@ -1,0 +1,358 @@
+//! Files of ours: the state folder of a vault, which lies outside of it, is private to the user, and has one lock.
+//!
+//! With the sandbox this is the only code that writes files.
+
+#![allow(clippy::disallowed_methods)]
+
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use crate::error::{Error, ErrorKind, Result};
+
+const APP: &str = "vault-tools";
+
+/// How long to wait for another process that writes one of the files here, which takes it no time.
+const FILE_WAIT: Duration = Duration::from_secs(5);
+
+/// What is worth keeping.
+const KEPT: [&str; 3] = ["journal", "log.jsonl", "macros.json"];
+
+/// Whether a name is one of a file of ours: what is kept, locks, and what a crash left of a file written anew.
+fn is_ours(name: &str) -> bool {
+    let rest = KEPT.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
+    rest.is_some_and(|rest| {
+        matches!(rest, "" | ".lock" | ".damaged")
+            || rest
+                .strip_prefix('.')
+                .and_then(|rest| rest.strip_suffix(".new"))
+                .is_some_and(|process| process.parse::<u32>().is_ok())
+    })
+}
+
+/// The folder in which journal, log and macros of one vault lie. It is made when something is first written.
+#[derive(Debug, Clone)]
+pub struct State {
+    folder: PathBuf,
+}
+
+/// The right to change the vault, until dropped. A process that is killed holds nothing.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    _file: File,
+}
+
+impl State {
+    /// The state folder of a vault: in the user's own, keyed by the vault's canonical path.
+    ///
+    /// # Errors
+    /// When the system names no state folder.
+    pub fn of(canonical_vault: &Path) -> Result<Self> {
+        let user =
+            vault_index::state_folder().and_then(|folder| Some(folder.parent()?.join(APP))).ok_or_else(|| {
+                Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
+                    .remedy("set HOME or XDG_STATE_HOME")
+            })?;
+        let hash = blake3::hash(canonical_vault.as_os_str().as_encoded_bytes()).to_hex();
+        let name = canonical_vault.file_name().unwrap_or_default().to_string_lossy();
+        let name: String = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect();
+        Ok(Self::at(user.join(format!("{name}-{}", &hash[..16]))))
+    }
+
+    /// A folder of the caller's choice, which must not lie in the vault.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Whether it would lie in a folder.
+    pub(crate) fn lies_in(&self, canonical_folder: &Path) -> bool {
+        there_or_gone(&self.folder).starts_with(canonical_folder)
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The text of a file; `None` when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub fn read(&self, name: &str) -> Result<Option<String>> {
+        match std::fs::read_to_string(self.folder.join(name)) {
+            Ok(text) => Ok(Some(text)),
+            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// The lines of a file; none when there is no file. What is not UTF-8 in them is replaced.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn lines(&self, name: &str) -> Result<Vec<String>> {
+        match std::fs::read(self.folder.join(name)) {
+            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()),
+            Err(error) if error.kind() == IoKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// Adds one line at the end of a file. A line before it that a crash cut stays a line of its own.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn append(&self, name: &str, line: &str) -> Result<()> {
+        let mut file = self.open(name, OpenOptions::new().read(true).append(true).create(true))?;
+        let mut add = || -> std::io::Result<()> {
+            let mut last = [b'\n'];
+            if file.metadata()?.len() > 0 {
+                file.seek(SeekFrom::End(-1))?;
+                file.read_exact(&mut last)?;
+            }
+            let begin = if last == [b'\n'] { "" } else { "\n" };
+            file.write_all(format!("{begin}{line}\n").as_bytes())
+        };
+        add().map_err(|error| self.failed(name, &error))
+    }
+
+    /// Gives a file new text, all at once: whoever reads it sees the old or the new.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn replace(&self, name: &str, text: &str) -> Result<()> {
+        self.replace_bytes(name, text.as_bytes())
+    }
+
+    pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
+        let temporary = format!("{name}.{}.new", std::process::id());
+        let mut file = self.open(&temporary, OpenOptions::new().write(true).create(true).truncate(true))?;
+        file.write_all(bytes)
+            .and_then(|()| file.sync_all())
+            .and_then(|()| std::fs::rename(self.folder.join(&temporary), self.folder.join(name)))
+            .map_err(|error| self.failed(name, &error))?;
+        self.sync_folder();
+        Ok(())
+    }
+
+    /// Sees to it that the names in the folder are on the disk, where the system has a way to.
+    pub(crate) fn sync_folder(&self) {
+        if cfg!(unix) {
+            let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());
+        }
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// When it cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<()> {
+        match std::fs::remove_file(self.folder.join(name)) {
+            Err(error) if error.kind() != IoKind::NotFound => Err(self.failed(name, &error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Deletes all of our files, and the folder if nothing else is in it. Returns what was deleted.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] while another process changes the vault; when a file cannot be deleted.
+    pub fn forget(&self) -> Result<Vec<PathBuf>> {
+        if !self.folder.exists() {
+            return Ok(Vec::new());
+        }
+        drop(self.lock(Duration::ZERO)?);
+        let failed = |error: std::io::Error| self.failed("", &error);
+        let mut deleted = Vec::new();
+        for entry in std::fs::read_dir(&self.folder).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            if entry.file_name().to_str().is_some_and(is_ours) {
+                std::fs::remove_file(entry.path()).map_err(|error| Error::io(entry.path().display(), &error))?;
+                deleted.push(entry.path());
+            }
+        }
+        deleted.sort();
+        if std::fs::remove_dir(&self.folder).is_ok() {
+            deleted.push(self.folder.clone());
+        }
+        Ok(deleted)
+    }
+
+    /// Takes over the files of a vault whose folder has moved.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when nothing is kept there; [`ErrorKind::Conflict`] when something is kept here
+    /// already, or another process changes one of the two.
+    pub fn adopt(&self, old: &Self) -> Result<()> {
+        if old.folder == self.folder {
+            return Err(Error::new(ErrorKind::InvalidArguments, "this is where the vault is now")
+                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
+        }
+        if !KEPT.iter().any(|file| old.has(file)) {
+            return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
+                .at(old.folder.display())
+                .remedy("name the folder that the vault was in"));
+        }
+        if let Some(file) = KEPT.iter().find(|file| self.has(file)) {
+            return Err(Error::new(ErrorKind::Conflict, "this vault has a history of its own already")
+                .at(self.folder.join(file).display())
+                .remedy("nothing was done; forget the one of this vault first if the old one is worth more"));
+        }
+        drop(old.lock(Duration::ZERO)?);
+        self.forget()?;
+        let parent = self.folder.parent().unwrap_or(&self.folder);
+        DirBuilder::new().recursive(true).create(parent).map_err(|error| self.failed("", &error))?;
+        std::fs::rename(&old.folder, &self.folder).map_err(|error| self.failed("", &error))
+    }
+
+    /// Opens a file; a new one is the user's alone (0600), and so is the folder (0700).
+    pub(crate) fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File> {
+        let mut folders = DirBuilder::new();
+        folders.recursive(true);
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
+            std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+        }
+        folders.create(&self.folder).map_err(|error| self.failed("", &error))?;
+        options.open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
+    }
+
+    /// Whether there is such a file.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.folder.join(name).exists()
+    }
+
+    pub(crate) fn failed(&self, name: &str, error: &std::io::Error) -> Error {
+        Error::io(self.folder.join(name).display(), error)
+    }
+
+    /// Takes the lock of the vault, waiting for at most `wait`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] with the holder when the wait is over.
+    pub(crate) fn lock(&self, wait: Duration) -> Result<Lock> {
+        self.lock_on("lock", "this vault", wait)
+    }
+
+    /// Takes the lock of one of the files here, for as long as it is read and written anew.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`] with the holder when the wait is over.
+    pub(crate) fn lock_file(&self, file: &str) -> Result<Lock> {
+        self.lock_on(&format!("{file}.lock"), file, FILE_WAIT)
+    }
+
+    fn lock_on(&self, name: &str, what: &str, wait: Duration) -> Result<Lock> {
+        let mut file = self.open(name, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
+        let started = Instant::now();
+        loop {
+            match file.try_lock() {
+                Ok(()) => break,
+                Err(TryLockError::Error(error)) => return Err(self.failed(name, &error)),
+                Err(TryLockError::WouldBlock) if started.elapsed() >= wait => {
+                    let mut holder = String::new();
+                    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&file).take(80).read_to_string(&mut holder));
+                    let holder = if read.is_ok() && !holder.is_empty() { &holder } else { "another process" };
+                    return Err(Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
+                        .remedy("nothing was done; try again when it has ended"));
+                }
+                // There is no portable way to wait for a file lock with a limit but to ask again.
+                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        file.set_len(0)
+            .and_then(|()| file.seek(SeekFrom::Start(0)))
+            .and_then(|_| write!(file, "process {}", std::process::id()))
+            .map_err(|error| self.failed(name, &error))?;
+        Ok(Lock { _file: file })
+    }
+}
+
+/// The canonical path of a folder, or the one that it had when it was there.
+pub(crate) fn there_or_gone(folder: &Path) -> PathBuf {
+    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
+    let mut above = whole.ancestors();
+    let canonical = above.find_map(|there| Some((there.canonicalize().ok()?, whole.strip_prefix(there).ok()?)));
+    match canonical {
+        Some((there, gone)) if gone.as_os_str().is_empty() => there,
+        Some((there, gone)) => there.join(gone),
+        None => whole,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_changes_a_vault_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path().join("state"));
+        let held = state.lock(Duration::ZERO).unwrap();
+        let refused = state.lock(Duration::ZERO).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Conflict);
+        assert!(refused.to_string().contains(&format!("process {}", std::process::id())), "{refused}");
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| state.lock(Duration::from_secs(60)).map(drop));
+            drop(held);
+            waits.join().unwrap().unwrap();
+        });
+    }
+
+    #[test]
+    fn files_are_forgotten_and_adopted() {
+        let folder = tempfile::tempdir().unwrap();
+        let (old, new) = (State::at(folder.path().join("old")), State::at(folder.path().join("new")));
+        assert_eq!(new.adopt(&old).unwrap_err().kind(), ErrorKind::NotFound);
+        old.append("journal", "x").unwrap();
+        drop(old.lock_file("journal").unwrap());
+        drop(new.lock(Duration::ZERO).unwrap());
+        new.adopt(&old).unwrap();
+        assert!(!old.folder().exists() && new.has("journal"));
+        old.append("log.jsonl", "x").unwrap();
+        assert_eq!(new.adopt(&old).unwrap_err().kind(), ErrorKind::Conflict);
+        let held = new.lock(Duration::ZERO).unwrap();
+        assert_eq!(new.forget().unwrap_err().kind(), ErrorKind::Conflict);
+        drop(held);
+        // What is not ours stays.
+        for name in ["journal.12.new", "journal.damaged", "journal.txt", "lock.x.new"] {
+            new.append(name, "x").unwrap();
+        }
+        new.forget().unwrap();
+        let mut left: Vec<_> =
+            std::fs::read_dir(new.folder()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["journal.txt", "lock.x.new"]);
+        assert_eq!(old.forget().unwrap().last().unwrap(), old.folder());
+        let canonical = folder.path().canonicalize().unwrap();
+        assert!(old.lies_in(&canonical) && !old.lies_in(&canonical.join("ol")));
+    }
+
+    #[test]
+    fn files_of_ours_are_private_and_replaced_whole() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path().join("a/state"));
+        assert_eq!(state.read("log").unwrap(), None);
+        state.append("log", "one").unwrap();
+        state.append("log", "two").unwrap();
+        assert_eq!(state.read("log").unwrap().as_deref(), Some("one\ntwo\n"));
+        // What a crash cut, in the middle of a letter, spoils no other line.
+        std::fs::write(state.folder().join("log"), b"one\ntw\xc3").unwrap();
+        state.append("log", "three").unwrap();
+        assert_eq!(state.lines("log").unwrap(), ["one", "tw\u{fffd}", "three"]);
+        assert!(state.lines("none").unwrap().is_empty());
+        state.replace("log", "new").unwrap();
+        assert_eq!(state.read("log").unwrap().as_deref(), Some("new"));
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let mode = |path: &Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+            assert_eq!((mode(state.folder()), mode(&state.folder().join("log"))), (0o700, 0o600));
+        }
+        state.remove("log").unwrap();
+        state.remove("log").unwrap();
+        assert!(!state.has("log"));
+    }
+}

@@ -1,0 +1,291 @@
+//! Arguments against a tool's schema: every fault in one answer, each with its JSON pointer and what was expected.
+
+use serde_json::{Map, Value};
+
+/// What is wrong at one place of the arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fault {
+    /// The place, as a JSON pointer; empty for the whole.
+    pub pointer: String,
+    /// What was expected there, and what stands there.
+    pub message: String,
+}
+
+impl Fault {
+    /// The pointer as people are shown it: `/` for the whole.
+    pub(crate) fn place(&self) -> &str {
+        if self.pointer.is_empty() { "/" } else { &self.pointer }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}: {}", self.place(), self.message)
+    }
+}
+
+/// Which values are not known yet, so that nothing can be said against them: references of a plan.
+pub type IsOpen<'a> = &'a dyn Fn(&Value) -> bool;
+
+/// Checks a value against a schema of [`super::schema`]. Keywords that are not used there are not looked at.
+pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    walk(schema, value, at, is_open, &mut faults);
+    faults
+}
+
+/// Drops nulls of optional fields: to leave a field out and to give it no value are the same.
+pub fn without_nulls(schema: &Value, value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            let Some(Value::Object(known)) = schema.get("properties") else { return };
+            let required = |name: &str| required(schema).any(|field| field == name);
+            fields.retain(|name, value| !value.is_null() || !known.contains_key(name) || required(name));
+            for (name, value) in fields {
+                if let Some(below) = known.get(name) {
+                    without_nulls(below, value);
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = schema.get("items") {
+                items.iter_mut().for_each(|item| without_nulls(below, item));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// A JSON pointer one step deeper.
+pub fn pointer(at: &str, key: &str) -> String {
+    format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, faults: &mut Vec<Fault>) {
+    if is_open(value) {
+        return;
+    }
+    let mut fault = |message: String| faults.push(Fault { pointer: at.to_string(), message });
+    if let Some(Value::Array(ways)) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
+        if !ways.iter().any(|way| check(way, value, at, is_open).is_empty()) {
+            let expected: Vec<String> = ways.iter().map(expected).collect();
+            fault(format!("expected {}, found {}", expected.join(" or "), found(value)));
+        }
+        return;
+    }
+    let (named, whole) = (schema.get("type"), expected(schema));
+    if !named.is_none_or(|named| is_of(named, value)) {
+        return fault(format!("expected {whole}, found {}", found(value)));
+    }
+    if let Some(Value::Array(values)) = schema.get("enum")
+        && !values.contains(value)
+    {
+        return fault(format!("expected {whole}, found {}", found(value)));
+    }
+    match value {
+        Value::Number(number) => {
+            let limit = |keyword| schema.get(keyword).and_then(Value::as_f64);
+            let number = number.as_f64().unwrap_or(f64::NAN);
+            if limit("minimum").is_some_and(|min| number < min) || limit("maximum").is_some_and(|max| number > max) {
+                fault(format!("expected {whole}, found {value}"));
+            }
+        }
+        Value::String(text) => {
+            let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
+            if (text.chars().count() as u64) < least {
+                fault("expected a text that is not empty".to_string());
+            }
+        }
+        Value::Array(items) => {
+            let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
+            if (items.len() as u64) < least {
+                fault(format!("expected at least {least} in the list, found {}", items.len()));
+            }
+            if let Some(below) = schema.get("items") {
+                for (number, item) in items.iter().enumerate() {
+                    walk(below, item, &format!("{at}/{number}"), is_open, faults);
+                }
+            }
+        }
+        Value::Object(fields) => object(schema, fields, at, is_open, faults),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: IsOpen<'_>, faults: &mut Vec<Fault>) {
+    let none = Map::new();
+    let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
+    for name in required(schema).filter(|name| !fields.contains_key(*name)) {
+        let expected = known.get(name).map_or_else(String::new, expected);
+        faults.push(Fault { pointer: pointer(at, name), message: format!("is missing; expected {expected}") });
+    }
+    for (name, value) in fields {
+        let below = pointer(at, name);
+        match (known.get(name), schema.get("additionalProperties")) {
+            (Some(schema), _) => walk(schema, value, &below, is_open, faults),
+            (None, Some(Value::Bool(false))) => {
+                faults.push(Fault { pointer: below, message: unknown(name, known) });
+            }
+            (None, Some(schema @ Value::Object(_))) => walk(schema, value, &below, is_open, faults),
+            (None, _) => {}
+        }
+    }
+}
+
+fn unknown(name: &str, known: &Map<String, Value>) -> String {
+    if known.is_empty() {
+        return format!("`{name}` is not a field; there are none");
+    }
+    let near = known.keys().find(|field| is_near(field, name));
+    let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+    match near {
+        Some(near) => format!("`{name}` is not a field; did you mean `{near}`? (there are: {names})"),
+        None => format!("`{name}` is not a field; there are: {names}"),
+    }
+}
+
+/// The same letters but for case and separators, or names that begin alike or hold one another.
+fn is_near(a: &str, b: &str) -> bool {
+    let plain =
+        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase() };
+    let (a, b) = (plain(a), plain(b));
+    let alike = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    let shorter = a.chars().count().min(b.chars().count());
+    let holds = shorter > 2 && (a.contains(&b) || b.contains(&a));
+    a == b || holds || (alike >= 2 && alike + 1 >= shorter)
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema.get("required").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str)
+}
+
+fn is_of(named: &Value, value: &Value) -> bool {
+    match named {
+        Value::String(name) => match name.as_str() {
+            "string" => value.is_string(),
+            "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+            "number" => value.is_number(),
+            "boolean" => value.is_boolean(),
+            "array" => value.is_array(),
+            "object" => value.is_object(),
+            "null" => value.is_null(),
+            _ => true,
+        },
+        Value::Array(names) => names.iter().any(|name| is_of(name, value)),
+        _ => true,
+    }
+}
+
+/// What a schema asks for, in words.
+fn expected(schema: &Value) -> String {
+    if let Some(Value::Array(values)) = schema.get("enum") {
+        let values: Vec<String> =
+            values.iter().map(|value| value.as_str().map_or(value.to_string(), str::to_string)).collect();
+        return format!("one of {}", values.join(", "));
+    }
+    let name = match schema.get("type") {
+        Some(Value::String(name)) => name.as_str(),
+        Some(Value::Array(names)) => names.first().and_then(Value::as_str).unwrap_or("any"),
+        _ => "any",
+    };
+    match name {
+        "string" => "a text".to_string(),
+        "integer" => format!("a whole number{}", range(schema)),
+        "number" => format!("a number{}", range(schema)),
+        "boolean" => "true or false".to_string(),
+        "array" => match schema.get("items") {
+            Some(items) if items.get("type").is_some() => format!("a list, each item {}", expected(items)),
+            _ => "a list".to_string(),
+        },
+        "object" => "an object".to_string(),
+        "null" => "null".to_string(),
+        _ => "a value".to_string(),
+    }
+}
+
+fn range(schema: &Value) -> String {
+    match (schema.get("minimum"), schema.get("maximum")) {
+        (Some(min), Some(max)) => format!(" from {min} to {max}"),
+        (Some(min), None) => format!(", {min} or more"),
+        (None, Some(max)) => format!(", {max} at most"),
+        (None, None) => String::new(),
+    }
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::String(text) if text.chars().count() > 40 => {
+            format!("the text \"{}…\"", text.chars().take(40).collect::<String>())
+        }
+        Value::String(_) => format!("the text {value}"),
+        Value::Array(_) => "a list".to_string(),
+        Value::Object(_) => "an object".to_string(),
+        other => other.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "properties": {
+                "path": { "type": "string" },
+                "top_k": { "type": "integer", "minimum": 1, "maximum": 50 },
+                "tags": { "type": "array", "items": { "type": "string" } },
+                "mode": { "type": "string", "enum": ["a", "b"] },
+                "filter": { "type": "object", "properties": { "x": { "type": "boolean" } }, "additionalProperties": false },
+                "any": { "type": "object", "additionalProperties": true }
+            },
+            "required": ["path"],
+            "additionalProperties": false
+        })
+    }
+
+    #[test]
+    fn faults_name_place_and_expectation() {
+        fn check_one(value: Value, expected: &[&str]) {
+            let faults: Vec<String> =
+                check(&schema(), &value, "", &|_| false).iter().map(ToString::to_string).collect();
+            assert_eq!(faults, expected, "{value}");
+        }
+        check_one(json!({ "path": "a" }), &[]);
+        check_one(json!({}), &["/path: is missing; expected a text"]);
+        check_one(json!([]), &["/: expected an object, found a list"]);
+        check_one(json!({ "path": 3 }), &["/path: expected a text, found 3"]);
+        check_one(json!({ "path": "a", "top_k": 99 }), &["/top_k: expected a whole number from 1 to 50, found 99"]);
+        check_one(json!({ "path": "a", "top_k": 5.0 }), &[]);
+        check_one(json!({ "path": "a", "top_k": 5.5 }), &["/top_k: expected a whole number from 1 to 50, found 5.5"]);
+        check_one(json!({ "path": "a", "tags": ["x", 1] }), &["/tags/1: expected a text, found 1"]);
+        check_one(json!({ "path": "a", "mode": "c" }), &["/mode: expected one of a, b, found the text \"c\""]);
+        check_one(
+            json!({ "path": "a", "topK": 1 }),
+            &["/topK: `topK` is not a field; did you mean `top_k`? (there are: any, filter, mode, path, tags, top_k)"],
+        );
+        check_one(
+            json!({ "path": "a", "filter": { "y/z": 1 } }),
+            &["/filter/y~1z: `y/z` is not a field; there are: x"],
+        );
+        check_one(json!({ "path": "a", "any": { "y": null } }), &[]);
+        check_one(
+            json!({ "path": 1, "mode": 2 }),
+            &["/mode: expected one of a, b, found 2", "/path: expected a text, found 1"],
+        );
+    }
+
+    #[test]
+    fn what_is_open_is_passed_over() {
+        let is_open = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('$'));
+        assert!(check(&schema(), &json!({ "path": "x", "top_k": "$steps.a.count" }), "", &is_open).is_empty());
+    }
+
+    #[test]
+    fn nulls_of_optional_fields_are_nothing() {
+        let mut value = json!({ "path": null, "top_k": null, "filter": { "x": null }, "any": { "y": null } });
+        without_nulls(&schema(), &mut value);
+        assert_eq!(value, json!({ "path": null, "filter": {}, "any": { "y": null } }));
+    }
+}

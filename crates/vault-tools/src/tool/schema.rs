@@ -1,0 +1,284 @@
+//! JSON schemas that every reader understands: references inlined, without `$schema`, `title` and number formats.
+//!
+//! What one provider wants differently (strictness, subsets) is not decided here.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use std::borrow::Cow;
+use std::fmt;
+
+/// Marks a text as a vault path in the schemas that validation sees: `true`, or [`OR_ROOT`]. It is left out of those
+/// that are handed out.
+pub(crate) const PATH_MARK: &str = "x-vault-path";
+
+/// The mark of a path that may also be the vault's root.
+pub(crate) const OR_ROOT: &str = "or root";
+
+/// A vault path as it stands in arguments: text that has not been checked yet.
+///
+/// Its own type so that plans know which arguments are paths: there, a value put into the text is one segment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PathArg(pub String);
+
+impl PathArg {
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for PathArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<&str> for PathArg {
+    fn from(text: &str) -> Self {
+        Self(text.to_string())
+    }
+}
+
+impl JsonSchema for PathArg {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        "PathArg".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "x-vault-path": true })
+    }
+}
+
+/// The schema of what a tool takes. Optional fields are those that are not required; none is nullable.
+pub fn of_arguments<T: JsonSchema>() -> Value {
+    let mut schema = generated::<T>(SchemaSettings::draft2020_12());
+    tidy(&mut schema, Nulls::Absent);
+    closed(&mut schema);
+    schema
+}
+
+/// The schema of what a tool answers.
+pub fn of_output<T: JsonSchema>() -> Value {
+    let mut schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
+    tidy(&mut schema, Nulls::Stay);
+    schema
+}
+
+/// The same schema without marks of ours.
+pub(crate) fn handed_out(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    unmark(&mut schema);
+    schema
+}
+
+fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    let settings = settings.with(|settings| {
+        settings.meta_schema = None;
+        settings.inline_subschemas = true;
+    });
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+/// What becomes of `null` as a type beside others.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Nulls {
+    /// In arguments, absent and null are the same, and absent is simpler.
+    Absent,
+    Stay,
+}
+
+fn tidy(schema: &mut Value, nulls: Nulls) {
+    let Value::Object(object) = schema else { return };
+    object.remove("title");
+    object.remove("$schema");
+    let is_number_format = |format: &Value| {
+        format
+            .as_str()
+            .is_some_and(|f| f.starts_with("int") || f.starts_with("uint") || matches!(f, "float" | "double"))
+    };
+    if object.get("format").is_some_and(is_number_format) {
+        object.remove("format");
+    }
+    if nulls == Nulls::Absent {
+        drop_null(object);
+    }
+    fold_constants(object);
+    if let Some(description) = object.get_mut("description")
+        && let Some(text) = description.as_str()
+    {
+        *description = Value::String(text.split_whitespace().collect::<Vec<_>>().join(" "));
+    }
+    each_below(object, &mut |below| tidy(below, nulls));
+}
+
+/// Every schema directly below a schema. Names of properties are data, not keywords.
+fn each_below(object: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
+    for (keyword, value) in object.iter_mut() {
+        match (keyword.as_str(), value) {
+            ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
+                named.values_mut().for_each(&mut *visit)
+            }
+            ("items" | "additionalProperties" | "not", below @ Value::Object(_)) => visit(below),
+            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => all.iter_mut().for_each(&mut *visit),
+            _ => {}
+        }
+    }
+}
+
+fn drop_null(object: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|name| name != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            object.insert("type".into(), only);
+        }
+    }
+    for keyword in ["anyOf", "oneOf"] {
+        let Some(Value::Array(all)) = object.get_mut(keyword) else { continue };
+        let before = all.len();
+        all.retain(|schema| schema.get("type").is_none_or(|name| name != "null"));
+        if all.len() == 1 && before > 1 {
+            let only = all.remove(0);
+            object.remove(keyword);
+            if let Value::Object(only) = only {
+                // What stands beside it was said of this very place, so it goes before what was said of the type.
+                for (key, value) in only {
+                    object.entry(key).or_insert(value);
+                }
+            }
+        }
+    }
+    if let Some(Value::Array(values)) = object.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    if object.get("default").is_some_and(Value::is_null) {
+        object.remove("default");
+    }
+}
+
+/// `oneOf` constants, as documented variants are generated, become one `enum` whose description tells them apart.
+fn fold_constants(object: &mut Map<String, Value>) {
+    let Some(Value::Array(all)) = object.get("oneOf") else { return };
+    let mut values = Vec::new();
+    let mut told = Vec::new();
+    for schema in all {
+        let names = match (schema.get("const"), schema.get("enum").and_then(Value::as_array)) {
+            (Some(value), _) => vec![value.clone()],
+            (None, Some(several)) => several.clone(),
+            _ => return,
+        };
+        if let (Some(description), [Value::String(name)]) =
+            (schema.get("description").and_then(Value::as_str), &names[..])
+        {
+            told.push(format!("{name}: {}", description.trim_end_matches('.')));
+        }
+        values.extend(names);
+    }
+    if !values.iter().all(Value::is_string) {
+        return;
+    }
+    object.remove("oneOf");
+    object.insert("type".into(), "string".into());
+    object.insert("enum".into(), Value::Array(values));
+    if !told.is_empty() {
+        let told = told.join("; ");
+        let description = match object.get("description").and_then(Value::as_str) {
+            Some(before) => format!("{} ({told})", before.trim_end_matches('.')),
+            None => told,
+        };
+        object.insert("description".into(), description.into());
+    }
+}
+
+/// Objects with fields of their own take no others.
+fn closed(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    let is_object = object.get("type").is_some_and(|name| name == "object");
+    if is_object && !object.contains_key("additionalProperties") {
+        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        object.insert("additionalProperties".into(), false.into());
+    }
+    each_below(object, &mut closed);
+}
+
+fn unmark(schema: &mut Value) {
+    let Value::Object(object) = schema else { return };
+    object.remove(PATH_MARK);
+    each_below(object, &mut unmark);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// How it goes.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "kebab-case")]
+    #[allow(dead_code)]
+    enum Mode {
+        /// From the start.
+        Overwrite,
+        /// At the end.
+        AppendTo,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Below {
+        title: String,
+    }
+
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    struct Args {
+        /// Where
+        /// it lies.
+        path: PathArg,
+        limit: Option<u32>,
+        #[serde(default)]
+        below: Option<Below>,
+        mode: Option<Mode>,
+        many: Vec<Below>,
+    }
+
+    #[test]
+    fn arguments_are_portable() {
+        let schema = of_arguments::<Args>();
+        let below = json!({
+            "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"],
+            "additionalProperties": false
+        });
+        assert_eq!(
+            handed_out(&schema),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": { "type": "string", "description": "Where it lies." },
+                    "limit": { "type": "integer", "minimum": 0 },
+                    "below": below,
+                    "mode": {
+                        "type": "string", "enum": ["overwrite", "append-to"],
+                        "description": "How it goes (overwrite: From the start; append-to: At the end)"
+                    },
+                    "many": { "type": "array", "items": below }
+                },
+                "required": ["path", "many"],
+                "additionalProperties": false
+            })
+        );
+        assert_eq!(schema["properties"]["path"][PATH_MARK], true);
+    }
+
+    #[test]
+    fn answers_keep_their_nulls() {
+        let schema = of_output::<Args>();
+        assert_eq!(schema["properties"]["limit"]["type"], json!(["integer", "null"]));
+        assert!(!schema.to_string().contains("$ref"));
+    }
+}

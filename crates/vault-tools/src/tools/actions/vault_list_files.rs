@@ -1,0 +1,144 @@
+//! `vault.listFiles`: what lies in a folder, a page at a time.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::error::Result;
+use crate::policy::{Risk, Toolset};
+use crate::sandbox::{self, EntryKind, SafePath, View};
+use crate::tool::{Context, PathArg, Tool};
+use crate::tools::locate;
+
+/// Files above this size have no etag. In bytes.
+const HASHED: u64 = 64_000_000;
+
+pub(super) struct ListFiles;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The folder; the vault's root unless told. What is no folder is taken as the beginning of paths.
+    #[serde(default)]
+    #[schemars(extend("x-vault-path" = "or root"))]
+    prefix: Option<PathArg>,
+    /// Whether folders within it are listed too.
+    #[serde(default)]
+    recursive: bool,
+    /// Only files with these endings, such as md; folders are left out then.
+    #[serde(default)]
+    extensions: Vec<String>,
+    /// How many at most.
+    #[serde(default = "page")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// How many to pass over: nextOffset of the page before.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn page() -> usize {
+    200
+}
+
+/// A page of what is there.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page {
+    /// Files and folders, by path.
+    items: Vec<Item>,
+    /// Where the next page begins; null at the end.
+    next_offset: Option<usize>,
+    /// Whether there is a next page.
+    truncated: bool,
+}
+
+/// A file or folder.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    /// Where it lies.
+    path: String,
+    /// `file` or `folder`.
+    kind: &'static str,
+    /// Its size; 0 for folders.
+    size_bytes: u64,
+    /// When it was last changed, in milliseconds since 1970; null for what is not yet written.
+    mtime_ms: Option<i64>,
+    /// The hash of a file's content; null for folders, and for files that are larger than 64 MB or cannot be read.
+    etag: Option<String>,
+}
+
+impl Tool for ListFiles {
+    const NAME: &'static str = "vault.listFiles";
+    const DESCRIPTION: &'static str = "List the files and folders in a folder (with recursive, all below it), with \
+        size, time and etag. Hidden files are not there.";
+    const TOOLSET: Toolset = Toolset::Actions;
+    const RISK: Risk = Risk::Read;
+    type Args = Args;
+    type Output = Page;
+
+    fn call(&self, args: Args, context: &mut Context<'_, '_>) -> Result<Page> {
+        let endings: Vec<String> =
+            args.extensions.iter().map(|ending| ending.trim_start_matches('.').to_lowercase()).collect();
+        let has_ending = |entry: &sandbox::Entry| {
+            let ending = entry.path.extension().map(str::to_lowercase);
+            entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
+        };
+        let mut entries = entries(&args, context)?;
+        entries.retain(|entry| context.permits(&entry.path) && (endings.is_empty() || has_ending(entry)));
+        let rest = entries.len().saturating_sub(args.offset);
+        let mut items = Vec::new();
+        for entry in entries.into_iter().skip(args.offset).take(args.limit) {
+            context.stop.check()?;
+            items.push(item(entry, context));
+        }
+        let truncated = rest > items.len();
+        Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
+    }
+
+    fn settle(&self, output: &mut Value, vault: &dyn View) {
+        let items = output.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
+        items.for_each(|item| locate::settle(item, vault));
+    }
+}
+
+fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
+    let all = |folder: Option<&SafePath>| match args.recursive {
+        true => context.overlay.walk(folder),
+        false => context.overlay.list(folder),
+    };
+    let prefix = args.prefix.as_ref().filter(|prefix| !matches!(prefix.as_str().trim_matches('/'), "" | "."));
+    let Some(prefix) = prefix else { return all(None) };
+    let ends_in_slash = prefix.as_str().ends_with('/');
+    let path = context.path(&PathArg(prefix.as_str().trim_end_matches('/').to_string()))?;
+    match context.overlay.stat(&path)? {
+        Some(stat) if stat.kind == EntryKind::Folder => return all(Some(&path)),
+        Some(stat) if !ends_in_slash => return Ok(vec![sandbox::Entry { path, stat }]),
+        _ => {}
+    }
+    let folder = path.parent();
+    let mut found = match &folder {
+        Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
+        folder => all(folder.as_ref())?,
+    };
+    found.retain(|entry| entry.path.as_str().starts_with(path.as_str()));
+    match found.is_empty() {
+        true => Err(context.missing(&path)),
+        false => Ok(found),
+    }
+}
+
+fn item(entry: sandbox::Entry, context: &Context<'_, '_>) -> Item {
+    let is_file = entry.stat.kind == EntryKind::File;
+    // One file that cannot be read keeps nobody from seeing the others.
+    let content = if is_file && entry.stat.size <= HASHED { context.overlay.read(&entry.path).ok() } else { None };
+    let etag = content.map(|content| content.hash().etag());
+    Item {
+        kind: if is_file { "file" } else { "folder" },
+        size_bytes: if is_file { entry.stat.size } else { 0 },
+        mtime_ms: entry.stat.modified.map(locate::millis),
+        etag,
+        path: entry.path.to_string(),
+    }
+}

@@ -1,0 +1,138 @@
+//! The items of a Markdown list as values: what each says, how it was written, how deep it is nested.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// One item of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Bullet {
+    /// What it says, without marker and check box, on one line.
+    pub text: String,
+    /// Its lines as written.
+    pub raw: String,
+    /// How deep it is nested: 0 for the outermost.
+    pub depth: usize,
+}
+
+/// Items without depth limit, or the outermost ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Nesting {
+    All,
+    Outermost,
+}
+
+/// Reads the items of all lists in a text, in order. Lines that belong to no item, and code, are passed over.
+///
+/// Bullets are `-`, `*`, `+`; numbers are `1.` and `1)`; a check box is taken off. A line that is indented under an
+/// item and is no item itself goes on with it.
+pub(super) fn bullets(text: &str, nesting: Nesting) -> Vec<Bullet> {
+    let mut found: Vec<Bullet> = Vec::new();
+    // Where the content of each open item begins, outermost first.
+    let mut open: Vec<usize> = Vec::new();
+    let mut fence: Option<&str> = None;
+    let mut skipping = false;
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        let indent = columns(&line[..line.len() - trimmed.len()]);
+        let marks = ["```", "~~~"].into_iter().find(|marks| trimmed.starts_with(marks));
+        match (fence, marks) {
+            (Some(open), Some(marks)) if open == marks => fence = None,
+            (None, Some(marks)) => fence = Some(marks),
+            (None, None) => {}
+            (Some(_), _) => continue,
+        }
+        if marks.is_some() {
+            continue;
+        }
+        if let Some((width, content)) = marker(trimmed) {
+            while open.last().is_some_and(|content_at| indent < *content_at) {
+                open.pop();
+            }
+            let depth = open.len();
+            open.push(indent + width);
+            skipping = nesting == Nesting::Outermost && depth > 0;
+            if !skipping {
+                found.push(Bullet { text: without_box(content).trim().to_string(), raw: line.to_string(), depth });
+            }
+        } else if trimmed.is_empty() {
+            // An item may go on behind a blank line if what follows is indented.
+        } else if indent > 0 && !open.is_empty() {
+            if let (false, Some(last)) = (skipping, found.last_mut()) {
+                last.raw.push('\n');
+                last.raw.push_str(line);
+                last.text = format!("{} {}", last.text, trimmed.trim_end()).trim().to_string();
+            }
+        } else {
+            open.clear();
+        }
+    }
+    found
+}
+
+/// Columns of white space; a tab goes on to the next multiple of four.
+fn columns(space: &str) -> usize {
+    space.chars().fold(0, |at, c| if c == '\t' { (at / 4 + 1) * 4 } else { at + 1 })
+}
+
+/// The columns up to an item's content, and the content.
+fn marker(line: &str) -> Option<(usize, &str)> {
+    let digits = line.bytes().take_while(u8::is_ascii_digit).count();
+    let width = match line.as_bytes().get(digits)? {
+        b'-' | b'*' | b'+' if digits == 0 => 1,
+        b'.' | b')' if (1..=9).contains(&digits) => digits + 1,
+        _ => return None,
+    };
+    let content = &line[width..];
+    // `---` and `**bold**` are no items, `-` alone is an empty one.
+    let is_item = content.is_empty() || content.starts_with([' ', '\t']);
+    (is_item && !is_rule(line)).then_some((width + 1, content))
+}
+
+/// `* * *` and `- - -` are rules across the page.
+fn is_rule(line: &str) -> bool {
+    let marks: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
+    marks.len() >= 3 && matches!(marks[0], '-' | '*') && marks.iter().all(|c| *c == marks[0])
+}
+
+fn without_box(content: &str) -> &str {
+    let content = content.trim_start();
+    let mut chars = content.chars();
+    let is_box = chars.next() == Some('[') && chars.next().is_some() && chars.next() == Some(']');
+    let rest = chars.as_str();
+    if is_box && (rest.is_empty() || rest.starts_with([' ', '\t'])) { rest } else { content }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[(usize, &str)]) {
+        let found = bullets(text, Nesting::All);
+        let found: Vec<(usize, &str)> = found.iter().map(|b| (b.depth, b.text.as_str())).collect();
+        assert_eq!(found, expected, "{text:?}");
+    }
+
+    #[test]
+    fn markers_boxes_and_numbers() {
+        check("- a\n* b\n+ c\n1. d\n12) e", &[(0, "a"), (0, "b"), (0, "c"), (0, "d"), (0, "e")]);
+        check(
+            "- [ ] open\n- [x] done\n- [link](x.md)\n- [[Note]]",
+            &[(0, "open"), (0, "done"), (0, "[link](x.md)"), (0, "[[Note]]")],
+        );
+        check("text\n**bold**\n---\n* * *\n-no\n- \"quoted\" 🚲 ${selection}", &[(0, "\"quoted\" 🚲 ${selection}")]);
+        check("", &[]);
+        check("- \n-", &[(0, ""), (0, "")]);
+    }
+
+    #[test]
+    fn nesting_and_lines_that_go_on() {
+        check("- a\n  - b\n    - c\n  - d\n- e", &[(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "e")]);
+        check("- a\n\t- b", &[(0, "a"), (1, "b")]);
+        check("- a\n  goes on\n- b\n\n  too\ntext\n  no", &[(0, "a goes on"), (0, "b too")]);
+        check("- a\r\n- b\r\n", &[(0, "a"), (0, "b")]);
+        check("- a\n```\n- code\n```\n- b", &[(0, "a"), (0, "b")]);
+        let outer = bullets("- a\n  - b\n    more\n- c", Nesting::Outermost);
+        assert_eq!(outer.iter().map(|b| b.text.as_str()).collect::<Vec<_>>(), ["a", "c"]);
+        assert_eq!(bullets("- a\n  on", Nesting::All)[0].raw, "- a\n  on");
+    }
+}

@@ -1,0 +1,91 @@
+//! A piece of a text that can be shown: the beginning, or what lies around a match.
+
+use std::ops::Range;
+
+/// The beginning of a text on one line, at most `length` characters, with `...` where it was cut.
+pub(super) fn beginning(text: &str, length: usize) -> String {
+    let mut words = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        let needed = word.chars().count() + usize::from(count > 0);
+        if count + needed > length {
+            // A word longer than all there is room for is cut itself.
+            if count == 0 {
+                words.extend(word.chars().take(length));
+            }
+            words.push_str("...");
+            return words;
+        }
+        if count > 0 {
+            words.push(' ');
+        }
+        words.push_str(word);
+        count += needed;
+    }
+    words
+}
+
+/// About `length` characters of a text around a match in it, on one line, with `...` where it was cut.
+pub(super) fn around(text: &str, found: &Range<usize>, length: usize) -> String {
+    let inside = text[found.clone()].chars().count();
+    let room = length.saturating_sub(inside) / 2;
+    let before = text[..found.start].char_indices().rev().take(room).last().map_or(found.start, |(at, _)| at);
+    let after = text[found.end..].char_indices().nth(room).map_or(text.len(), |(at, _)| found.end + at);
+    let line = text[before..after].split_whitespace().collect::<Vec<_>>().join(" ");
+    let start = if before > 0 { "..." } else { "" };
+    let end = if after < text.len() { "..." } else { "" };
+    format!("{start}{line}{end}")
+}
+
+/// Where `query` stands in a text, upper and lower case alike; as ranges of `text`.
+pub(super) fn occurrences(text: &str, query: &str) -> Vec<Range<usize>> {
+    let query: Vec<char> = query.chars().flat_map(char::to_lowercase).collect();
+    if query.is_empty() {
+        return Vec::new();
+    }
+    // Lower-casing can change the length of a character, so each folded one remembers where it came from.
+    let folded: Vec<(char, usize)> =
+        text.char_indices().flat_map(|(at, c)| c.to_lowercase().map(move |lower| (lower, at))).collect();
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at + query.len() <= folded.len() {
+        if folded[at].0 == query[0] && folded[at..at + query.len()].iter().map(|(c, _)| c).eq(&query) {
+            let end = folded.get(at + query.len()).map_or(text.len(), |(_, end)| *end);
+            found.push(folded[at].1..end);
+            at += query.len();
+        } else {
+            at += 1;
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings() {
+        assert_eq!(beginning("one two\nthree", 100), "one two three");
+        assert_eq!(beginning("one two three", 8), "one two...");
+        assert_eq!(beginning("abcdefgh", 3), "abc...");
+        assert_eq!(beginning("", 3), "");
+    }
+
+    #[test]
+    fn around_a_match() {
+        let text = "The quick brown fox jumps over the lazy dog";
+        let found = occurrences(text, "FOX").remove(0);
+        assert_eq!(around(text, &found, 13), "...rown fox jump...");
+        assert_eq!(around(text, &found, 400), text);
+    }
+
+    #[test]
+    fn occurrences_fold_case_and_point_into_the_text() {
+        assert_eq!(occurrences("aXa xA", "xa"), [1..3, 4..6]);
+        assert_eq!(occurrences("ÄÖ äö", "äö"), [0..4, 5..9]);
+        assert_eq!(occurrences("İx x", "x"), [2..3, 4..5]);
+        assert!(occurrences("abc", "").is_empty());
+        assert_eq!(occurrences("aaaa", "aa"), [0..2, 2..4]);
+    }
+}

@@ -1,0 +1,190 @@
+//! The links of a note and those that lead to it, as the overlay would have them.
+
+use std::collections::HashMap;
+
+use vault_index::links::{Names, resolve};
+use vault_index::note::{Link, split_link};
+use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
+
+use super::locate::parsed;
+use super::notes_known::{changed_paths, files_at, is_among};
+use crate::error::{ErrorKind, Result};
+use crate::sandbox::{EntryKind, SafePath, View};
+use crate::tool::Context;
+
+/// A link and where it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FoundLink {
+    pub source: VaultPath,
+    pub target: Option<VaultPath>,
+    pub kind: LinkKind,
+    pub line: u32,
+    /// Its path and subpath as written.
+    pub points_at: String,
+    /// What a reader sees.
+    pub text: String,
+}
+
+/// The links that a note has, in its order.
+pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
+    context.overlay.bind(path);
+    // A note that the index leaves out has links all the same.
+    let known = if context.overlay.is_changed() { None } else { rows(context.vault.index()?.links(path.as_str(), 1))? };
+    match known {
+        Some(found) if !found.is_empty() => Ok(found),
+        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
+        _ => links_in(path, &Names::from_iter(files(context)?), context),
+    }
+}
+
+/// The links that lead to a file, by source and place: those of notes that the index leaves out are not known to it.
+pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
+    let known =
+        if context.overlay.is_changed() { None } else { rows(context.vault.index()?.backlinks(path.as_str(), 1))? };
+    let found = match known {
+        Some(found) => found,
+        None => links_resolved_to(path, context)?,
+    };
+    let mut permitted = Vec::with_capacity(found.len());
+    for link in found {
+        let Ok(source) = SafePath::new(link.source.as_str()) else { continue };
+        if context.permits(&source) {
+            context.overlay.bind(&source);
+            permitted.push(link);
+        }
+    }
+    Ok(permitted)
+}
+
+/// The same where the index cannot tell: where links lead may have changed with the names, so each is resolved anew.
+fn links_resolved_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
+    let names = Names::from_iter(files(context)?);
+    let changed = changed_paths(context.overlay);
+    let target = path.vault_path();
+    let mut found = Vec::new();
+    context.vault.index()?.all_links(&mut |row| {
+        let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
+        if is_current {
+            let leads_to = resolve(&names, &row.path, &row.source).target.and_then(|id| names.path(id));
+            if leads_to == Some(target) {
+                found.push(of_row(LinkRow { target: Some(target.clone()), ..row }));
+            }
+        }
+        Ok(())
+    })?;
+    for changed in &changed {
+        for note in files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note) {
+            let links = links_in(&note, &names, context)?.into_iter();
+            found.extend(links.filter(|link| link.target.as_ref() == Some(target)));
+        }
+    }
+    found.sort_by(|a, b| (&a.source, a.line).cmp(&(&b.source, b.line)));
+    found.dedup();
+    Ok(found)
+}
+
+fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
+    let note = parsed(path, &context.overlay.read(path)?);
+    let source = path.vault_path();
+    let found = note.links.iter().map(|link| FoundLink {
+        source: source.clone(),
+        target: resolve(names, &link.path, source).target.and_then(|id| names.path(id)).cloned(),
+        kind: link.kind,
+        line: link.line,
+        points_at: pointed(&link.path, link.subpath.as_deref()),
+        text: shown(link),
+    });
+    Ok(found.collect())
+}
+
+fn files(context: &Context<'_, '_>) -> Result<Vec<(FileId, VaultPath)>> {
+    let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
+    Ok((0..).map(FileId).zip(files.map(|entry| entry.path.vault_path().clone())).collect())
+}
+
+/// `None` for a file that the index does not know.
+fn rows(rows: vault_index::Result<Vec<LinkRow>>) -> Result<Option<Vec<FoundLink>>> {
+    match rows.map_err(crate::error::Error::from) {
+        Ok(rows) => Ok(Some(rows.into_iter().map(of_row).collect())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+fn of_row(row: LinkRow) -> FoundLink {
+    let points_at = pointed(&row.path, row.subpath.as_deref());
+    let text = shown_of_raw(&row.raw).unwrap_or_else(|| points_at.clone());
+    FoundLink { source: row.source, target: row.target, kind: row.kind, line: row.line, points_at, text }
+}
+
+fn shown(link: &Link) -> String {
+    let pointed = pointed(&link.path, link.subpath.as_deref());
+    link.display.clone().filter(|text| !text.is_empty()).or_else(|| shown_of_raw(&link.raw)).unwrap_or(pointed)
+}
+
+/// The words a link shows, from its characters.
+fn shown_of_raw(raw: &str) -> Option<String> {
+    let bare = raw.strip_prefix('!').unwrap_or(raw);
+    if let Some(inner) = bare.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
+        return split_link(inner).display.or_else(|| Some(inner.split('|').next()?.trim().to_string()));
+    }
+    let (text, _) = bare.strip_prefix('[')?.rsplit_once("](").or_else(|| bare.strip_prefix('[')?.split_once(']'))?;
+    (!text.is_empty()).then(|| text.to_string())
+}
+
+fn pointed(path: &str, subpath: Option<&str>) -> String {
+    match subpath {
+        Some(subpath) => format!("{path}#{subpath}"),
+        None => path.to_string(),
+    }
+}
+
+/// How a link is written, in the words of the tools.
+pub(super) fn kind_name(kind: LinkKind) -> &'static str {
+    match kind {
+        LinkKind::Wikilink => "wikilink",
+        LinkKind::Markdown => "markdown",
+        LinkKind::Embed => "embed",
+    }
+}
+
+/// The titles of the notes that links stand in.
+pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<VaultPath, String>> {
+    let mut titles = HashMap::new();
+    if !context.overlay.is_changed() {
+        let known = context.vault.index()?.notes_at(links.iter().map(|link| &link.source))?.into_iter();
+        titles.extend(known.filter_map(|note| Some((VaultPath::new(&note.path)?, note.title))));
+    }
+    for link in links {
+        titles.entry(link.source.clone()).or_insert_with_key(|path| {
+            let read = || {
+                let safe = SafePath::new(path.as_str()).ok()?;
+                let content = context.overlay.read(&safe).ok()?;
+                Some(parsed(&safe, &content).title.text)
+            };
+            // Its name, where it cannot be read.
+            read().unwrap_or_else(|| path.stem().to_string())
+        });
+    }
+    Ok(titles)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_link_shows() {
+        for (raw, expected) in [
+            ("[[Note]]", Some("Note")),
+            ("[[a/Note#Part|shown]]", Some("shown")),
+            ("![[pic.png|200]]", Some("200")),
+            ("[a (b)](c.md)", Some("a (b)")),
+            ("[a][ref]", Some("a")),
+            ("[](c.md)", None),
+            ("c.md", None),
+        ] {
+            assert_eq!(shown_of_raw(raw).as_deref(), expected, "{raw}");
+        }
+    }
+}

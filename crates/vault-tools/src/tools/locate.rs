@@ -1,0 +1,101 @@
+//! From an argument to the file that is meant: notes that are there, notes to be made, their times and hashes.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use jiff::Timestamp;
+use serde_json::Value;
+use vault_index::note::{Note, ParseOptions, parse};
+
+use crate::content::Content;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::{EntryKind, SafePath, View};
+use crate::tool::{Context, PathArg};
+
+/// The path of a file that is there.
+///
+/// # Errors
+/// Not found, with the nearest paths; a folder.
+pub(super) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
+    let path = context.path(path)?;
+    match context.overlay.stat(&path)? {
+        Some(stat) if stat.kind == EntryKind::Folder => {
+            Err(Error::new(ErrorKind::InvalidArguments, "this is a folder, not a file")
+                .at(path)
+                .remedy("name a file in it"))
+        }
+        Some(_) => Ok(path),
+        None => Err(context.missing(&path)),
+    }
+}
+
+/// The path of a file or folder that is there.
+///
+/// # Errors
+/// Not found, with the nearest paths.
+pub(super) fn existing(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
+    let path = context.path(path)?;
+    if context.overlay.exists(&path)? { Ok(path) } else { Err(context.missing(&path)) }
+}
+
+/// The path of a note to be written or moved to: it ends in `.md` or `.canvas`, so that it is found again.
+///
+/// # Errors
+/// Another ending, with the path that was probably meant.
+pub(super) fn note_to_be(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
+    let path = context.path(path)?;
+    if path.is_note() {
+        return Ok(path);
+    }
+    Err(Error::new(ErrorKind::InvalidArguments, "a note's path ends in .md")
+        .at(&path)
+        .remedy(format!("write {path}.md")))
+}
+
+/// A note that is there, parsed, and its text.
+///
+/// # Errors
+/// As [`file`]; a file that is no note.
+pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Note)> {
+    let path = file(path, context)?;
+    if !path.is_note() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "this file is not a note")
+            .at(path)
+            .remedy("name a .md file"));
+    }
+    let content = context.overlay.read(&path)?;
+    let note = parsed(&path, &content);
+    Ok((path, note))
+}
+
+/// A file as a note. It cannot fail.
+pub(super) fn parsed(path: &SafePath, content: &Content) -> Note {
+    parse(path.vault_path(), content.bytes(), &ParseOptions::default())
+}
+
+/// When a file was last changed, in milliseconds since 1970; `None` for what is proposed and not yet written.
+pub(super) fn mtime_ms(path: &SafePath, view: &dyn View) -> Result<Option<i64>> {
+    Ok(view.stat(path)?.and_then(|stat| stat.modified).map(millis))
+}
+
+/// Fills `mtimeMs` of an answer that names a `path`, where it was not known before the file was written.
+pub(super) fn settle(output: &mut Value, vault: &dyn View) {
+    let Some(fields) = output.as_object_mut() else { return };
+    let path = fields.get("path").and_then(Value::as_str).and_then(|path| SafePath::new(path).ok());
+    if let (Some(Value::Null), Some(path)) = (fields.get("mtimeMs"), path) {
+        fields.insert("mtimeMs".into(), mtime_ms(&path, vault).ok().flatten().into());
+    }
+}
+
+/// A moment in milliseconds since 1970.
+pub(super) fn millis(time: SystemTime) -> i64 {
+    match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+    }
+}
+
+/// A moment as RFC 3339, to the second.
+pub(super) fn rfc3339(time: SystemTime) -> Option<String> {
+    let seconds = Timestamp::try_from(time).ok()?.as_second();
+    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}

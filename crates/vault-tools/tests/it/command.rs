@@ -1,0 +1,494 @@
+//! The command `vault-tools`, run as people and scripts run it: without a terminal.
+
+use std::io::Write;
+use std::process::{Child, Command, Output, Stdio};
+
+use serde_json::{Value, json};
+
+use crate::vault::{TestVault, assert_same};
+
+struct Shell {
+    vault: TestVault,
+    home: tempfile::TempDir,
+}
+
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    fn of(child: Child) -> Self {
+        let Output { status, stdout, stderr } = child.wait_with_output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        Self { code: status.code().unwrap(), out: text(stdout), err: text(stderr) }
+    }
+}
+
+impl Shell {
+    fn new(files: &str) -> Self {
+        Self { vault: TestVault::new(files), home: tempfile::tempdir().unwrap() }
+    }
+
+    fn run(&self, args: &[&str]) -> Ran {
+        self.run_with(args, "")
+    }
+
+    fn run_with(&self, args: &[&str], input: &str) -> Ran {
+        let mut child = self.start(args);
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Ran::of(child)
+    }
+
+    fn start(&self, args: &[&str]) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vault-tools"));
+        command.args(args).env_clear().current_dir(self.vault.root());
+        command.env("HOME", self.home.path()).env("VAULT_DIR", self.vault.root());
+        for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA", "APPDATA"] {
+            command.env(name, self.home.path());
+        }
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
+    }
+
+    /// The vault's own folder in the state folder of the user.
+    fn state(&self) -> std::path::PathBuf {
+        let folders = std::fs::read_dir(self.home.path().join("vault-tools")).unwrap();
+        folders.map(|entry| entry.unwrap().path()).next().unwrap()
+    }
+
+    #[track_caller]
+    fn done(&self, args: &[&str]) -> String {
+        let ran = self.run(args);
+        assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
+        ran.out
+    }
+}
+
+#[test]
+fn tools_are_listed_and_described() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let list: Value = serde_json::from_str(&shell.done(&["list", "--json"])).unwrap();
+    assert_eq!(list.as_array().unwrap().len(), 34);
+    assert_eq!(shell.done(&["list", "--toolset", "chat"]).lines().count(), 2);
+    let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
+    assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
+    assert!(shell.done(&["schema", "plan"]).contains("riskLevel"));
+    assert!(shell.done(&["list", "--schema"]).contains("toolset"));
+    assert_eq!(shell.run(&["schema", "nope"]).code, 2);
+    for command in ["completions bash", "man"] {
+        let args: Vec<&str> = command.split(' ').collect();
+        assert!(shell.done(&args).contains("vault-tools"));
+    }
+}
+
+/// Each sub-command with its options.
+#[test]
+fn the_manual_page_has_every_option() {
+    let page = Shell::new("//- a.md\nx\n").done(&["man"]).replace('\\', "");
+    for part in [".SH \"VAULT-TOOLS CALL\"", ".SH \"VAULT-TOOLS PLAN RUN\"", "--dry-run", "--digest", "--older-than"] {
+        assert!(page.contains(part), "{part} is not in the manual page");
+    }
+}
+
+/// What a person reads in a plan is what a parser takes.
+#[test]
+fn what_can_be_read_in_two_ways_is_refused() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let twice = shell.run(&["call", "read_note", r#"{"path":"a.md","path":"b.md"}"#]);
+    assert!(twice.code == 2 && twice.err.contains("the key `path` stands there twice"), "{}", twice.err);
+    let both = shell.run_with(&["plan", "run", "-", "--selection", "-"], "- a");
+    assert!(both.code == 2 && both.err.contains("standard input can be read once"), "{}", both.err);
+    let prune = shell.run(&["prune"]);
+    assert!(prune.err.contains("<--older-than <DAYS>|--max-size <MB>>"), "{}", prune.err);
+}
+
+/// A plan that says `now` can be approved by somebody who takes time to think.
+#[test]
+fn a_digest_holds_the_moment_of_its_preview() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let plan = json!({
+        "version": "1.0", "goal": "a stamp", "riskLevel": "writes",
+        "steps": [{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "${now} ${name}" } }]
+    });
+    let file = shell.home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let preview: Value =
+        serde_json::from_str(&shell.done(&["plan", "preview", file, "--set", "name=n", "--json"])).unwrap();
+    let digest = preview["digest"].as_str().unwrap();
+    let (hash, moment) = digest.split_once('@').unwrap();
+    let other = format!("{hash}@2020-01-02T03:04:05Z");
+    assert_eq!(shell.run(&["plan", "run", file, "--set", "name=n", "--digest", &other]).code, 3);
+    assert_eq!(shell.run(&["plan", "run", file, "--set", "name=n", "--digest", hash.get(1..).unwrap()]).code, 3);
+    shell.done(&["plan", "run", file, "--set", "name=n", "--digest", digest]);
+    assert_eq!(shell.vault.read("b.md"), format!("{moment} n"));
+    let unused = shell.run(&["plan", "preview", file, "--set", "nmae=n"]);
+    assert!(unused.code == 2 && unused.err.contains("it uses name, now"), "{}", unused.err);
+}
+
+/// Whoever has shown a model the schemas relies on them, so that a change of them is seen.
+#[test]
+fn schemas_are_what_they_were() {
+    let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tools.json");
+    let Ok(expected) = std::fs::read_to_string(file) else { return };
+    let actual = Shell::new("//- a.md\nx\n").done(&["schema"]);
+    assert!(actual == expected, "if the change is meant: vault-tools schema > testdata/tools.json");
+}
+
+#[test]
+fn texts_are_printed_bare() {
+    let shell = Shell::new("//- a.md\nhello\n");
+    assert_eq!(shell.done(&["call", "read_note", r#"{"path":"a.md"}"#]), "hello\n");
+    let record: Value =
+        serde_json::from_str(&shell.done(&["call", "read_note", r#"{"path":"a.md"}"#, "--json"])).unwrap();
+    assert_eq!((&record["output"], &record["run"]), (&json!("hello\n"), &Value::Null));
+    let missing = shell.run(&["call", "read_note", r#"{"path":"b.md"}"#]);
+    assert_eq!((missing.code, missing.out.as_str()), (2, ""));
+    assert!(missing.err.starts_with("error: Note not found: b.md"), "{}", missing.err);
+}
+
+#[test]
+fn a_write_is_refused_without_a_terminal_unless_it_is_agreed_to() {
+    let shell = Shell::new("//- a.md\nhello\n");
+    let before = shell.vault.tree();
+    let args = r#"{"path":"b.md","content":"new"}"#;
+    let refused = shell.run(&["call", "write_note", args]);
+    assert_eq!(refused.code, 3);
+    assert!(refused.err.contains("--yes"), "{}", refused.err);
+    let dry = shell.done(&["call", "write_note", args, "--dry-run"]);
+    assert!(dry.contains("create b.md") && dry.contains("+new"), "{dry}");
+    assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
+    assert!(shell.done(&["call", "write_note", args, "--yes"]).contains("created"));
+    assert_eq!(shell.vault.read("b.md"), "new");
+    let denied = shell.run(&["call", "delete_note", r#"{"path":"b.md"}"#, "--yes"]);
+    assert_eq!(denied.code, 3, "{}", denied.err);
+    shell.done(&["call", "delete_note", r#"{"path":"b.md"}"#, "--yes", "--allow-delete"]);
+    assert_eq!(shell.run(&["undo"]).code, 3);
+    shell.done(&["undo", "--yes"]);
+    shell.done(&["undo", "--yes"]);
+    let left = shell.vault.tree().into_iter().filter(|(path, _)| !path.starts_with(".trash")).collect();
+    assert_same(&left, &before, "after two undos");
+    shell.done(&["redo", "--yes"]);
+    assert_eq!(shell.vault.read("b.md"), "new");
+    let runs: Value = serde_json::from_str(&shell.done(&["undo", "--list", "--json"])).unwrap();
+    assert_eq!(runs.as_array().unwrap().len(), 5);
+    let stats: Value = serde_json::from_str(&shell.done(&["log", "--stats", "--json"])).unwrap();
+    let delete = stats.as_array().unwrap().iter().find(|row| row["tool"] == "delete_note").unwrap();
+    assert_eq!((&delete["calls"], &delete["refusals"]), (&json!(2), &json!(1)));
+    assert!(shell.done(&["log", "-n", "1", "--jsonl"]).contains("delete_note"));
+    shell.done(&["prune", "--older-than", "0"]);
+    assert_eq!(shell.done(&["undo", "--list"]), "");
+}
+
+#[test]
+fn chat_tools_need_agreement_to_read() {
+    let shell = Shell::new("//- a.md\nhello\n");
+    let args = r#"{"filePaths":["a.md"]}"#;
+    let refused = shell.run(&["call", "file_read", args]);
+    assert_eq!((refused.code, refused.out.as_str()), (3, ""));
+    assert!(shell.done(&["log"]).contains("refused  file_read"));
+    assert!(shell.done(&["call", "file_read", args, "--yes"]).contains("hello"));
+}
+
+fn example() -> Value {
+    json!({
+        "version": "1.0", "goal": "Create notes from bullet points", "riskLevel": "writes",
+        "steps": [
+            { "id": "ensureFolder", "tool": "vault.ensureFolder", "args": { "path": "Projects" } },
+            { "id": "parseBullets", "tool": "util.parseMarkdownBullets", "args": { "text": "${selection}" } },
+            {
+                "id": "createNotes", "tool": "vault.createFile",
+                "foreach": { "from": "$steps.parseBullets.items", "itemName": "item" },
+                "args": { "path": "Projects/${item.text}.md", "content": "# ${item.text}\n" }
+            }
+        ]
+    })
+}
+
+#[test]
+fn the_example_plan() {
+    let shell = Shell::new("//- Inbox.md\n- one \"1\"\n- two 🚲 ${x}\n");
+    let before = shell.vault.tree();
+    let file = shell.home.path().join("plan.json");
+    std::fs::write(&file, example().to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    assert!(shell.done(&["plan", "check", file]).contains("selection"));
+    let missing = shell.run(&["plan", "preview", file]);
+    assert_eq!(missing.code, 2);
+    assert!(missing.err.contains("--selection"), "{}", missing.err);
+    let selection = ["--selection-from", "Inbox.md:1-2"];
+    let preview = shell.done(&["plan", "preview", file, selection[0], selection[1]]);
+    for part in ["[WRITE]", "Projects/one -1-.md", "Projects/two 🚲 ${x}.md", "make folder Projects", "digest "] {
+        assert!(preview.contains(part), "{part} is not in {preview}");
+    }
+    let digest = preview.trim().rsplit(' ').next().unwrap().to_string();
+    assert_eq!(shell.run(&["plan", "run", file, selection[0], selection[1]]).code, 3);
+    let wrong = shell.run(&["plan", "run", file, selection[0], selection[1], "--digest", "00"]);
+    assert_eq!(wrong.code, 3, "{}", wrong.err);
+    assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
+    shell.done(&["plan", "run", file, selection[0], selection[1], "--digest", &digest]);
+    let after = shell.vault.tree();
+    assert_eq!(shell.vault.read("Projects/two 🚲 ${x}.md"), "# two 🚲 ${x}\n");
+    shell.done(&["undo", "--yes"]);
+    assert_same(&shell.vault.tree(), &before, "after undo");
+    shell.done(&["redo", "--yes"]);
+    assert_same(&shell.vault.tree(), &after, "after redo");
+    shell.done(&["undo", "--yes"]);
+
+    let dry = shell.run_with(&["plan", "run", file, "--dry-run", "--jsonl", "--selection", "-"], "- three\n");
+    assert_eq!(dry.out.lines().count(), 1, "a record is a line");
+    assert!(serde_json::from_str::<Value>(&dry.out).unwrap()["digest"].is_string());
+    let ran = shell.run_with(&["plan", "run", file, "--yes", "--selection", "-", "--jsonl"], "- three\n");
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    assert_eq!((&last["event"], &last["status"]), (&json!("run.finished"), &json!("done")));
+    assert_eq!(shell.vault.read("Projects/three.md"), "# three\n");
+}
+
+#[test]
+fn a_plan_with_faults_fails_its_check() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let mut plan = example();
+    plan["riskLevel"] = json!("read-only");
+    plan["steps"][0]["args"]["path"] = json!("../out");
+    let checked = shell.run_with(&["plan", "check", "-"], &plan.to_string());
+    assert_eq!(checked.code, 1);
+    assert!(checked.out.contains("/riskLevel") && checked.out.contains("/steps/0/args/path"), "{}", checked.out);
+    // Nobody reads what it says; the code says it all the same.
+    let mut unread = shell.start(&["plan", "check", "-"]);
+    drop(unread.stdout.take());
+    unread.stdin.take().unwrap().write_all(plan.to_string().as_bytes()).unwrap();
+    assert_eq!(unread.wait().unwrap().code(), Some(1));
+    assert_eq!(shell.run_with(&["plan", "run", "-", "--yes"], &plan.to_string()).code, 2);
+    assert_eq!(shell.run_with(&["plan", "check", "-"], "no json").code, 2);
+}
+
+#[test]
+fn macros_from_the_command_line() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let save = ["macro", "save", "bullets", "-", "--description", "notes", "--default", "selection=- x"];
+    let saved = shell.run_with(&save, &example().to_string());
+    assert_eq!(saved.code, 0, "{}", saved.err);
+    assert!(shell.done(&["macro", "list"]).contains("bullets"));
+    shell.done(&["macro", "run", "bullets", "--yes"]);
+    assert_eq!(shell.vault.read("Projects/x.md"), "# x\n");
+    let export = shell.done(&["macro", "export"]);
+    shell.done(&["macro", "rename", "bullets", "b"]);
+    assert!(shell.done(&["macro", "show", "b"]).contains("createNotes"));
+    let imported = shell.run_with(&["macro", "import", "-"], &export);
+    assert_eq!(imported.code, 0, "{}", imported.err);
+    assert_eq!(shell.run_with(&["macro", "import", "-"], &export).code, 1);
+    shell.done(&["macro", "delete", "b"]);
+    assert_eq!(shell.run(&["macro", "show", "b"]).code, 2);
+}
+
+#[test]
+fn the_editor_is_stated() {
+    let shell = Shell::new("//- a.md\nline one\nline two\n");
+    shell.done(&[
+        "call",
+        "editor.insertAtCursor",
+        r#"{"text":"!"}"#,
+        "--active-file",
+        "a.md",
+        "--cursor",
+        "1:8",
+        "--yes",
+    ]);
+    assert_eq!(shell.vault.read("a.md"), "line one\nline two!\n");
+    let replaced = ["call", "editor_replaceSelection", r#"{"text":"x"}"#, "--selection-from", "a.md:1", "--yes"];
+    shell.done(&replaced);
+    assert_eq!(shell.vault.read("a.md"), "x\nline two!\n");
+    let beyond = shell.run(&["call", "editor.getSelection", "--selection-from", "a.md:2-9"]);
+    assert_eq!(beyond.code, 2);
+    assert!(beyond.err.contains("2 lines"), "{}", beyond.err);
+}
+
+#[test]
+fn settings_can_deny_and_a_vault_has_no_say() {
+    let shell = Shell::new("//- a.md\nx\n");
+    shell.vault.write(".vault.toml", "");
+    let folder = shell.home.path().join("vault-index");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tools.toml"), "denied_paths = ['a.md']\n").unwrap();
+    if cfg!(target_os = "macos") {
+        return; // Its configuration folder lies elsewhere.
+    }
+    let denied = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#, "--yes"]);
+    assert_eq!(denied.code, 3, "{}", denied.err);
+    std::fs::write(folder.join("tools.toml"), "denied = 1\n").unwrap();
+    let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("tools.toml"), "{}", wrong.err);
+}
+
+/// A vault in which many notes link to one.
+#[cfg(unix)]
+fn with_a_hub(notes: usize) -> Shell {
+    let shell = Shell::new("//- hub.md\nx\n");
+    for number in 0..notes {
+        shell.vault.write(&format!("n{number}.md"), "[[hub]]\n");
+    }
+    shell
+}
+
+/// Waits until a command has begun to change the vault, and interrupts it.
+#[cfg(unix)]
+fn interrupted(shell: &Shell, mut child: Child, has_begun: impl Fn() -> bool) -> Ran {
+    while !has_begun() && child.try_wait().unwrap().is_none() {
+        std::thread::yield_now();
+    }
+    let told = Command::new("kill").args(["-INT", &child.id().to_string()]).stderr(Stdio::null()).status().unwrap();
+    let ran = Ran::of(child);
+    assert!(!told.success() || ran.code != 130 || !ran.err.is_empty(), "{}", shell.vault.root().display());
+    ran
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_call_leaves_the_vault_whole() {
+    let notes = 1500;
+    let shell = with_a_hub(notes);
+    let before = shell.vault.tree();
+    let hub = shell.vault.root().join("hub.md");
+    let linking = |name: &str| shell.vault.tree().values().filter(|text| text == &name.as_bytes()).count();
+    let args = r#"{"fromPath":"hub.md","toPath":"zz/center.md"}"#;
+    let ran = interrupted(&shell, shell.start(&["call", "vault.rename", args, "--yes"]), || !hub.exists());
+    assert_eq!((ran.code, linking("[[center]]\n")), (0, notes), "{}", ran.err);
+    assert!(ran.err.contains("undo takes it back"), "{}", ran.err);
+    let ran = interrupted(&shell, shell.start(&["undo", "--yes", "--json"]), || {
+        // The last link that was rewritten is the first to go back.
+        shell.vault.read("n999.md") == "[[hub]]\n"
+    });
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let record: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&record["run"], &record["lost"]), (&json!(2), &json!([])));
+    assert_same(&shell.vault.tree(), &before, "after undo");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_plan_leaves_no_step_by_half() {
+    let shell = with_a_hub(1500);
+    let before = shell.vault.tree();
+    let plan = json!({
+        "version": "1.0", "goal": "hub", "riskLevel": "writes",
+        "steps": [{ "id": "r", "tool": "vault.rename", "args": { "fromPath": "hub.md", "toPath": "zz/center.md" } }]
+    });
+    let file = shell.home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let hub = shell.vault.root().join("hub.md");
+    let child = shell.start(&["plan", "run", file.to_str().unwrap(), "--yes", "--jsonl"]);
+    let ran = interrupted(&shell, child, || !hub.exists());
+    let last: Value = serde_json::from_str(ran.out.lines().last().unwrap()).unwrap();
+    assert_eq!(last["event"], "run.finished", "{}", ran.out);
+    // It may have been done by then.
+    if last["status"] == "cancelled" {
+        assert_eq!((ran.code, &last["run"]), (2, &Value::Null), "{}", ran.err);
+    } else {
+        shell.done(&["undo", "--yes"]);
+    }
+    assert_same(&shell.vault.tree(), &before, "the step was put back");
+}
+
+#[test]
+fn a_call_whose_line_cannot_be_logged_is_done_all_the_same() {
+    let shell = Shell::new("//- a.md\nhello\n");
+    shell.done(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    std::fs::remove_file(shell.state().join("log.jsonl")).unwrap();
+    std::fs::create_dir(shell.state().join("log.jsonl")).unwrap();
+    let ran = shell.run(&["call", "append_to_note", r#"{"path":"a.md","content":"- done"}"#, "--yes"]);
+    assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n- done\n"), "{}", ran.err);
+    assert!(ran.err.contains("warning: the log has no line of this") && ran.err.contains("run 1"), "{}", ran.err);
+    assert_eq!(shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]).code, 0);
+}
+
+#[test]
+fn a_damaged_journal_is_told_of_and_never_cut_off() {
+    let shell = Shell::new("//- a.md\n0\n");
+    for number in 1..=3 {
+        let args = json!({ "path": format!("n{number}.md"), "content": "x" }).to_string();
+        shell.done(&["call", "write_note", &args, "--yes"]);
+    }
+    let file = shell.state().join("journal");
+    let mut bytes = std::fs::read(&file).unwrap();
+    let label = bytes.windows(10).position(|window| window == b"write_note").unwrap();
+    bytes[label] = b'W';
+    std::fs::write(&file, &bytes).unwrap();
+    let listed = shell.run(&["undo", "--list", "--json"]);
+    assert!(listed.err.contains("cannot be read"), "{}", listed.err);
+    let runs: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!((runs.as_array().unwrap().len(), &runs[2]["status"]), (3, &json!("damaged")));
+    shell.done(&["call", "write_note", r#"{"path":"n4.md","content":"x"}"#, "--yes"]);
+    assert!(std::fs::read(&file).unwrap().starts_with(&bytes));
+    assert_eq!(shell.run(&["undo", "1", "--yes"]).code, 2);
+    shell.done(&["undo", "3", "--yes"]);
+}
+
+#[test]
+fn macros_that_are_saved_at_once_are_all_saved() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let file = shell.home.path().join("plan.json");
+    std::fs::write(&file, example().to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let names: Vec<String> = (0..12).map(|number| format!("m{number}")).collect();
+    let children: Vec<Child> = names.iter().map(|name| shell.start(&["macro", "save", name, file])).collect();
+    for child in children {
+        let ran = Ran::of(child);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    assert_eq!(shell.done(&["macro", "list"]).lines().count(), names.len());
+}
+
+#[test]
+fn undo_tells_of_links_that_were_made_since() {
+    let shell = Shell::new("//- a.md\nx\n//- l.md\n[[a]]\n//- f/c.md\nx\n");
+    shell.done(&["call", "rename_note", r#"{"path":"a.md","new_path":"b.md"}"#, "--yes"]);
+    shell.vault.write("since.md", "one\n[[b]]\n");
+    let shown = shell.done(&["undo", "--dry-run"]);
+    assert!(shown.contains("note: since.md, line 2: leads to b.md, which goes"), "{shown}");
+    assert!(!shown.contains("l.md, line"), "that link is given back: {shown}");
+    shell.done(&["undo", "--yes"]);
+    assert_eq!(shell.vault.read("l.md"), "[[a]]\n");
+    // Of what lies in a folder, too.
+    shell.done(&["call", "vault.rename", r#"{"fromPath":"f","toPath":"g"}"#, "--yes"]);
+    shell.vault.write("since.md", "[[g/c]]\n");
+    let shown = shell.done(&["undo", "--dry-run"]);
+    assert!(shown.contains("since.md, line 1: leads to g/c.md, which goes"), "{shown}");
+}
+
+#[test]
+fn deleting_a_folder_shows_what_is_in_it() {
+    let shell = Shell::new("//- f/a.md\nx\n//- f/g/b.md\nx\n//- f/.hidden\nx\n");
+    let delete = ["call", "vault.delete", r#"{"path":"f"}"#, "--allow-delete", "--dry-run"];
+    let shown = shell.done(&delete);
+    for part in ["delete f -> .trash/f (a folder with 3 files)", "    f/.hidden", "    f/a.md", "    f/g/b.md"] {
+        assert!(shown.contains(part), "{part:?} is not in {shown}");
+    }
+    let for_good = ["call", "vault.delete", r#"{"path":"f","trash":false}"#, "--allow-delete", "--yes"];
+    let refused = shell.run(&for_good);
+    assert_eq!(refused.code, 3);
+    assert!(refused.err.contains(".hidden"), "{}", refused.err);
+}
+
+#[test]
+fn the_history_moves_with_its_vault_and_can_be_forgotten() {
+    let shell = Shell::new("//- a.md\n0\n");
+    shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1"}"#, "--yes"]);
+    let moved = shell.home.path().join("moved");
+    std::fs::create_dir(&moved).unwrap();
+    std::fs::write(moved.join("a.md"), "1").unwrap();
+    let (old, new) = (shell.vault.root(), moved.to_str().unwrap().to_string());
+    shell.done(&["adopt", old.to_str().unwrap(), "--vault", &new]);
+    assert_eq!(shell.done(&["undo", "--list"]), "");
+    shell.done(&["undo", "--yes", "--vault", &new]);
+    assert_eq!(std::fs::read_to_string(moved.join("a.md")).unwrap(), "0\n");
+    let refused = shell.run(&["forget", "--vault", &new]);
+    assert_eq!(refused.code, 3, "{}", refused.err);
+    // The folder itself may be gone by then.
+    std::fs::remove_dir_all(&moved).unwrap();
+    let deleted = shell.done(&["forget", "--vault", &new, "--yes"]);
+    assert!(deleted.contains("journal") && deleted.contains("log.jsonl"), "{deleted}");
+    assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is kept"));
+}

@@ -1,0 +1,87 @@
+//! Macros: saved, run again, carried to another vault.
+
+use serde_json::{Value, json};
+use vault_tools::{Decision, ErrorKind, Macros, ParameterKind, Replace, Stop};
+
+use crate::vault::TestVault;
+
+fn plan() -> Value {
+    json!({
+        "version": "1.0", "goal": "a note in a folder", "riskLevel": "writes",
+        "steps": [{
+            "id": "make", "tool": "vault.createFile",
+            "args": { "path": "${folderName}/${date}.md", "content": "${selection} ${who}" }
+        }]
+    })
+}
+
+#[test]
+fn saved_listed_renamed_and_deleted() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let toolbox = vault.toolbox();
+    let macros = Macros::new(toolbox.vault().state());
+    let defaults = [("folderName".to_string(), "Inbox".to_string())];
+    let saved = macros.save(&toolbox, "daily", "for a day", &plan(), &defaults, Replace::Refuse).unwrap();
+    let parameters: Vec<(&str, ParameterKind, Option<&str>)> =
+        saved.parameters.iter().map(|p| (p.name.as_str(), p.kind, p.default.as_deref())).collect();
+    assert_eq!(
+        parameters,
+        [
+            ("folderName", ParameterKind::Folder, Some("Inbox")),
+            ("selection", ParameterKind::Selection, None),
+            ("who", ParameterKind::Text, None),
+        ]
+    );
+    let taken = macros.save(&toolbox, "daily", "", &plan(), &[], Replace::Refuse).unwrap_err();
+    assert_eq!(taken.kind(), ErrorKind::Exists);
+    macros.save(&toolbox, "daily", "", &plan(), &[], Replace::Replace).unwrap();
+    macros.rename("daily", "every day").unwrap();
+    assert!(macros.get("daily").unwrap_err().to_string().contains("every day"));
+    assert!(macros.save(&toolbox, "../x", "", &plan(), &[], Replace::Refuse).is_err());
+    let faulty = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [] });
+    assert_eq!(macros.save(&toolbox, "x", "", &faulty, &[], Replace::Refuse).unwrap_err().kind(), ErrorKind::Plan);
+    macros.delete("every day").unwrap();
+    assert!(macros.list().unwrap().is_empty());
+}
+
+#[test]
+fn exported_and_imported() {
+    let (from, to) = (TestVault::new("//- a.md\nx\n"), TestVault::new("//- a.md\nx\n"));
+    let toolbox = from.toolbox();
+    let macros = Macros::new(toolbox.vault().state());
+    macros.save(&toolbox, "one", "first", &plan(), &[], Replace::Refuse).unwrap();
+    macros.save(&toolbox, "two", "", &plan(), &[], Replace::Refuse).unwrap();
+    let mut export = serde_json::to_value(macros.export(&[]).unwrap()).unwrap();
+    assert_eq!(export["version"], "1.0");
+    export["macros"].as_array_mut().unwrap().push(json!({ "name": "bad", "plan": { "version": "1.0" } }));
+    export["macros"].as_array_mut().unwrap().push(json!(3));
+
+    let toolbox = to.toolbox();
+    let macros = Macros::new(toolbox.vault().state());
+    let imported = macros.import(&toolbox, &export, Replace::Refuse).unwrap();
+    assert_eq!(imported.imported, ["one", "two"]);
+    let rejected: Vec<&str> = imported.rejected.iter().map(|rejected| rejected.entry.as_str()).collect();
+    assert_eq!(rejected, ["bad", "#4"]);
+    assert_eq!(macros.get("one").unwrap().description, "first");
+    assert_eq!(macros.import(&toolbox, &export, Replace::Refuse).unwrap().rejected.len(), 4);
+    assert!(macros.import(&toolbox, &json!({ "macros": [] }), Replace::Refuse).is_err());
+}
+
+#[test]
+fn a_macro_runs_as_any_plan() {
+    use vault_tools::plan::{Parameters, preview, run, validate};
+    let vault = TestVault::new("//- a.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let saved =
+        Macros::new(toolbox.vault().state()).save(&toolbox, "daily", "", &plan(), &[], Replace::Refuse).unwrap();
+    let checked = validate(&saved.plan, &toolbox).unwrap();
+    let mut parameters = Parameters::of(&toolbox.editor().unwrap(), &toolbox.now());
+    let error = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap_err().to_string();
+    assert!(error.contains("folderName") && error.contains("selection") && error.contains("who"), "{error}");
+    for (name, value) in [("folderName", "In"), ("selection", "S"), ("who", "me")] {
+        parameters.set(name, value);
+    }
+    let shown = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap();
+    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).unwrap();
+    assert_eq!(vault.read("In/2026-03-02.md"), "S me");
+}

@@ -1,0 +1,15 @@
+//! What the crate promises as a whole, checked from outside.
+
+// Tests set their stage with what the library itself may not use.
+#![allow(clippy::disallowed_methods)]
+
+#[cfg(feature = "cli")]
+mod command;
+mod macros;
+mod plan_laws;
+mod plans;
+mod renames;
+#[cfg(unix)]
+mod terminal;
+mod tools;
+mod vault;

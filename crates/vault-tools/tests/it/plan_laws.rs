@@ -1,0 +1,117 @@
+//! Laws of plans: what runs is what the preview said, undo gives the vault before, redo the vault after.
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use vault_tools::plan::{Parameters, RunStatus, preview, run, validate};
+use vault_tools::{Decision, Editor, Force, Leaf, Policy, Position, SafePath, Stop};
+
+use crate::vault::{TestVault, Tree, assert_same};
+
+const PATHS: [&str; 7] = ["a.md", "b.md", "F/a.md", "F/c.md", "F/G/d.md", "pic.png", "H/e.md"];
+const FOLDERS: [&str; 4] = ["F", "F/G", "H", "New/Folder"];
+const TEXTS: [&str; 8] = [
+    "",
+    "plain\n",
+    "[[a]] and [[F/a|x]]\n",
+    "![[d#H]] [y](F/c.md)\r\n",
+    "---\ntags: t\n---\n[[c]]\n",
+    "no end",
+    "- x\n- y\n",
+    "🚲\n",
+];
+
+fn path() -> impl Strategy<Value = String> {
+    prop_oneof![3 => proptest::sample::select(&PATHS[..]), 1 => Just("new.md"), 1 => Just("F/new.md")]
+        .prop_map(String::from)
+}
+
+fn text() -> impl Strategy<Value = String> {
+    proptest::sample::select(&TEXTS[..]).prop_map(String::from)
+}
+
+fn folder() -> impl Strategy<Value = String> {
+    proptest::sample::select(&FOLDERS[..]).prop_map(String::from)
+}
+
+fn collision() -> impl Strategy<Value = &'static str> {
+    proptest::sample::select(&["error", "create-unique", "overwrite"][..])
+}
+
+/// A tool and its arguments.
+fn call() -> impl Strategy<Value = (&'static str, Value)> {
+    prop_oneof![
+        folder().prop_map(|path| ("vault.ensureFolder", json!({ "path": path }))),
+        (path(), text(), collision()).prop_map(|(path, content, collision)| {
+            ("vault.createFile", json!({ "path": path, "content": content, "collisionStrategy": collision }))
+        }),
+        (path(), text(), any::<bool>()).prop_map(|(path, content, append)| {
+            let mode = if append { "append" } else { "overwrite" };
+            ("vault.writeFile", json!({ "path": path, "content": content, "mode": mode }))
+        }),
+        (path(), path(), collision()).prop_map(|(from, to, collision)| {
+            ("vault.rename", json!({ "fromPath": from, "toPath": to, "collisionStrategy": collision }))
+        }),
+        (folder(), folder()).prop_map(|(from, to)| ("vault.rename", json!({ "fromPath": from, "toPath": to }))),
+        (path(), any::<bool>()).prop_map(|(path, trash)| ("vault.delete", json!({ "path": path, "trash": trash }))),
+        (folder(), any::<bool>()).prop_map(|(path, trash)| ("vault.delete", json!({ "path": path, "trash": trash }))),
+        text().prop_map(|text| ("editor.insertAtCursor", json!({ "text": text }))),
+        text().prop_map(|text| ("editor.replaceSelection", json!({ "text": text }))),
+        (path(), text()).prop_map(|(path, text)| {
+            ("append_to_note", json!({ "path": path, "content": format!("{text}."), "heading": "H" }))
+        }),
+        path().prop_map(|path| ("update_frontmatter", json!({ "path": path, "updates": { "k": "v", "tags": null } }))),
+    ]
+}
+
+fn vault() -> impl Strategy<Value = Tree> {
+    proptest::collection::btree_map(path(), text().prop_map(String::into_bytes), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_plan_run_undone_and_redone(files in vault(), calls in proptest::collection::vec(call(), 1..8)) {
+        let vault = TestVault::of(&files);
+        let before = vault.tree();
+        let mut editor = Editor::default();
+        if let Some(path) = files.keys().next() {
+            editor.show(&SafePath::new(path).unwrap(), Leaf::Current);
+            editor.cursor = Some(Position::default());
+        }
+        let policy = Policy { allow_delete: true, ..Policy::default() };
+        let mut toolbox = vault.toolbox_with(editor, &policy);
+        let steps: Vec<Value> = calls
+            .iter()
+            .enumerate()
+            .map(|(n, (tool, args))| json!({ "id": format!("s{n}"), "tool": tool, "args": args, "onError": "skip" }))
+            .collect();
+        let plan = json!({ "version": "1.0", "goal": "a law", "riskLevel": "writes", "steps": steps });
+        let checked = validate(&plan, &toolbox).unwrap();
+        let shown = preview(&mut toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+        assert_same(&vault.tree(), &before, "the preview changed something");
+        let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).unwrap();
+        prop_assert_eq!(done.status, RunStatus::Done);
+        for step in &shown.steps {
+            if let Some(output) = done.outputs.get(&step.id) {
+                let mut output = output.clone();
+                // When a file was written is known only now.
+                if let (Some(fields), true) = (output.as_object_mut(), step.output.get("mtimeMs").is_some()) {
+                    fields.insert("mtimeMs".into(), step.output["mtimeMs"].clone());
+                }
+                prop_assert_eq!(&output, &step.output);
+            }
+        }
+        let after = vault.tree();
+        if done.run.is_none() {
+            assert_same(&after, &before, "nothing was done");
+            return Ok(());
+        }
+        toolbox.vault().undo(None, Force::No).unwrap();
+        assert_same(&vault.tree(), &before, "after undo");
+        toolbox.vault().redo(Force::No).unwrap();
+        assert_same(&vault.tree(), &after, "after redo");
+        toolbox.vault().undo(None, Force::No).unwrap();
+        assert_same(&vault.tree(), &before, "after a second undo");
+    }
+}

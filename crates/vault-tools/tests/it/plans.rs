@@ -1,0 +1,597 @@
+//! Plans: every scenario of `testdata/plans`, and what needs more than one run to be seen.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, preview, run, validate};
+use vault_tools::{
+    Decision, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, Position, Rules, SafePath, Selection,
+    Span, Stop, Toolbox, read_log,
+};
+
+use crate::vault::{TestVault, assert_same, tree};
+
+/// Checks, previews and, if nothing is wrong, runs a plan.
+fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Result<PlanPreview, Error> {
+    let checked = validate(plan, toolbox)?;
+    let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
+    for (name, value) in set.as_object().into_iter().flatten() {
+        parameters.set(name, value.clone());
+    }
+    preview(toolbox, &checked, &parameters, Stop::default())
+}
+
+fn ran(toolbox: &mut Toolbox, preview: &PlanPreview) -> Result<PlanRun, Error> {
+    run(toolbox, preview, Decision::Approved, Stop::default(), &mut |_| {})
+}
+
+/// What a scenario says about the editor, as the command line would.
+fn editor(context: &Value, vault: &TestVault) -> Editor {
+    let mut editor = Editor::default();
+    if let Some(active) = context["activeFile"].as_str() {
+        editor.show(&SafePath::new(active).unwrap(), Leaf::Current);
+    }
+    if let Some(text) = context["selection"].as_str() {
+        editor.selection = Some(Selection { text: text.into(), span: None });
+    }
+    if let Some((file, lines)) = context["selectionFrom"].as_str().and_then(|text| text.rsplit_once(':')) {
+        let (from, to) = lines.split_once('-').unwrap();
+        let (from, to): (u32, u32) = (from.parse().unwrap(), to.parse().unwrap());
+        let content = vault.read(file);
+        let lines: Vec<&str> = content.lines().skip(from as usize - 1).take((to - from + 1) as usize).collect();
+        let end = Position { line: to - 1, ch: lines.last().unwrap().encode_utf16().count() as u32 };
+        editor.show(&SafePath::new(file).unwrap(), Leaf::Current);
+        let span = Some(Span { from: Position { line: from - 1, ch: 0 }, to: end });
+        editor.selection = Some(Selection { text: lines.join("\n"), span });
+    }
+    if let Some(cursor) = context["cursor"].as_array() {
+        let at = |index: usize| cursor[index].as_u64().unwrap() as u32;
+        editor.cursor = Some(Position { line: at(0), ch: at(1) });
+    }
+    editor
+}
+
+/// Everything in `part` is in `whole`.
+fn holds(whole: &Value, part: &Value) -> bool {
+    match (whole, part) {
+        (Value::Object(whole), Value::Object(part)) => {
+            part.iter().all(|(key, part)| whole.get(key).is_some_and(|whole| holds(whole, part)))
+        }
+        (Value::Array(whole), Value::Array(part)) => {
+            whole.len() == part.len() && whole.iter().zip(part).all(|(whole, part)| holds(whole, part))
+        }
+        _ => whole == part,
+    }
+}
+
+fn json_at(file: PathBuf) -> Value {
+    std::fs::read_to_string(file).map_or(Value::Null, |text| serde_json::from_str(&text).unwrap())
+}
+
+fn scenario(folder: &Path) {
+    let name = folder.file_name().unwrap().to_str().unwrap();
+    let (plan, context) = (json_at(folder.join("plan.json")), json_at(folder.join("context.json")));
+    let input = tree(&folder.join("input"));
+    let vault = TestVault::of(&input);
+    let mut policy: Policy = match &context["policy"] {
+        Value::Null => Policy::default(),
+        policy => serde_json::from_value(policy.clone()).unwrap(),
+    };
+    policy.allow_delete |= context["allowDelete"] == true;
+    let mut toolbox = vault.toolbox_with(editor(&context, &vault), &policy);
+    let preview = previewed(&mut toolbox, &plan, &context["set"]);
+    assert_same(&vault.tree(), &input, &format!("{name}: the preview changed something"));
+
+    if let Ok(refused) = std::fs::read_to_string(folder.join("refused.txt")) {
+        let error = preview.err().unwrap_or_else(|| panic!("{name}: was not refused")).to_string();
+        for line in refused.lines() {
+            assert!(error.contains(line), "{name}: {line:?} is not in\n{error}");
+        }
+        return;
+    }
+    let preview = preview.unwrap_or_else(|error| panic!("{name}: {error}"));
+    let done = ran(&mut toolbox, &preview).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!((done.status, &done.failed), (RunStatus::Done, &None), "{name}");
+    let expected = tree(&folder.join("expected"));
+    assert_same(&vault.tree(), &expected, &format!("{name}: after the run"));
+
+    let outcome = json_at(folder.join("outcome.json"));
+    let skipped: Vec<&String> = done.skipped.iter().map(|(step, _)| step).collect();
+    let order: Vec<&String> = preview.steps.iter().map(|step| &step.id).collect();
+    let found = json!({
+        "risk": preview.risk, "outputs": done.outputs, "skipped": skipped, "order": order
+    });
+    assert!(outcome.is_null() || holds(&found, &outcome), "{name}: {outcome} is not in\n{found:#}");
+
+    if done.run.is_none() {
+        assert_same(&expected, &input, &format!("{name}: nothing was done"));
+        return;
+    }
+    toolbox.vault().undo(None, Force::No).unwrap_or_else(|error| panic!("{name}: undo: {error}"));
+    assert_same(&vault.tree(), &input, &format!("{name}: after undo"));
+    toolbox.vault().redo(Force::No).unwrap_or_else(|error| panic!("{name}: redo: {error}"));
+    assert_same(&vault.tree(), &expected, &format!("{name}: after redo"));
+}
+
+#[test]
+fn scenarios() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/plans");
+    if !root.exists() {
+        return; // A published crate stands without them.
+    }
+    let mut folders: Vec<PathBuf> = std::fs::read_dir(root).unwrap().map(|entry| entry.unwrap().path()).collect();
+    folders.sort();
+    assert!(folders.len() >= 40);
+    let failures: Vec<String> = folders
+        .iter()
+        .filter_map(|folder| {
+            let told = std::panic::catch_unwind(|| scenario(folder)).err()?;
+            let text = told.downcast_ref::<String>().cloned();
+            Some(text.unwrap_or_else(|| format!("{}: panicked", folder.display())))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{} of {} scenarios:\n\n{}", failures.len(), folders.len(), failures.join("\n\n"));
+}
+
+fn writing(steps: Value) -> Value {
+    json!({ "version": "1.0", "goal": "a test", "riskLevel": "writes", "steps": steps })
+}
+
+#[test]
+fn what_runs_is_what_was_shown_or_nothing() {
+    let vault = TestVault::new("//- a.md\none\n//- b.md\ntwo\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "read", "tool": "vault.readFile", "args": { "path": "b.md" } },
+        { "id": "write", "tool": "vault.writeFile", "args": { "path": "a.md", "content": "${$steps.read.content}" } }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert_eq!(shown.digest, previewed(&mut toolbox, &plan, &Value::Null).unwrap().digest);
+    for changed in ["a.md", "b.md"] {
+        let before = vault.read(changed);
+        vault.write(changed, "somebody else\n");
+        let tree = vault.tree();
+        let error = ran(&mut toolbox, &shown).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{error}");
+        assert_same(&vault.tree(), &tree, "a conflict changes nothing");
+        vault.write(changed, before);
+    }
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, vault.read("a.md").as_str()), (RunStatus::Done, "two\n"));
+    vault.write("b.md", "three\n");
+    assert_ne!(shown.digest, previewed(&mut toolbox, &plan, &Value::Null).unwrap().digest);
+}
+
+/// What a plan learnt of a note from the index binds it as if it had read the note.
+#[test]
+fn a_note_that_was_found_binds_the_plan() {
+    let vault = TestVault::new("//- a.md\n#fresh [[c]]\n//- b.md\n#fresh\n//- c.md\nthree\n");
+    let mut toolbox = vault.toolbox();
+    for (tool, args, from, changed) in [
+        ("search_by_tag", json!({ "tags": ["fresh"] }), "$steps.found", "a.md"),
+        ("list_backlinks", json!({ "path": "c.md" }), "$steps.found", "a.md"),
+        ("list_forward_links", json!({ "path": "a.md" }), "$steps.found", "a.md"),
+        ("search_notes", json!({ "query": "three" }), "$steps.found", "c.md"),
+    ] {
+        let plan = writing(json!([
+            { "id": "found", "tool": tool, "args": args },
+            {
+                "id": "make", "tool": "vault.createFile", "foreach": { "from": from, "indexName": "number" },
+                "args": { "path": "made ${number}.md", "content": "" }
+            }
+        ]));
+        let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+        let before = vault.read(changed);
+        vault.write(changed, "somebody else\n");
+        let error = ran(&mut toolbox, &shown).unwrap_err();
+        assert!(error.kind() == ErrorKind::Conflict && error.to_string().contains(changed), "{tool}: {error}");
+        vault.write(changed, before);
+        let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+        assert_eq!(ran(&mut toolbox, &shown).unwrap().status, RunStatus::Done, "{tool}");
+        toolbox.vault().undo(None, Force::No).unwrap();
+    }
+}
+
+/// The setting answers the question that a plan is, and no other.
+#[test]
+fn a_plan_that_reads_asks_where_its_calls_do() {
+    use vault_tools::{Attendance, Grants, Setting, Verdict};
+    let vault = TestVault::new("//- a.md\none\n");
+    let auto = Policy { auto_approve_read_only: true, ..Policy::default() };
+    let asking = Policy { tools: [("read_note".to_string(), Setting::AlwaysAsk)].into(), ..auto.clone() };
+    let verdict = |policy: &Policy, tool: &str, args: Value| {
+        let mut toolbox = vault.toolbox_with(Editor::default(), policy);
+        let plan = json!({
+            "version": "1.0", "goal": "g", "riskLevel": "read-only",
+            "steps": [{ "id": "r", "tool": tool, "args": args }]
+        });
+        let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+        let allowed = run(&mut toolbox, &shown, Decision::Allowed, Stop::default(), &mut |_| {}).is_ok();
+        let verdict = shown.verdict(toolbox.rules(), &Grants::default(), Attendance::Attended);
+        assert_eq!(allowed, verdict == Verdict::Allow);
+        verdict
+    };
+    assert_eq!(verdict(&auto, "read_note", json!({ "path": "a.md" })), Verdict::Allow);
+    assert_eq!(verdict(&asking, "read_note", json!({ "path": "a.md" })), Verdict::Ask);
+    assert_eq!(verdict(&auto, "file_read", json!({ "filePaths": ["a.md"] })), Verdict::Ask);
+}
+
+/// When a file was written is known once it is, in each call of a loop as well; fields of that name elsewhere stay.
+#[test]
+fn answers_are_filled_in_by_the_tools_they_are_of() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": "- x\n- y" } },
+        {
+            "id": "make", "tool": "vault.createFile", "foreach": { "from": "$steps.parse.items" },
+            "args": { "path": "${item.text}.md", "content": "" }
+        },
+        { "id": "one", "tool": "vault.writeFile", "args": { "path": "a.md", "content": "1" } }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert!(done.outputs["one"]["mtimeMs"].is_i64(), "{:?}", done.outputs);
+    assert!(done.outputs["make"]["items"].as_array().unwrap().iter().all(|made| made["mtimeMs"].is_i64()));
+    assert!(done.outputs["parse"]["items"][0].get("mtimeMs").is_none());
+}
+
+#[test]
+fn nothing_runs_without_approval() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    for decision in [Decision::Denied, Decision::Allowed] {
+        let error = run(&mut toolbox, &shown, decision, Stop::default(), &mut |_| {}).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied);
+    }
+    assert!(!vault.root().join("b.md").exists());
+}
+
+#[test]
+fn events_tell_what_happens() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "read", "tool": "vault.readFile", "args": { "path": "no.md" }, "onError": "skip" },
+        { "id": "make", "tool": "vault.createFile", "args": { "path": "x/b.md", "content": "" } },
+        { "id": "count", "tool": "util.slugifyTitle", "args": { "title": "T" } }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert!(matches!(shown.steps[0].state, StepState::Skipped { .. }));
+    let mut names = Vec::new();
+    let mut tell = |event: &Event| {
+        let event = serde_json::to_value(event).unwrap();
+        let step = event["step"].as_str().unwrap_or_default();
+        names.push(format!("{} {step}", event["event"].as_str().unwrap()).trim().to_string());
+    };
+    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+    assert_eq!(
+        names,
+        [
+            "run.started",
+            "step.skipped read",
+            "step.started make",
+            "step.progress make",
+            "step.progress make",
+            "step.finished make",
+            "step.started count",
+            "step.finished count",
+            "run.finished"
+        ]
+    );
+}
+
+#[test]
+fn a_cancelled_run_keeps_what_was_done_and_undo_takes_it_back() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "one", "tool": "vault.createFile", "args": { "path": "1.md", "content": "" } },
+        { "id": "two", "tool": "vault.createFile", "args": { "path": "2.md", "content": "" } }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let stop = Stop { cancel: Some(&cancel), deadline: None };
+    let mut tell = |event: &Event| {
+        if matches!(event, Event::StepFinished { step, .. } if step == "one") {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut tell).unwrap();
+    assert_eq!(done.status, RunStatus::Cancelled);
+    assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
+    toolbox.vault().undo(done.run, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "after undo");
+}
+
+/// A rename of a note that three others link to, after a step of its own.
+fn rename_plan(on_error: &str) -> (TestVault, Value) {
+    let vault = TestVault::new("//- hub.md\none\n//- 1.md\n[[hub]]\n//- 2.md\n[[hub]]\n//- 3.md\n[[hub]]\n");
+    let plan = writing(json!([
+        { "id": "make", "tool": "vault.createFile", "args": { "path": "new.md", "content": "" } },
+        {
+            "id": "rename", "tool": "vault.rename", "args": { "fromPath": "hub.md", "toPath": "f/center.md" },
+            "onError": on_error, "timeoutMs": 60000
+        },
+        { "id": "last", "tool": "vault.createFile", "args": { "path": "last.md", "content": "" } }
+    ]));
+    (vault, plan)
+}
+
+/// Runs a plan, and asks it to stop when `when` hears of the progress of a step.
+fn stopped(vault: &TestVault, plan: &Value, when: &dyn Fn(&str, usize, usize) -> bool) -> (PlanRun, Toolbox) {
+    let mut toolbox = vault.toolbox();
+    let shown = previewed(&mut toolbox, plan, &Value::Null).unwrap();
+    let cancel = std::sync::atomic::AtomicBool::new(false);
+    let stop = Stop { cancel: Some(&cancel), deadline: None };
+    let mut tell = |event: &Event| {
+        if let Event::StepProgress { step, done, total } = event
+            && when(step, *done, *total)
+        {
+            cancel.store(true, std::sync::atomic::Ordering::Relaxed);
+        }
+    };
+    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut tell).unwrap();
+    (done, toolbox)
+}
+
+#[test]
+fn a_step_is_whole_or_not_there() {
+    // Wherever in the rename it is stopped.
+    for at in 0..4 {
+        let (vault, plan) = rename_plan("stop");
+        let before = vault.tree();
+        let (done, toolbox) = stopped(&vault, &plan, &|step, now, _| step == "rename" && now == at);
+        assert_eq!((done.status, done.failed.unwrap().0.as_str()), (RunStatus::Cancelled, "rename"), "{at}");
+        assert_eq!(done.outputs.keys().collect::<Vec<_>>(), ["make"]);
+        let mut expected = before.clone();
+        expected.insert("new.md".into(), Vec::new());
+        assert_same(&vault.tree(), &expected, "the step before stays, and nothing of the one that was stopped");
+        toolbox.vault().undo(done.run, Force::No).unwrap();
+        assert_same(&vault.tree(), &before, "after undo");
+    }
+    // When its last file is written, it is done; the next one is not begun.
+    let (vault, plan) = rename_plan("stop");
+    let (done, _) = stopped(&vault, &plan, &|step, now, total| step == "rename" && now + 1 == total);
+    assert_eq!((done.status, done.failed.unwrap().0.as_str()), (RunStatus::Cancelled, "last"));
+    assert_eq!((vault.read("3.md").as_str(), vault.root().join("hub.md").exists()), ("[[center]]\n", false));
+    assert!(!vault.root().join("last.md").exists());
+}
+
+#[test]
+fn a_run_that_did_nothing_cannot_be_taken_back() {
+    let (vault, plan) = rename_plan("stop");
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let cancel = std::sync::atomic::AtomicBool::new(true);
+    let stop = Stop { cancel: Some(&cancel), deadline: None };
+    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut |_| {}).unwrap();
+    assert_eq!((done.status, done.run), (RunStatus::Cancelled, None));
+    assert_same(&vault.tree(), &before, "nothing was done");
+}
+
+/// Whatever `onError` says: what comes after was shown with the step done.
+#[test]
+fn a_step_that_runs_out_of_time_is_not_done_by_half() {
+    for on_error in ["stop", "skip"] {
+        let (vault, mut plan) = rename_plan(on_error);
+        let before = vault.tree();
+        // The step is held up until its time is over.
+        plan["steps"][1]["timeoutMs"] = json!(500);
+        let mut toolbox = vault.toolbox();
+        let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+        let mut tell = |event: &Event| {
+            if matches!(event, Event::StepProgress { step, done: 1, .. } if step == "rename") {
+                let until = std::time::Instant::now() + std::time::Duration::from_millis(501);
+                while let Some(left) = until.checked_duration_since(std::time::Instant::now()) {
+                    std::thread::sleep(left);
+                }
+            }
+        };
+        let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+        let (step, error) = done.failed.unwrap();
+        assert_eq!((step.as_str(), error.kind(), done.status), ("rename", ErrorKind::TimedOut, RunStatus::Failed));
+        toolbox.vault().undo(done.run, Force::No).unwrap();
+        assert_same(&vault.tree(), &before, on_error);
+    }
+}
+
+/// What was done is done, whether the log takes a line of it or not.
+#[test]
+fn a_log_that_cannot_be_written_changes_no_outcome() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    std::fs::create_dir_all(toolbox.vault().state().folder().join("log.jsonl")).unwrap();
+    let args = json!({ "path": "a.md", "content": "- done" });
+    let output = toolbox.call("append_to_note", args, Decision::Approved).unwrap();
+    assert!(output.run.is_some() && toolbox.unlogged().is_some() && toolbox.unlogged().is_none());
+    assert_eq!(vault.read("a.md"), "one\n- done\n");
+    assert_eq!(
+        toolbox.call("read_note", json!({ "path": "b.md" }), Decision::Allowed).unwrap_err().kind(),
+        ErrorKind::NotFound
+    );
+    let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, done.run.is_some(), toolbox.unlogged().is_some()), (RunStatus::Done, true, true));
+}
+
+#[test]
+fn plans_that_do_not_run_are_in_the_log() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "w", "tool": "vault.writeFile", "args": { "path": "a.md", "content": "two" } },
+        { "id": "x", "tool": "vault.writeFile", "args": { "path": "b.md", "content": "two" } }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    run(&mut toolbox, &shown, Decision::Denied, Stop::default(), &mut |_| {}).unwrap_err();
+    vault.write("a.md", "three\n");
+    let mut last = None;
+    let mut tell = |event: &Event| last = Some(event.clone());
+    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap_err();
+    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None }));
+    let missing = writing(json!([{ "id": "r", "tool": "vault.readFile", "args": { "path": "none.md" } }]));
+    previewed(&mut toolbox, &missing, &Value::Null).unwrap_err();
+    let records = read_log(toolbox.vault().state()).unwrap();
+    let told: Vec<(&str, Decision, bool)> = records
+        .iter()
+        .map(|record| {
+            let error = record.error.as_deref().unwrap_or_default();
+            (record.tool.as_str(), record.decision, error.starts_with("CONFLICT"))
+        })
+        .collect();
+    let write = "vault.writeFile";
+    assert_eq!(
+        told,
+        [
+            (write, Decision::Denied, false),
+            (write, Decision::Denied, false),
+            (write, Decision::Approved, true),
+            (write, Decision::Approved, true),
+            ("vault.readFile", Decision::Allowed, false),
+        ]
+    );
+}
+
+#[test]
+fn a_thousand_files_are_one_run() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let text: String = (0..1000).map(|number| format!("- note {number}\n")).collect();
+    let plan = writing(json!([
+        { "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": text } },
+        {
+            "id": "make", "tool": "vault.createFile", "args": { "path": "many/${item.text}.md", "content": "${item.text}" },
+            "foreach": { "from": "$steps.parse.items", "itemName": "item" }
+        }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!(done.outputs["make"]["count"], 1000);
+    assert_eq!(vault.tree().len(), before.len() + 1001);
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "after undo");
+}
+
+/// A program around the vault whose command fails as often as it is told to.
+struct Live {
+    failures: u32,
+    ran: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
+    root: PathBuf,
+}
+
+impl Host for Live {
+    fn name(&self) -> &str {
+        "live"
+    }
+
+    fn is_live(&self) -> bool {
+        true
+    }
+
+    fn editor(&self) -> Result<Editor, Error> {
+        Ok(Editor::default())
+    }
+
+    fn open(&mut self, path: &SafePath, _: Leaf) -> Result<bool, Error> {
+        self.ran.lock().unwrap().push(format!("open {path}"));
+        Ok(true)
+    }
+
+    fn commands(&self) -> Result<Vec<HostCommand>, Error> {
+        Ok(vec![HostCommand { id: "app:sort".into(), name: "Sort".into() }])
+    }
+
+    fn run_command(&mut self, id: &str) -> Result<(), Error> {
+        let there: Vec<bool> = ["1.md", "2.md"].iter().map(|name| self.root.join(name).exists()).collect();
+        self.ran.lock().unwrap().push(format!("{id} {there:?}"));
+        match self.failures.checked_sub(1) {
+            Some(left) => {
+                self.failures = left;
+                Err(Error::new(ErrorKind::Io, "busy"))
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+fn command_plan(on_error: &str) -> Value {
+    json!({
+        "version": "1.0", "goal": "commands", "riskLevel": "commands",
+        "steps": [
+            { "id": "one", "tool": "vault.createFile", "args": { "path": "1.md", "content": "" } },
+            {
+                "id": "sort", "tool": "commands.run", "args": { "id": "app:sort" }, "dependsOn": ["one"],
+                "onError": on_error, "retry": { "maxAttempts": 3, "backoffMs": 1 }
+            },
+            { "id": "two", "tool": "vault.createFile", "args": { "path": "2.md", "content": "" }, "dependsOn": ["sort"] },
+            { "id": "show", "tool": "workspace.openFile", "args": { "path": "2.md" }, "dependsOn": ["two"] }
+        ]
+    })
+}
+
+fn with_live_host(vault: &TestVault, failures: u32) -> (Toolbox, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
+    let ran = std::sync::Arc::default();
+    let host = Live { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
+    (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Rules::default()), ran)
+}
+
+#[test]
+fn commands_run_in_their_place_and_are_tried_again() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let (mut toolbox, ran) = with_live_host(&vault, 2);
+    let shown = previewed(&mut toolbox, &command_plan("retry"), &Value::Null).unwrap();
+    assert!(ran.lock().unwrap().is_empty(), "a preview runs no command");
+    assert!(shown.notices.iter().any(|notice| notice.contains("app:sort")), "{:?}", shown.notices);
+    let mut failures = Vec::new();
+    let mut tell = |event: &Event| {
+        if let Event::StepFailed { attempt, will_retry, .. } = event {
+            failures.push((*attempt, *will_retry));
+        }
+    };
+    let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+    assert_eq!((done.status, failures), (RunStatus::Done, vec![(1, true), (2, true)]));
+    assert!(done.outputs["one"]["mtimeMs"].is_number());
+    let sort = "app:sort [true, false]";
+    assert_eq!(*ran.lock().unwrap(), [sort, sort, sort, "open 2.md"]);
+    assert_eq!(done.outputs["show"]["opened"], true);
+}
+
+#[test]
+fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let before = vault.tree();
+    let (mut toolbox, _) = with_live_host(&vault, 9);
+    let shown = previewed(&mut toolbox, &command_plan("stop"), &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, done.failed.as_ref().map(|(step, _)| step.as_str())), (RunStatus::Failed, Some("sort")));
+    assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
+    toolbox.vault().undo(done.run, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "after undo");
+    let mut unknown = command_plan("stop");
+    unknown["steps"][1]["args"]["id"] = json!("app:none");
+    let error = previewed(&mut toolbox, &unknown, &Value::Null).unwrap_err();
+    assert!(error.to_string().contains("there is no command `app:none`"), "{error}");
+    let mut alone = command_plan("skip");
+    alone["steps"][2]["dependsOn"] = json!([]);
+    let shown = previewed(&mut toolbox, &alone, &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, &done.outputs["sort"]["executed"]), (RunStatus::Done, &json!(false)));
+}
+
+#[test]
+fn time_runs_out() {
+    let vault = TestVault::new("//- a.md\none\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([{ "id": "s", "tool": "vault.searchText", "args": { "query": "one" } }]));
+    let checked = validate(&plan, &toolbox).unwrap();
+    let stop = Stop { cancel: None, deadline: Some(std::time::Instant::now()) };
+    let error = preview(&mut toolbox, &checked, &Parameters::default(), stop).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
+}

@@ -1,0 +1,184 @@
+//! The command `vault-tools` at a terminal: what a person is shown and asked, and what becomes of the answers.
+
+use std::fs::File;
+use std::io::{Read, Write};
+use std::process::{Child, Command, Stdio};
+
+use rustix::fs::{Mode, OFlags};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
+use crate::vault::{TestVault, assert_same};
+
+/// A program whose input and errors are a terminal, and whose output is a pipe.
+struct Session {
+    child: Child,
+    terminal: File,
+    shown: String,
+}
+
+impl Session {
+    fn new(vault: &TestVault, home: &tempfile::TempDir, args: &[&str]) -> Self {
+        let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&terminal).unwrap();
+        unlockpt(&terminal).unwrap();
+        let name = ptsname(&terminal, Vec::new()).unwrap();
+        let side = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_vault-tools"));
+        command.args(args).env_clear().current_dir(vault.root());
+        command.env("HOME", home.path()).env("VAULT_DIR", vault.root()).env("TERM", "xterm");
+        for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
+            command.env(name, home.path());
+        }
+        let child = command.stdin(side.try_clone().unwrap()).stderr(side).stdout(Stdio::piped()).spawn().unwrap();
+        // The command holds the terminal's other side open until it is dropped: without it, reading ends with the child.
+        drop(command);
+        Self { child, terminal: File::from(terminal), shown: String::new() }
+    }
+
+    /// Reads on until a question ends, which is what has come since the last one.
+    fn until(&mut self, end: &str) -> String {
+        let from = self.shown.len();
+        let mut bytes = Vec::new();
+        while !String::from_utf8_lossy(&bytes).contains(end) {
+            let mut byte = [0];
+            match self.terminal.read(&mut byte) {
+                Ok(1) => bytes.push(byte[0]),
+                // How the end of a terminal's other side is told differs between systems.
+                _ => break,
+            }
+        }
+        self.shown.push_str(&String::from_utf8_lossy(&bytes));
+        assert!(self.shown[from..].contains(end), "{end:?} never came:\n{}", self.shown);
+        self.shown[from..].to_string()
+    }
+
+    fn answer(&mut self, text: &str) {
+        self.terminal.write_all(format!("{text}\n").as_bytes()).unwrap();
+        // What was typed is shown too.
+        self.until("\n");
+    }
+
+    /// What it printed, and its exit code.
+    fn end(mut self) -> (String, i32) {
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        (out, self.child.wait().unwrap().code().unwrap())
+    }
+}
+
+const NOTES: &str = "//- Log.md\n# Log\n//- Secret.md\nno apples\n//- Open.md\napples\n";
+const APPEND: [&str; 3] = ["call", "append_to_note", r#"{"path": "Log.md", "content": "- done"}"#];
+
+#[test]
+fn a_write_is_shown_in_colour_and_asked_about() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let before = vault.tree();
+
+    let mut session = Session::new(&vault, &home, &APPEND);
+    let shown = session.until("] ");
+    assert!(shown.contains("modify Log.md") && shown.contains("\x1b[32m+- done\x1b[0m"), "{shown}");
+    assert!(shown.contains("do it? [y yes, n no, e edit arguments]"), "{shown}");
+    session.answer("n");
+    assert_eq!(session.end().1, 3);
+    assert_same(&vault.tree(), &before, "refused");
+
+    let mut session = Session::new(&vault, &home, &APPEND);
+    session.until("] ");
+    session.answer("what?");
+    session.until("] ");
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("Log.md"), "# Log\n- done\n");
+
+    let mut session = Session::new(&vault, &home, &["undo"]);
+    assert!(session.until("] ").contains("-- done"));
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_same(&vault.tree(), &before, "taken back");
+}
+
+#[test]
+fn arguments_can_be_edited_and_are_checked_again() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let mut session = Session::new(&vault, &home, &APPEND);
+    session.until("] ");
+    session.answer("e");
+    session.until("leave them: ");
+    session.answer(r#"{"path": "Log.md", "text": "- other"}"#);
+    let shown = session.until("] ");
+    assert!(shown.contains("/text"), "the fault is named: {shown}");
+    session.answer("e");
+    session.until("leave them: ");
+    session.answer(r#"{"path": "../Log.md", "content": "- other"}"#);
+    let shown = session.until("] ");
+    assert!(shown.contains("Invalid path"), "out of the vault, whoever asks: {shown}");
+    session.answer("e");
+    session.until("leave them: ");
+    session.answer(r#"{"path": "Log.md", "content": "- other"}"#);
+    assert!(session.until("] ").contains("+- other"));
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("Log.md"), "# Log\n- other\n");
+    let mut log = Session::new(&vault, &home, &["log"]);
+    let log = (log.child.stdin.take(), log.end().0).1;
+    assert!(log.contains("edited"), "{log}");
+}
+
+#[test]
+fn a_long_diff_is_shown_whole_when_asked() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let lines: String = (1..=200).map(|n| format!("line {n}\\n")).collect();
+    let args = format!(r#"{{"path": "New.md", "content": "{lines}"}}"#);
+    let mut session = Session::new(&vault, &home, &["call", "write_note", &args]);
+    let short = session.until("] ");
+    assert!(short.contains("more lines") && !short.contains("+line 200"), "{short}");
+    session.answer("w");
+    assert!(session.until("] ").contains("+line 200"));
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert!(vault.read("New.md").ends_with("line 200\n"));
+}
+
+#[test]
+fn files_to_share_are_ticked() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let mut session =
+        Session::new(&vault, &home, &["call", "file_read", r#"{"filePaths": ["Secret.md", "Open.md", "Log.md"]}"#]);
+    assert!(session.until("Enter to share] ").contains("[x] 1 Secret.md"));
+    session.answer("1 3");
+    let shown = session.until("Enter to share] ");
+    assert!(shown.contains("[ ] 1 Secret.md") && shown.contains("[x] 2 Open.md"), "{shown}");
+    session.answer("");
+    let (out, code) = session.end();
+    assert_eq!(code, 0);
+    assert!(out.contains("Open.md") && !out.contains("Secret") && !out.contains("Log.md"), "{out}");
+}
+
+#[test]
+fn found_files_can_be_withheld_without_a_hint() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let mut session = Session::new(&vault, &home, &["call", "vault_search", r#"{"query": "apples"}"#]);
+    session.until("] ");
+    session.answer("y");
+    let shown = session.until("Enter to share] ");
+    assert!(shown.contains("Secret.md") && shown.contains("Open.md"), "{shown}");
+    let secret = if shown.contains("1 Secret.md") { "1" } else { "2" };
+    session.answer(secret);
+    session.until("Enter to share] ");
+    session.answer("");
+    let (out, code) = session.end();
+    assert_eq!(code, 0);
+    assert!(out.contains("Open.md") && !out.contains("Secret") && !out.contains("no apples"), "{out}");
+}
+
+#[test]
+fn the_end_of_input_is_a_no() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let before = vault.tree();
+    let mut session = Session::new(&vault, &home, &APPEND);
+    session.until("] ");
+    // Ctrl-D.
+    session.terminal.write_all(b"\x04").unwrap();
+    assert_eq!(session.end().1, 3);
+    assert_same(&vault.tree(), &before, "nobody agreed");
+}

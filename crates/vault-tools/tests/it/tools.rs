@@ -1,0 +1,485 @@
+//! The tools through the toolbox: arguments in, answers out, nothing changed before it is applied.
+
+use serde_json::{Value, json};
+use vault_tools::{Decision, Editor, ErrorKind, Policy, Stop, Toolbox, Toolset};
+
+use crate::vault::{TestVault, assert_same};
+
+fn garden() -> TestVault {
+    TestVault::new(
+        "//- Garden/Roses.md
+        ---
+        tags: [garden/flowers, todo]
+        aliases: Rosa
+        created: 2025-05-01
+        ---
+        # Roses
+
+        Cut the stems back to an outward-facing bud in late winter. See [[Soil]] and [[Missing]].
+        //- Garden/Soil.md
+        # Soil
+
+        Clay keeps water. #garden
+        ## Log
+        - dug
+        //- Index.md
+        [[Garden/Roses|the roses]], [soil](Garden/Soil.md), ![[Soil#Log]]
+        //- Tag only.md
+        ---
+        tags: todo
+        ---
+        ",
+    )
+}
+
+fn call(toolbox: &mut Toolbox, tool: &str, args: Value) -> Value {
+    toolbox.call(tool, args, Decision::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
+}
+
+fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String {
+    toolbox.call(tool, args, Decision::Approved).expect_err(tool).to_string()
+}
+
+#[test]
+fn there_are_fourteen_two_and_eighteen() {
+    let vault = garden();
+    let toolbox = vault.toolbox();
+    let count = |toolset| toolbox.specs(Some(toolset)).len();
+    assert_eq!((count(Toolset::Notes), count(Toolset::Chat), count(Toolset::Actions)), (14, 2, 18));
+    assert_eq!(toolbox.spec("vault_createFile").unwrap().name, "vault.createFile");
+    let error = toolbox.spec("read_notes").unwrap_err().to_string();
+    assert!(error.starts_with("Unknown tool: read_notes") && error.contains("read_note, "), "{error}");
+}
+
+/// References inlined, no `$schema`, `title` or number formats; every field described; names that providers take.
+#[test]
+fn schemas_are_portable() {
+    fn walk(schema: &Value, at: &str) {
+        let Some(object) = schema.as_object() else { return };
+        for keyword in ["$schema", "$ref", "$defs", "title", "x-vault-path"] {
+            assert!(!object.contains_key(keyword), "{at}: {keyword}");
+        }
+        let format = object.get("format").and_then(Value::as_str).unwrap_or_default();
+        assert!(!format.contains("int") && format != "float" && format != "double", "{at}: {format}");
+        for (name, below) in object.get("properties").and_then(Value::as_object).into_iter().flatten() {
+            assert!(below.get("description").is_some(), "{at}/{name}: no description");
+            walk(below, &format!("{at}/{name}"));
+        }
+        if let Some(items) = object.get("items") {
+            walk(items, &format!("{at}/items"));
+        }
+    }
+    let vault = garden();
+    for spec in vault.toolbox().specs(None) {
+        let name = spec.alias.as_ref().unwrap_or(&spec.name);
+        assert!(name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && name.len() <= 64, "{name}");
+        assert!(spec.description.len() > 40 && !spec.description.contains("  "), "{name}: {}", spec.description);
+        assert_eq!(spec.input_schema["type"], "object", "{name}");
+        assert_eq!(spec.input_schema["additionalProperties"], false, "{name}");
+        walk(&spec.input_schema, name);
+        walk(&spec.output_schema, &format!("{name} output"));
+    }
+    walk(&vault_tools::plan::plan_schema(), "plan");
+}
+
+#[test]
+fn reading() {
+    let vault = garden();
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let text = call(&mut toolbox, "read_note", json!({ "path": "Index.md" }));
+    assert!(text.as_str().unwrap().starts_with("[[Garden/Roses"));
+    let error = refused(&mut toolbox, "read_note", json!({ "path": "Garden/Rose.md" }));
+    assert!(error.starts_with("Note not found: Garden/Rose.md") && error.contains("Garden/Roses.md"), "{error}");
+    let error = refused(&mut toolbox, "read_note", json!({ "path": "../x.md" }));
+    assert!(error.starts_with("Invalid path: must be within vault directory"), "{error}");
+
+    let backlinks = call(&mut toolbox, "list_backlinks", json!({ "path": "Garden/Soil.md" }));
+    let rows: Vec<(&str, &str, &str)> = backlinks
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let text = |name: &str| row[name].as_str().unwrap();
+            (text("source_title"), text("link_text"), text("link_type"))
+        })
+        .collect();
+    assert_eq!(rows, [("Index", "soil", "markdown"), ("Index", "Soil#Log", "embed"), ("Roses", "Soil", "wikilink")]);
+
+    let links = call(&mut toolbox, "list_forward_links", json!({ "path": "Garden/Roses.md" }));
+    assert_eq!(links[0]["target_path"], "Garden/Soil.md");
+    assert_eq!((&links[1]["target_path"], &links[1]["target"]), (&Value::Null, &json!("Missing")));
+
+    let paths = |found: Value| -> Vec<String> {
+        found.as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap().to_string()).collect()
+    };
+    let tagged = |toolbox: &mut Toolbox, args| paths(call(toolbox, "search_by_tag", args));
+    assert_eq!(tagged(&mut toolbox, json!({ "tags": ["#GARDEN"] })), ["Garden/Roses.md", "Garden/Soil.md"]);
+    assert_eq!(tagged(&mut toolbox, json!({ "tags": ["garden", "todo"] })), ["Garden/Roses.md"]);
+    let any = json!({ "tags": ["garden/flowers", "todo"], "match": "any" });
+    assert_eq!(tagged(&mut toolbox, any), ["Garden/Roses.md", "Tag only.md"]);
+
+    let metadata = call(&mut toolbox, "get_note_metadata", json!({ "path": "Garden/Roses.md" }));
+    assert_eq!((&metadata["title"], &metadata["created"]), (&json!("Roses"), &json!("2025-05-01")));
+    assert_eq!((&metadata["forward_links"], &metadata["backlinks"]), (&json!(2), &json!(1)));
+    assert_eq!(metadata["aliases"], json!(["Rosa"]));
+    let born = std::fs::metadata(vault.root().join("Index.md")).unwrap().created().is_ok();
+    let metadata = call(&mut toolbox, "get_note_metadata", json!({ "path": "Index.md" }));
+    assert_eq!(metadata["created"].is_string(), born);
+
+    let found = call(&mut toolbox, "search_notes", json!({ "query": "stems bud winter", "top_k": 2 }));
+    assert_eq!((&found[0]["path"], &found[0]["heading"]), (&json!("Garden/Roses.md"), &json!("Roses")));
+    let filtered =
+        json!({ "query": "water", "filter": { "tags": ["garden"], "path": "Garden", "date_after": "2020-01-01" } });
+    assert_eq!(paths(call(&mut toolbox, "search_notes", filtered)), ["Garden/Soil.md"]);
+
+    let random = |toolbox: &mut Toolbox, seed: u64| call(toolbox, "get_random_note", json!({ "seed": seed }));
+    assert_eq!(random(&mut toolbox, 7), random(&mut toolbox, 7));
+    let seen: std::collections::BTreeSet<String> =
+        (0..40).map(|seed| random(&mut toolbox, seed)["path"].as_str().unwrap().to_string()).collect();
+    assert_eq!(seen.len(), 4);
+    assert_same(&vault.tree(), &before, "reading changed something");
+}
+
+#[test]
+fn writing_is_proposed_first() {
+    let vault = garden();
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "New/Note.md", "content": "# New\n" });
+    let proposal = toolbox.propose("write_note", args.clone(), Stop::default()).unwrap();
+    assert_eq!(proposal.output, "Note created successfully: New/Note.md");
+    assert_eq!(proposal.change.preview().files[0].path, "New/Note.md");
+    assert_same(&vault.tree(), &before, "a proposal changed something");
+    assert_eq!(toolbox.apply(proposal.clone(), Decision::Denied).unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(toolbox.apply(proposal.clone(), Decision::Allowed).unwrap_err().kind(), ErrorKind::Denied);
+    let output = toolbox.apply(proposal, Decision::Approved).unwrap();
+    assert_eq!(output.text(), "Note created successfully: New/Note.md");
+    assert_eq!(vault.read("New/Note.md"), "# New\n");
+    let found = call(&mut toolbox, "search_notes", json!({ "query": "New", "filter": { "path": "New" } }));
+    assert_eq!(found[0]["path"], "New/Note.md", "a note just written is found by the next call");
+    let again = call(&mut toolbox, "write_note", json!({ "path": "New/Note.md", "content": "x" }));
+    assert!(again.as_str().unwrap().starts_with("Note overwritten"), "{again}");
+    let error = refused(&mut toolbox, "write_note", json!({ "path": "New/Note", "content": "x" }));
+    assert!(error.contains("New/Note.md"), "{error}");
+}
+
+#[test]
+fn a_proposal_of_what_has_changed_is_a_conflict() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "Index.md", "content": "x" });
+    let proposal = toolbox.propose("append_to_note", args, Stop::default()).unwrap();
+    vault.write("Index.md", "somebody else\n");
+    assert_eq!(toolbox.apply(proposal, Decision::Approved).unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(vault.read("Index.md"), "somebody else\n");
+}
+
+#[test]
+fn editing() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let edited = json!({ "path": "Garden/Soil.md", "old_text": "Clay", "new_text": "Loam" });
+    assert_eq!(call(&mut toolbox, "edit_note", edited)["first_line"], 3);
+    let error =
+        refused(&mut toolbox, "edit_note", json!({ "path": "Garden/Soil.md", "old_text": "e", "new_text": "x" }));
+    assert!(error.contains("Garden/Soil.md"), "{error}");
+    let log = json!({ "path": "Garden/Soil.md", "content": "- watered", "heading": "Log" });
+    let added = call(&mut toolbox, "append_to_note", log);
+    assert_eq!((&added["line"], &added["made_heading"]), (&json!(6), &json!(false)));
+    let updates = json!({ "path": "Garden/Soil.md", "updates": { "status": "done" } });
+    let said = call(&mut toolbox, "update_frontmatter", updates);
+    assert_eq!(said, "Frontmatter updated for Garden/Soil.md: {\"status\":\"done\"}");
+    assert_eq!(
+        vault.read("Garden/Soil.md"),
+        "---\nstatus: done\n---\n# Soil\n\nLoam keeps water. #garden\n## Log\n- dug\n- watered\n"
+    );
+}
+
+#[test]
+fn renaming_and_deleting() {
+    let vault = garden();
+    let allowed = Policy { allow_delete: true, ..Policy::default() };
+    let mut toolbox = vault.toolbox_with(Editor::default(), &allowed);
+    let moved = json!({ "path": "Garden/Soil.md", "new_path": "Earth.md" });
+    let moved = call(&mut toolbox, "rename_note", moved);
+    assert_eq!(
+        (&moved["links_updated"], &moved["notes_updated"]),
+        (&json!(3), &json!(["Garden/Roses.md", "Index.md"]))
+    );
+    assert_eq!(vault.read("Index.md"), "[[Garden/Roses|the roses]], [soil](Earth.md), ![[Earth#Log]]\n");
+    let deleted = call(&mut toolbox, "delete_note", json!({ "path": "Earth.md" }));
+    assert_eq!(deleted["dangling_links"].as_array().unwrap().len(), 3);
+    assert!(vault.root().join(deleted["trashed_to"].as_str().unwrap()).exists());
+    let mut careful = vault.toolbox();
+    let error = careful.call("delete_note", json!({ "path": "Index.md" }), Decision::Approved).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied);
+}
+
+#[test]
+fn daily_notes_are_as_obsidian_has_them() {
+    let vault = garden();
+    let settings = r#"{"folder": "Daily", "format": "YYYY/MM/YYYY-MM-DD", "template": "Templates/Day"}"#;
+    vault.write(".obsidian/daily-notes.json", settings);
+    vault.write("Templates/Day.md", "# {{title}}\n{{date:dddd}}\n");
+    let mut toolbox = vault.toolbox();
+    let made = call(&mut toolbox, "create_daily_note", json!({}));
+    assert_eq!(made, json!({ "path": "Daily/2026/03/2026-03-02.md", "created": true, "appended": false }));
+    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n");
+    let added = call(&mut toolbox, "create_daily_note", json!({ "date": "2026-03-02", "content": "- a" }));
+    assert_eq!((&added["created"], &added["appended"]), (&json!(false), &json!(true)));
+    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n- a\n");
+    let error = refused(&mut toolbox, "create_daily_note", json!({ "date": "soon" }));
+    assert!(error.contains("YYYY-MM-DD"), "{error}");
+    vault.write(".obsidian/daily-notes.json", r#"{"format": "YYYY of MM"}"#);
+    assert!(refused(&mut toolbox, "create_daily_note", json!({})).contains("`o` is no token"));
+}
+
+#[test]
+fn the_chat_tools() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let error = toolbox.call("vault_search", json!({ "query": "soil" }), Decision::Allowed).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Denied, "reads of this toolset ask");
+    let found = call(&mut toolbox, "vault_search", json!({ "query": "SOIL" }));
+    let rows: Vec<(&str, u64)> = found
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["path"].as_str().unwrap(), row["matches"].as_u64().unwrap()))
+        .collect();
+    assert_eq!(rows, [("Garden/Soil.md", 2), ("Index.md", 3), ("Garden/Roses.md", 1)]);
+    let files = call(&mut toolbox, "file_read", json!({ "filePaths": ["no.md", "Index.md"] }));
+    assert_eq!(files[0], json!({ "path": "no.md", "content": "File not found: no.md", "size": 0 }));
+    assert_eq!(files[1]["size"], vault.read("Index.md").len());
+    let error = refused(&mut toolbox, "vault_search", json!({ "query": "x", "limit": 51 }));
+    assert!(error.contains("/limit: expected a whole number from 1 to 50, found 51"), "{error}");
+}
+
+#[test]
+fn denied_paths_are_not_shown() {
+    let vault = garden();
+    let policy = Policy { denied_paths: vec!["Garden".into()], ..Policy::default() };
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    let text = |toolbox: &mut Toolbox, tool: &str, args: Value| call(toolbox, tool, args).to_string();
+    for (tool, args) in [
+        ("search_notes", json!({ "query": "stems bud winter soil water" })),
+        ("search_by_tag", json!({ "tags": ["garden"] })),
+        ("vault_search", json!({ "query": "e" })),
+        ("vault.searchText", json!({ "query": "clay" })),
+        ("vault.listFiles", json!({ "recursive": true, "extensions": ["md"] })),
+    ] {
+        let found = text(&mut toolbox, tool, args);
+        assert!(!found.contains("\"path\":\"Garden"), "{tool}: {found}");
+    }
+    for (tool, args) in [
+        ("read_note", json!({ "path": "Garden/Soil.md" })),
+        ("file_read", json!({ "filePaths": ["garden/soil.md"] })),
+        ("rename_note", json!({ "path": "Index.md", "new_path": "Garden/Index.md" })),
+    ] {
+        let error = toolbox.call(tool, args, Decision::Approved).expect_err(tool);
+        assert_eq!(error.kind(), ErrorKind::Denied, "{tool}: {error}");
+    }
+}
+
+/// Denied stays denied: whatever carries it along, stands for it, names it or tells of it.
+#[test]
+fn there_is_no_way_round_a_denial() {
+    let vault = TestVault::new(
+        "//- Area/Private/secret.md
+        TOPSECRET [[public]]
+        //- Area/Private/empty/.keep
+        //- Pub/public.md
+        [[secret]] [[nowhere]]
+        ",
+    );
+    vault.write(".obsidian/daily-notes.json", r#"{"template":"Area/Private/secret"}"#);
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("../Area/Private/secret.md", vault.root().join("Pub/link.md")).unwrap();
+    let before = vault.tree();
+    let denied_paths = vec!["Area/Private".into()];
+    let policy = Policy { denied_paths, allow_delete: true, ..Policy::default() };
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    for (tool, args) in [
+        ("vault.rename", json!({ "fromPath": "Area", "toPath": "B" })),
+        ("vault.delete", json!({ "path": "Area" })),
+        ("vault.delete", json!({ "path": "Area", "trash": false })),
+        ("vault.rename", json!({ "fromPath": "Pub/public.md", "toPath": "Area", "collisionStrategy": "overwrite" })),
+        ("create_daily_note", json!({})),
+        ("read_note", json!({ "path": "Area/private/secret.md" })),
+        #[cfg(unix)]
+        ("read_note", json!({ "path": "Pub/link.md" })),
+        #[cfg(unix)]
+        ("write_note", json!({ "path": "Pub/link.md", "content": "x" })),
+        #[cfg(unix)]
+        ("vault.searchText", json!({ "query": "TOP", "paths": ["Pub/link.md"] })),
+    ] {
+        let error = toolbox.call(tool, args.clone(), Decision::Approved).expect_err(tool);
+        assert_eq!(error.kind(), ErrorKind::Denied, "{tool} {args}: {error}");
+    }
+    let near = refused(&mut toolbox, "read_note", json!({ "path": "secret.md" }));
+    let gone = refused(&mut toolbox, "vault.delete", json!({ "path": "secrets.md" }));
+    let moved = refused(&mut toolbox, "vault.rename", json!({ "fromPath": "secret.md", "toPath": "x.md" }));
+    for (tool, args) in [
+        ("vault_search", json!({ "query": "e" })),
+        ("vault.searchText", json!({ "query": "TOP" })),
+        ("vault.listFiles", json!({ "recursive": true })),
+        ("list_forward_links", json!({ "path": "Pub/public.md" })),
+        ("list_backlinks", json!({ "path": "Pub/public.md" })),
+        ("search_notes", json!({ "query": "TOPSECRET" })),
+    ] {
+        let found = call(&mut toolbox, tool, args).to_string();
+        assert!(!found.contains("Private/") && !found.contains("TOPSECRET"), "{tool}: {found}");
+        assert!(!found.contains("Pub/link.md"), "{tool}: {found}");
+    }
+    assert!(![near, gone, moved].iter().any(|error| error.contains("Private")));
+    assert_same(&vault.tree(), &before, "something was done");
+    let deleted = call(&mut toolbox, "delete_note", json!({ "path": "Pub/public.md" }));
+    assert_eq!(deleted["dangling_links"], json!([]), "the note that links to it is denied");
+}
+
+/// A setting says how far a tool may go by itself, and not that a rename may delete.
+#[test]
+fn a_rename_that_deletes_asks_although_renames_do_not() {
+    use vault_tools::Setting;
+    let vault = garden();
+    let tools = [("vault.rename".to_string(), Setting::NeverAsk)].into();
+    let policy = Policy { tools, allow_delete: true, ..Policy::default() };
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    let over = json!({ "fromPath": "Index.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
+    for decision in [Decision::Allowed, Decision::Granted] {
+        let error = toolbox.call("vault.rename", over.clone(), decision).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Denied);
+    }
+    let free = json!({ "fromPath": "Index.md", "toPath": "Start.md" });
+    toolbox.call("vault.rename", free, Decision::Allowed).unwrap();
+    let over = json!({ "fromPath": "Start.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
+    toolbox.call("vault.rename", over, Decision::Approved).unwrap();
+}
+
+/// One file that cannot be looked into keeps nobody from finding the others.
+#[test]
+fn a_file_that_cannot_be_searched_is_passed_over() {
+    let vault = garden();
+    vault.write("latin.md", b"caf\xe9 clay");
+    vault.write("needle.md", "x");
+    std::fs::File::create(vault.root().join("needle.md")).unwrap().set_len(11_000_000).unwrap();
+    std::fs::File::create(vault.root().join("film.mp4")).unwrap().set_len((1 << 30) + 1).unwrap();
+    let mut toolbox = vault.toolbox();
+    let found = call(&mut toolbox, "vault_search", json!({ "query": "clay" }));
+    assert_eq!((found.as_array().unwrap().len(), &found[0]["path"]), (1, &json!("Garden/Soil.md")));
+    let named = call(&mut toolbox, "vault_search", json!({ "query": "needle" }));
+    assert_eq!((&named[0]["path"], &named[0]["matches"]), (&json!("needle.md"), &json!(1)));
+    assert!(named[0]["preview"].as_str().unwrap().contains("not looked into"), "{named}");
+    let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay" }));
+    assert_eq!(found["matches"].as_array().unwrap().len(), 1);
+    let skipped: Vec<&str> =
+        found["skipped"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
+    assert_eq!(skipped, ["latin.md", "needle.md"]);
+    let listed = call(&mut toolbox, "vault.listFiles", json!({ "extensions": ["mp4", "md"] }));
+    let etags: Vec<bool> = listed["items"].as_array().unwrap().iter().map(|item| item["etag"].is_string()).collect();
+    assert_eq!(etags, [true, true, false, true, true], "{listed}");
+    let moved = json!({ "fromPath": "film.mp4", "toPath": "Films/film.mp4" });
+    call(&mut toolbox, "vault.rename", moved);
+    assert!(vault.root().join("Films/film.mp4").exists());
+}
+
+#[test]
+fn what_the_index_leaves_out_has_links_all_the_same() {
+    let vault = garden();
+    vault.write(".vaultignore", "drafts/\n");
+    vault.write("drafts/d.md", "[[Soil]] [[Index]]");
+    let mut toolbox = vault.toolbox();
+    let links = call(&mut toolbox, "list_forward_links", json!({ "path": "drafts/d.md" }));
+    assert_eq!((&links[0]["target_path"], &links[1]["target_path"]), (&json!("Garden/Soil.md"), &json!("Index.md")));
+    let metadata = call(&mut toolbox, "get_note_metadata", json!({ "path": "drafts/d.md" }));
+    assert_eq!(metadata["forward_links"], 2);
+}
+
+#[test]
+fn errors_say_each_thing_once() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let error = refused(&mut toolbox, "read_note", json!({}));
+    assert_eq!(error, "INVALID_ARGUMENTS: /path: is missing; expected a text (arguments of read_note)");
+    let error = refused(&mut toolbox, "read_note", json!([]));
+    assert_eq!(error, "INVALID_ARGUMENTS: /: expected an object, found a list (arguments of read_note)");
+    let error = refused(&mut toolbox, "read_note", json!({ "x": 1 }));
+    assert!(error.starts_with("INVALID_ARGUMENTS: arguments of read_note: /path: is missing"), "{error}");
+    assert!(error.contains("; /x: "), "{error}");
+    let long = format!("{}.md", "n".repeat(300));
+    let error = refused(&mut toolbox, "write_note", json!({ "path": long, "content": "" }));
+    assert!(error.contains("at most 255 bytes"), "{error}");
+    let heading = json!({ "path": "Index.md", "content": "x", "heading": "a\n# b" });
+    assert!(refused(&mut toolbox, "append_to_note", heading).contains("one line"));
+}
+
+/// What is typed ends its lines as the file does.
+#[test]
+fn typing_keeps_line_endings() {
+    use vault_tools::{Leaf, Position, SafePath, Selection, Span};
+    let vault = garden();
+    vault.write("w.md", "one\r\ntwo\r\nthree\r\n");
+    let mut editor = Editor::default();
+    editor.show(&SafePath::new("w.md").unwrap(), Leaf::Current);
+    let at = |line, ch| Position { line, ch };
+    editor.selection = Some(Selection { text: "one\ntwo".into(), span: Some(Span { from: at(0, 0), to: at(1, 3) }) });
+    let mut toolbox = vault.toolbox_with(editor, &Policy::default());
+    let typed = call(&mut toolbox, "editor.replaceSelection", json!({ "text": "1\n2\n3" }));
+    assert_eq!(vault.read("w.md"), "1\r\n2\r\n3\r\nthree\r\n");
+    assert_eq!(typed["range"]["to"], json!({ "line": 2, "ch": 1 }));
+    call(&mut toolbox, "editor.insertAtCursor", json!({ "text": "\n4" }));
+    assert_eq!(vault.read("w.md"), "1\r\n2\r\n3\r\n4\r\nthree\r\n");
+}
+
+#[test]
+fn every_call_leaves_a_line() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    call(&mut toolbox, "read_note", json!({ "path": "Index.md" }));
+    call(&mut toolbox, "write_note", json!({ "path": "a.md", "content": "a" }));
+    refused(&mut toolbox, "read_note", json!({ "path": "no.md" }));
+    refused(&mut toolbox, "delete_note", json!({ "path": "a.md" }));
+    let records = vault_tools::read_log(toolbox.vault().state()).unwrap();
+    let lines: Vec<(&str, bool, Decision, bool)> = records
+        .iter()
+        .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.run.is_some()))
+        .collect();
+    assert_eq!(
+        lines,
+        [
+            ("read_note", false, Decision::Approved, false),
+            ("write_note", false, Decision::Approved, true),
+            ("read_note", true, Decision::Allowed, false),
+            ("delete_note", true, Decision::Denied, false),
+        ]
+    );
+}
+
+/// What a plan reads after it wrote is what it wrote, whichever tool it asks.
+#[test]
+fn a_plan_reads_what_it_wrote() {
+    use vault_tools::plan::{Parameters, preview, validate};
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let plan = json!({
+        "version": "1.0", "goal": "g", "riskLevel": "writes",
+        "steps": [
+            { "id": "new", "tool": "write_note", "args": { "path": "Missing.md", "content": "#garden [[Index]]\n" } },
+            { "id": "move", "tool": "rename_note", "args": { "path": "Index.md", "new_path": "Home/Start.md" }, "dependsOn": ["new"] },
+            { "id": "back", "tool": "list_backlinks", "args": { "path": "Home/Start.md" }, "dependsOn": ["move"] },
+            { "id": "to", "tool": "list_backlinks", "args": { "path": "Missing.md" }, "dependsOn": ["move"] },
+            { "id": "tags", "tool": "search_by_tag", "args": { "tags": ["garden"] }, "dependsOn": ["move"] },
+            { "id": "links", "tool": "list_forward_links", "args": { "path": "Home/Start.md" }, "dependsOn": ["move"] }
+        ]
+    });
+    let checked = validate(&plan, &toolbox).unwrap();
+    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+    let output = |id: &str| shown.steps.iter().find(|step| step.id == id).unwrap().output.clone();
+    assert_eq!(output("back")[0]["source_path"], "Missing.md");
+    assert_eq!(output("back").as_array().unwrap().len(), 1);
+    assert_eq!(output("to")[0]["source_path"], "Garden/Roses.md");
+    let tagged: Vec<Value> = output("tags").as_array().unwrap().iter().map(|row| row["path"].clone()).collect();
+    assert_eq!(tagged, ["Garden/Roses.md", "Garden/Soil.md", "Missing.md"]);
+    assert_eq!(output("links").as_array().unwrap().len(), 3);
+}
