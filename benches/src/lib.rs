@@ -11,6 +11,7 @@ mod kept;
 mod rows;
 mod bandwidth;
 mod race;
+mod renames;
 pub mod peers;
 pub mod eval;
 
@@ -20,6 +21,7 @@ pub use links::{LinkPlan, LinkTable, make_links};
 pub use median::median;
 pub use notes::notes_in;
 pub use race::Race;
+pub use renames::{Led, Links, RenamePlan, RenameTrial, Respelled, Tree, copy_tree, rename_trial, respelled};
 pub use rows::{ROWS_SEED, RealVectors, random_rows, read_floats, resample, write_floats};
 pub use texts::make_texts;
 pub use vault::{VaultPlan, make_vault};

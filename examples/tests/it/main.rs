@@ -1,5 +1,6 @@
 //! Each example does what its first line says, on the demo vault.
 
+use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -15,6 +16,48 @@ fn example(name: &str, index: &tempfile::TempDir) -> Command {
     let mut command = Command::new(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
     command.env("VAULT_INDEX_FILE", index.path().join("index.db"));
     command
+}
+
+/// A copy of the demo vault, with index and state beside it.
+fn copy_of_demo() -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = folder.path().join("vault");
+    for (path, bytes) in files(&demo()) {
+        std::fs::create_dir_all(vault.join(&path).parent().unwrap()).unwrap();
+        std::fs::write(vault.join(path), bytes).unwrap();
+    }
+    (folder, vault)
+}
+
+/// All files below a folder, by their path in it.
+fn files(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let (mut found, mut folders) = (BTreeMap::new(), vec![root.to_path_buf()]);
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => folders.push(path),
+                false => drop(found.insert(path.strip_prefix(root).unwrap().into(), std::fs::read(path).unwrap())),
+            }
+        }
+    }
+    found
+}
+
+/// What an example prints that changes the copy, given arguments and an answer.
+fn change(name: &str, folder: &tempfile::TempDir, arguments: &[&str], answer: &str) -> String {
+    let mut child = example(name, folder)
+        .env("VAULT_STATE_FOLDER", folder.path().join("state"))
+        .arg(folder.path().join("vault"))
+        .args(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).unwrap()
 }
 
 /// What it prints, given the demo vault and a query.
@@ -39,6 +82,43 @@ fn an_embedder_of_your_own() {
     let first = answer.lines().next().unwrap_or_default();
     assert!(first.contains("Garden/Pruning the apple tree.md"), "{answer}");
     assert!(!answer.contains("Kitchen/"), "the model knows gardens from kitchens: {answer}");
+}
+
+#[test]
+fn plan_and_undo() {
+    let (folder, vault) = copy_of_demo();
+    let said = change("plan_and_undo", &folder, &["- Mend the \"gate\"", "- Paint/oil it"], "");
+    for line in ["+# Mend the \"gate\"", "Projects/Paint-oil it.md", "done: make", "taken back: 3 changes"] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    assert_eq!(files(&vault), files(&demo()));
+    assert!(!vault.join("Projects").exists());
+}
+
+#[test]
+fn rename_everywhere() {
+    let (folder, vault) = copy_of_demo();
+    let arguments = ["Kitchen/Sourdough.md", "Bread/Levain.md"];
+    let said = change("rename_everywhere", &folder, &arguments, "n\n");
+    assert!(said.contains("Sourdough becomes Levain"), "{said}");
+    assert_eq!(files(&vault), files(&demo()));
+    let said = change("rename_everywhere", &folder, &arguments, "y\n");
+    assert!(said.contains("done as run 1"), "{said}");
+    let now = files(&vault);
+    assert!(now.contains_key(Path::new("Bread/Levain.md")) && !now.contains_key(Path::new("Kitchen/Sourdough.md")));
+    let links_to =
+        |name: &str| now.values().filter(|text| String::from_utf8_lossy(text).contains(&format!("[[{name}"))).count();
+    assert!((links_to("Sourdough"), links_to("Levain") > 1) == (0, true), "{said}");
+}
+
+#[test]
+fn a_tool_of_your_own() {
+    let (folder, vault) = copy_of_demo();
+    let said = change("a_tool_of_your_own", &folder, &["Daily/2026-03-15.md", "walk", "with", "Ruth"], "");
+    assert!(said.contains("exactly one open task") && said.contains("+- [x] walk with Ruth"), "{said}");
+    assert!(said.contains(r#"{"line":16,"open":3}"#), "{said}");
+    let text = std::fs::read_to_string(vault.join("Daily/2026-03-15.md")).unwrap();
+    assert!(text.contains("- [x] walk with Ruth round") && text.contains("- [ ] [[Broadband]]"), "{text}");
 }
 
 #[test]

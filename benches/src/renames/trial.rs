@@ -1,0 +1,204 @@
+//! One vault put to the test: renames checked one by one, all of them undone, and renames forth and back by hand.
+
+use std::collections::BTreeSet;
+use std::error::Error;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use vault_index::{Hashed, VaultPath};
+use vault_tools::{ApplyOptions, Force, Renamed, SafePath, Vault, VaultOptions};
+
+use super::led::Links;
+use super::names::{ALL, Choice, Kind, PLAIN, new_path};
+use super::respelled::{Respelled, respelled};
+use super::tree::{Tree, copy_tree};
+use crate::random::Random;
+
+type Result<T> = std::result::Result<T, Box<dyn Error>>;
+
+/// How often a new name is looked for.
+const TRIES: usize = 12;
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct RenamePlan {
+    /// How many notes are renamed; all, if there are fewer.
+    pub renames: usize,
+    /// Chooses notes and names.
+    pub seed: u64,
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default)]
+pub struct RenameTrial {
+    /// Notes of the vault.
+    pub notes: usize,
+    /// Links of the vault.
+    pub links: usize,
+    /// Of those, how many lead nowhere.
+    pub dangling: usize,
+    /// Notes that were renamed.
+    pub renames: usize,
+    /// Of those, how many to a name that another note bears.
+    pub shared: usize,
+    /// Links that were written anew.
+    pub rewritten: usize,
+    /// Links that led nowhere, that a rename satisfied, and that the preview named.
+    pub satisfied: usize,
+    /// Milliseconds of each rename, from the call until it is done.
+    pub millis: Vec<f64>,
+    /// Renames that were refused, and why.
+    pub refused: Vec<String>,
+    /// What is left after renames forth and back by hand.
+    pub respelled: Vec<Respelled>,
+}
+
+/// Puts a copy of a vault to the test.
+///
+/// # Errors
+/// The first thing that is not as it should be.
+pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
+    let folder = tempfile::tempdir()?;
+    let root = folder.path().join("vault");
+    copy_tree(source, &root)?;
+    let index = vault_index::Options {
+        index_file: Some(folder.path().join("index/index.db")),
+        embedder: Some(Arc::new(Hashed)),
+        ..vault_index::Options::default()
+    };
+    let state_folder = Some(folder.path().join("state"));
+    let vault = Vault::open(&root, VaultOptions { state_folder, index, ..VaultOptions::default() })?;
+    vault.index()?;
+
+    let before = Tree::of(&root)?;
+    let links = Links::of(&before);
+    let mut random = Random(plan.seed);
+    let notes = chosen(&links, plan.renames, &mut random);
+    let mut trial = RenameTrial {
+        notes: links.0.len(),
+        links: links.count(),
+        dangling: links.0.values().flatten().filter(|link| link.target.is_none()).count(),
+        ..RenameTrial::default()
+    };
+    one_by_one(&vault, &notes, &mut random, &mut trial)?;
+    if Tree::of(&root)? == before {
+        return Err("nothing was changed by the renames".into());
+    }
+    for left in (0..trial.renames).rev() {
+        vault.undo(None, Force::No).map_err(|error| format!("undo of rename {}: {error}", left + 1))?;
+    }
+    if let Some(path) = before.differences(&Tree::of(&root)?).first() {
+        return Err(format!("after all was undone, {path} is not as it was").into());
+    }
+
+    forth_and_back(&vault, &notes, &mut random, &mut trial)?;
+    let after = Tree::of(&root)?;
+    trial.respelled = respelled(&before, &after).map_err(|error| format!("after forth and back by hand: {error}"))?;
+    links.kept(&Links::of(&after), ("", ""), &[]).map_err(|error| format!("after forth and back by hand: {error}"))?;
+    Ok(trial)
+}
+
+/// So many notes, in random order.
+fn chosen(links: &Links, count: usize, random: &mut Random) -> Vec<String> {
+    let mut notes: Vec<String> = links.0.keys().cloned().collect();
+    for at in (1..notes.len()).rev() {
+        notes.swap(at, random.below(at + 1));
+    }
+    notes.truncate(count);
+    notes
+}
+
+fn one_by_one(vault: &Vault, notes: &[String], random: &mut Random, trial: &mut RenameTrial) -> Result<()> {
+    let mut now = Links::of(&Tree::of(vault.path())?);
+    for (number, note) in notes.iter().enumerate() {
+        let Some(done) = rename(vault, note, number, &ALL, random, trial)? else { continue };
+        let Done { to, kind, renamed, notices } = done;
+        let satisfied: Vec<(String, u32, String)> =
+            renamed.satisfied.iter().map(|link| (link.path.to_string(), link.line, link.raw.clone())).collect();
+        for (path, line, raw) in &satisfied {
+            if !notices.iter().any(|notice| notice.contains(&format!("{path}:{line}:")) && notice.contains(raw)) {
+                return Err(format!("{note} -> {to}: the preview does not name {raw} of {path}:{line}").into());
+            }
+        }
+        let after = Links::of(&Tree::of(vault.path())?);
+        now.kept(&after, (note, &to), &satisfied).map_err(|error| format!("{note} -> {to}: {error}"))?;
+        now = after;
+        trial.renames += 1;
+        trial.shared += usize::from(kind == Kind::Shared);
+        trial.rewritten += renamed.rewritten.len();
+        trial.satisfied += satisfied.len();
+    }
+    Ok(())
+}
+
+fn forth_and_back(vault: &Vault, notes: &[String], random: &mut Random, trial: &mut RenameTrial) -> Result<()> {
+    let mut unmeasured = RenameTrial::default();
+    for (number, note) in notes.iter().enumerate() {
+        let Some(Done { to, .. }) = rename(vault, note, number, &PLAIN, random, &mut unmeasured)? else { continue };
+        renamed(vault, &to, note).map_err(|error| format!("{to} back to {note}: {error}"))?;
+    }
+    trial.refused.extend(unmeasured.refused);
+    Ok(())
+}
+
+/// A rename that was done.
+struct Done {
+    to: String,
+    kind: Kind,
+    renamed: Renamed,
+    /// What its preview told besides.
+    notices: Vec<String>,
+}
+
+/// Renames a note to a name of the first kind that is to be had, beginning with the one whose turn it is.
+fn rename(
+    vault: &Vault,
+    note: &str,
+    number: usize,
+    kinds: &[Kind],
+    random: &mut Random,
+    trial: &mut RenameTrial,
+) -> Result<Option<Done>> {
+    let tree = Tree::of(vault.path())?;
+    let links = Links::of(&tree);
+    let files: BTreeSet<String> =
+        tree.files().filter_map(|(path, _)| VaultPath::new(path)).map(|path| path.to_string()).collect();
+    let folders: Vec<String> = std::iter::once("").chain(tree.folders()).map(str::to_owned).collect();
+    let dangling = links.dangling();
+    let choice = Choice { files: &files, folders: &folders, dangling: &dangling };
+    for attempt in 0..TRIES {
+        let kind = kinds[(number + attempt) % kinds.len()];
+        let Some(to) = new_path(random, kind, number, note, &choice) else { continue };
+        let started = Instant::now();
+        match renamed(vault, note, &to) {
+            Ok((renamed, notices)) => {
+                trial.millis.push(started.elapsed().as_secs_f64() * 1000.0);
+                return Ok(Some(Done { to, kind, renamed, notices }));
+            }
+            Err(error) => trial.refused.push(format!("{note} -> {to}: {error}")),
+        }
+    }
+    Ok(None)
+}
+
+fn renamed(vault: &Vault, from: &str, to: &str) -> vault_tools::Result<(Renamed, Vec<String>)> {
+    let mut overlay = vault.overlay();
+    let renamed = overlay.rename(&SafePath::new(from)?, &SafePath::new(to)?)?;
+    let change = overlay.change();
+    vault.apply(&change, ApplyOptions { label: "rename".into(), ..ApplyOptions::default() })?;
+    Ok((renamed, change.preview().notices))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::words::demo_vault;
+
+    #[test]
+    fn the_demo_vault_passes() {
+        let trial = rename_trial(&demo_vault(), &RenamePlan { renames: 12, seed: 3 }).unwrap();
+        assert_eq!((trial.renames, trial.millis.len(), trial.refused.len()), (12, 12, 0));
+        assert!(trial.rewritten > 0 && trial.shared > 0, "{trial:?}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Renames a note and every link to it, after a look at the diff: `… --example rename_everywhere -- FOLDER OLD.md NEW.md`
+
+use std::env;
+use std::io::stdin;
+use std::path::PathBuf;
+
+use vault_tools::{ApplyOptions, SafePath, Vault, VaultOptions};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let arguments: Vec<String> = env::args().skip(1).collect();
+    let [folder, from, to] = arguments.as_slice() else { return Err("usage: rename_everywhere FOLDER OLD NEW".into()) };
+
+    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    let options = VaultOptions {
+        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
+        index: vault_index::Options { index_file, ..vault_index::Options::default() },
+        ..VaultOptions::default()
+    };
+    let vault = Vault::open(folder, options)?;
+
+    // A path that leads out of the vault cannot be made, so whatever a user or a model types can go in.
+    let (from, to) = (SafePath::new(from)?, SafePath::new(to)?);
+
+    // The overlay is the vault as it would be. More can be done on it before anything is.
+    let mut overlay = vault.overlay();
+    let renamed = overlay.rename(&from, &to)?;
+    let change = overlay.change();
+    print!("{}", change.preview());
+    for link in &renamed.rewritten {
+        println!("{}:{}: {} becomes {}", link.path, link.line, link.before, link.after);
+    }
+
+    println!("do it? (y)");
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    if answer.trim() == "y" {
+        // All of it or nothing. `vault.undo(Some(run.id), Force::No)` takes it back, today or next week.
+        let run = vault.apply(&change, ApplyOptions { label: "rename".into(), ..ApplyOptions::default() })?;
+        println!("done as run {}: {} changes", run.id, run.done);
+    }
+    Ok(())
+}
