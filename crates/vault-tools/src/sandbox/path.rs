@@ -39,7 +39,7 @@ impl SafePath {
             return refuse("is absolute");
         }
         if has_scheme(&path) {
-            return refuse("begins with a drive letter or a scheme");
+            return refuse(SCHEME);
         }
         if path.len() > MAX_PATH {
             return refuse("is too long");
@@ -50,6 +50,8 @@ impl SafePath {
             }
         }
         match VaultPath::new(&path) {
+            // `./c:x` is `c:x` once it is written plainly.
+            Some(path) if has_scheme(path.as_str()) => refuse(SCHEME),
             Some(path) => Ok(Self(path)),
             None => refuse("names nothing"),
         }
@@ -121,7 +123,11 @@ impl SafePath {
         let name = name[..end].trim_end_matches(['.', ' ']);
         match name {
             "" => "-".to_string(),
-            reserved if is_reserved(reserved) => format!("{reserved}-"),
+            // What follows the first dot does not make another device of it.
+            reserved if is_reserved(reserved) => {
+                let (device, rest) = reserved.split_at(reserved.find('.').unwrap_or(reserved.len()));
+                format!("{device}-{rest}")
+            }
             name => name.to_string(),
         }
     }
@@ -216,6 +222,8 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
 }
 
 const REMEDY: &str = "give the path from the vault's root, such as Folder/Note.md";
+
+const SCHEME: &str = "begins with a drive letter or a scheme";
 
 const TRASH: &str = ".trash";
 

@@ -39,7 +39,7 @@ fn paths_that_lead_out_are_refused() {
         "a.b+c-1:",
         "note.md:",
     ] {
-        attacks.push(format!("{scheme}x.md"));
+        attacks.extend([format!("{scheme}x.md"), format!(".//./{scheme}x.md")]);
     }
     for control in ["\0", "\n", "\r", "\t", "\u{1b}", "\u{7f}", "\u{85}", "\u{9b}", "\u{1}"] {
         attacks.extend([
@@ -128,6 +128,8 @@ fn a_value_becomes_one_name() {
         ("[[x]] #tag ^id | y: z?", "--x-- -tag -id - y- z-"),
         ("  .hidden. ", "hidden"),
         ("CON", "CON-"),
+        ("COM1.md", "COM1-.md"),
+        ("nul .a.b", "nul -.a.b"),
         ("...", "-"),
         ("", "-"),
         ("say \"${selection}\" 🎉", "say -${selection}- 🎉"),
