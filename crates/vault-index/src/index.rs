@@ -217,7 +217,7 @@ impl Index {
                 index_bytes: store.bytes(),
                 notes,
                 attachments,
-                chunks: store.passages()?.len(),
+                chunks: store.passage_count()?,
                 pending: store.pending()?,
                 unread: store.unread()?,
                 links,
@@ -342,7 +342,7 @@ impl Index {
 
 /// The share of passages (of a sample) in which most words are unknown to the model. A remote one is not asked.
 fn unknown_share(store: &Store, embedder: &dyn Embedder) -> Result<f32> {
-    let texts = store.sample_texts((store.passages()?.len() / 200).max(1))?;
+    let texts = store.sample_texts((store.passage_count()? / 200).max(1))?;
     let unknown = texts.iter().filter(|text| embedder.known_share(text) < 0.5).count();
     Ok(if texts.is_empty() { 0.0 } else { unknown as f32 / texts.len() as f32 })
 }

@@ -295,7 +295,7 @@ impl Indexer<'_> {
             self.resolve_again(&names_touched, &moved, &rereads)?;
         }
         store.set_unread(jobs.len())?;
-        batch.commit().map_err(Error::from)?;
+        batch.commit()?;
         jobs.sort_by(|a, b| newest_first(&a.file, &b.file));
         Ok(jobs)
     }
@@ -385,7 +385,7 @@ impl Indexer<'_> {
         before.iter().try_for_each(|(path, warning)| self.store.remove_warning(path, warning))?;
         now.iter().try_for_each(|(path, warning)| self.store.add_warning(path, warning, true))?;
         self.store.set_meta("walk_warnings", &walk_warnings_text(now))?;
-        batch.commit().map_err(Error::from)
+        batch.commit()
     }
 
     /// What makes a note's rows: if it changes, they are made again.

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{ErrorKind, Result};
 use crate::index::Index;
 use crate::indexer::{Differences, Indexer, Look, Remarks, SyncOptions, Vectors};
 use crate::path::FileId;
@@ -145,7 +145,7 @@ impl Index {
         if undo.remarks.unread_is_wrong {
             store.set_unread(0)?;
         }
-        batch.commit().map_err(Error::from)
+        batch.commit()
     }
 
     /// Damage is a finding, no error.
@@ -205,6 +205,10 @@ impl Index {
         }
         if lost {
             return Ok(Tables::Unsound(faults));
+        }
+        if let Some(misfit) = store.misfit_of_blocks()? {
+            faults.push(misfit.fault);
+            layout.extend(misfit.mend);
         }
         let mut unsound = store.integrity()?;
         unsound.extend(words);

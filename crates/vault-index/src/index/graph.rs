@@ -122,7 +122,7 @@ impl Index {
             // A long line is cut into several passages; and all lines of a canvas's text have the number of its node.
             let mut nearby = None;
             for passage in store.passages_of(link.source)? {
-                let Some(passage) = store.passage_text(passage.id)? else { continue };
+                let Some(passage) = store.passage_text(passage)? else { continue };
                 if passage.line > link.line || passage.end_line < link.line {
                     continue;
                 }

@@ -232,7 +232,7 @@ impl Index {
             None => store.clear_meta("base_url")?,
         }
         store.set_meta("vault", &self.vault.to_string_lossy())?;
-        batch.commit().map_err(Error::from)
+        batch.commit()
     }
 
     /// Whether vectors made now would be others than those of the index: the program was updated, or a server's

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result, Warning, WarningKind};
+use crate::error::{Result, Warning, WarningKind};
 use crate::files::{Change, ContentHash, DiskFile, KnownFile, Stamp, diff, settle, walk};
 use crate::indexer::prepare::{Outcome, Prepared, Preparer};
 use crate::indexer::text::batches;
@@ -13,7 +13,7 @@ use crate::indexer::{CountsAs, Indexer, Job, cancelled, now_ns};
 use crate::links::{Names, Resolver};
 use crate::path::{FileId, VaultPath};
 use crate::report::Stage;
-use crate::store::{EmbeddingKey, Expected, IsNew, PassageRow, Store, WordPrints};
+use crate::store::{EmbeddingKey, Expected, IsNew, Store, WordPrints};
 
 /// Where the index does not say what the vault says.
 pub(crate) struct Differences {
@@ -237,7 +237,7 @@ impl Batch {
             let mut passages = Vec::with_capacity(note.passages.len());
             for passage in note.passages {
                 let length = passage.fields.length();
-                store.put_passage(PassageRow { id: next_passage, note: id, vector: None, length }, &passage.row)?;
+                store.put_passage(next_passage, id, None, length, &passage.row)?;
                 words.push((next_passage, passage.fields));
                 passages.push(passage.key);
                 next_passage += 1;
@@ -247,7 +247,7 @@ impl Batch {
         for (passage, fields) in words {
             store.put_words(passage, &fields)?;
         }
-        transaction.commit().map_err(Error::from)?;
+        transaction.commit()?;
         let words = store.word_prints()?;
         Ok(Self { store, words, notes })
     }

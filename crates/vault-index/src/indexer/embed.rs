@@ -29,7 +29,7 @@ impl Indexer<'_> {
             let _lock = self.options.lock(self.store.path(), LockName::Write)?;
             let batch = self.store.begin()?;
             self.store.drop_unused_vectors()?;
-            batch.commit().map_err(Error::from)?;
+            batch.commit()?;
         }
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Indexer<'_> {
             };
             self.store.set_vector(text, slot)?;
         }
-        batch.commit().map_err(Error::from)?;
+        batch.commit()?;
         report.embedded += embedded;
         report.reused += pending.len() - embedded;
         Ok(())

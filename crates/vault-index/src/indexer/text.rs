@@ -4,12 +4,12 @@ use std::sync::mpsc::sync_channel;
 
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::indexer::prepare::{Outcome, Prepared, Preparer};
 use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
 use crate::report::{Report, Stage};
-use crate::store::{Batch, EmbeddingKey, Fields, IsNew, PassageRow};
+use crate::store::{Batch, EmbeddingKey, Fields, IsNew};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
             let vector = self.find(&passage.key)?;
             report.reused += usize::from(vector.is_some());
             let length = passage.fields.length();
-            store.put_passage(PassageRow { id: self.next_passage, note: job.id, vector, length }, &passage.row)?;
+            store.put_passage(self.next_passage, job.id, vector, length, &passage.row)?;
             self.bytes += passage.fields.bytes();
             self.words.push((self.next_passage, passage.fields));
             self.next_passage += 1;
@@ -166,7 +166,7 @@ impl<'a> Writer<'a> {
         self.indexer.store.set_unread(self.unread)?;
         self.indexer.store.set_next_passage_id(self.next_passage)?;
         (self.notes, self.bytes) = (0, 0);
-        transaction.commit().map_err(Error::from)
+        transaction.commit()
     }
 }
 

@@ -100,7 +100,7 @@ pub(super) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
     pub eligible: Option<&'a Bitmap>,
     pub lexical: &'a Lexical,
-    pub semantic: &'a Semantic<'a>,
+    pub semantic: &'a Semantic,
     pub weights: Weights,
     pub grouping: Grouping,
 }
@@ -175,25 +175,39 @@ struct LowestOfBest {
     k: usize,
     grouping: Grouping,
     by_note: HashMap<FileId, f32>,
+    /// The best so far of the note whose passages are under way. They come together, so that few are looked up.
+    current: Option<(FileId, f32)>,
     all: Vec<f32>,
 }
 
 impl LowestOfBest {
     fn new(k: usize, grouping: Grouping) -> Self {
-        Self { k, grouping, by_note: HashMap::new(), all: Vec::new() }
+        Self { k, grouping, by_note: HashMap::new(), current: None, all: Vec::new() }
     }
 
     fn offer(&mut self, note: FileId, lower: f32) {
         match self.grouping {
             Grouping::Passages => self.all.push(lower),
-            Grouping::BestPassage => {
-                let best = self.by_note.entry(note).or_insert(lower);
-                *best = best.max(lower);
-            }
+            Grouping::BestPassage => match &mut self.current {
+                Some((current, best)) if *current == note => *best = best.max(lower),
+                current => {
+                    let done = current.replace((note, lower));
+                    self.note_is_over(done);
+                }
+            },
+        }
+    }
+
+    fn note_is_over(&mut self, done: Option<(FileId, f32)>) {
+        if let Some((note, lower)) = done {
+            let best = self.by_note.entry(note).or_insert(lower);
+            *best = best.max(lower);
         }
     }
 
     fn value(mut self) -> f32 {
+        let done = self.current.take();
+        self.note_is_over(done);
         self.all.extend(self.by_note.into_values());
         if self.all.len() < self.k {
             return f32::NEG_INFINITY;

@@ -41,12 +41,12 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
-use crate::search::semantic::Semantic;
+use crate::search::semantic::{Semantic, Titles};
 use crate::store::{PassageRow, Store};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
 
 /// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
-/// vector and 40 a passage.
+/// vector and 32 a passage.
 #[derive(Clone)]
 pub struct Searcher {
     snapshot: Arc<Snapshot>,
@@ -81,7 +81,6 @@ pub(crate) struct Snapshot {
     /// Loaded for the second query: one alone is answered sooner from the file.
     codes: OnceLock<Codes>,
     asked: AtomicBool,
-    titles: OnceLock<HashMap<FileId, i64>>,
 }
 
 impl Searcher {
@@ -106,7 +105,6 @@ impl Searcher {
             unread,
             codes: OnceLock::new(),
             asked: AtomicBool::new(false),
-            titles: OnceLock::new(),
         };
         Ok(Self { snapshot: Arc::new(snapshot) })
     }
@@ -180,22 +178,39 @@ impl Snapshot {
         text: &str,
         eligible: Option<Bitmap>,
         meaning: Option<Meaning>,
-    ) -> Result<Asked<'_>> {
-        let mode = if like.is_some() { Mode::Semantic } else { mode };
-        let lexical = match mode {
-            Mode::Semantic => Lexical::none(),
-            _ => Lexical::run(&self.store(), &self.passages, text)?,
+    ) -> Result<Asked> {
+        if let Some(note) = like {
+            let (mode, weights) = (Mode::Semantic, self.weights(Mode::Semantic, text)?);
+            let semantic = self.compared(self.mean_vector(note)?, Titles::LeftOut)?;
+            return Ok(Asked { eligible, lexical: Lexical::none(), semantic, weights, mode });
+        }
+        let words = || match mode {
+            Mode::Semantic => Ok(Lexical::none()),
+            _ => Lexical::run(&self.store(), &self.passages, text),
         };
-        let weights = self.weights(mode, text)?;
-        let semantic = match weights.semantic > 0.0 {
-            true => self.semantic(like, text, meaning)?,
-            false => Semantic::none(),
+        if let Some(Meaning { vector, estimates }) = meaning {
+            let (weights, semantic) = (self.weights(mode, text)?, Semantic::new(vector, estimates, Titles::Weighed));
+            return Ok(Asked { eligible, lexical: words()?, semantic, weights, mode });
+        }
+        // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of its
+        // own: one of a pool might take up another search meanwhile, which waits for the same model.
+        let (lexical, read) = std::thread::scope(|scope| {
+            let is_both = mode == Mode::Hybrid && self.has_vectors;
+            let reading = is_both.then(|| scope.spawn(|| self.read(mode, text)));
+            let lexical = words();
+            let read = reading.map_or_else(|| Ok(self.read(mode, text)), std::thread::ScopedJoinHandle::join);
+            (lexical, read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        });
+        let (lexical, (weights, vector)) = (lexical?, read?);
+        let semantic = match vector {
+            Some(vector) => self.compared(vector, Titles::Weighed)?,
+            None => Semantic::none(),
         };
         Ok(Asked { eligible, lexical, semantic, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
-    fn best(&self, asked: &Asked<'_>, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+    fn best(&self, asked: &Asked, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
         let store = self.store();
         let mut results = Vec::new();
         for scored in asked.candidates(&self.passages, grouping).best(limit, floor, &|slot| store.vector(slot))? {
@@ -249,14 +264,6 @@ impl Snapshot {
         Ok(self.codes.get())
     }
 
-    fn titles(&self) -> Result<&HashMap<FileId, i64>> {
-        if self.titles.get().is_none() {
-            let titles = self.store().title_vectors()?.into_iter().collect();
-            let _ = self.titles.set(titles);
-        }
-        Ok(self.titles.get().expect("just set"))
-    }
-
     /// The meanings of the queries that are ranked by the vectors of their texts. Where the model fails, none: each
     /// search finds that out for itself.
     fn meanings(&self, queries: &[Query]) -> Vec<Option<Meaning>> {
@@ -289,18 +296,18 @@ impl Snapshot {
         Ok(vectors.into_iter().zip(estimates).map(|(vector, estimates)| Meaning { vector, estimates }).collect())
     }
 
-    fn semantic(&self, like: Option<FileId>, text: &str, meaning: Option<Meaning>) -> Result<Semantic<'_>> {
-        if let Some(Meaning { vector, estimates }) = meaning {
-            return Ok(Semantic::new(vector, estimates, Some(self.titles()?)));
-        }
-        let (vector, titles) = match like {
-            Some(note) => (self.mean_vector(note)?, None),
-            None => {
-                let embedder = (self.embedder)()?;
-                let vector = embedder.embed(&[text], Role::Query)?.pop().unwrap_or_default();
-                (vector, Some(self.titles()?))
-            }
+    /// The weights of a query's text, and its vector where that has a weight.
+    fn read(&self, mode: Mode, text: &str) -> Result<(Weights, Option<Vec<f32>>)> {
+        let weights = self.weights(mode, text)?;
+        let vector = match weights.semantic > 0.0 {
+            true => (self.embedder)()?.embed(&[text], Role::Query)?.pop(),
+            false => None,
         };
+        Ok((weights, vector))
+    }
+
+    /// The vector compared with all others.
+    fn compared(&self, vector: Vec<f32>, titles: Titles) -> Result<Semantic> {
         let estimates = self.estimates(&QueryCodes::new(&vector)?)?;
         Ok(Semantic::new(vector, estimates, titles))
     }
@@ -309,16 +316,14 @@ impl Snapshot {
     fn mean_vector(&self, note: FileId) -> Result<Vec<f32>> {
         let store = self.store();
         let mut sum: Vec<f32> = Vec::new();
-        let passages = store.passages_of(note)?;
-        if passages.is_empty() {
+        let Some(slots) = store.vectors_of(note)? else {
             return Err(Error::new(
                 ErrorKind::NotFound,
                 "this is not an indexed note, so nothing is known to be like it",
             )
             .remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
-        }
-        for passage in passages {
-            let Some(slot) = passage.vector else { continue };
+        };
+        for slot in slots {
             let vector = store.vector(slot)?;
             sum.resize(vector.len(), 0.0);
             sum.iter_mut().zip(&vector).for_each(|(a, b)| *a += b);
@@ -387,7 +392,7 @@ impl Snapshot {
     }
 
     /// The best notes without regard to a floor.
-    fn near_misses(&self, asked: &Asked<'_>) -> Result<Vec<NearMiss>> {
+    fn near_misses(&self, asked: &Asked) -> Result<Vec<NearMiss>> {
         Ok(near_misses(&self.best(asked, Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?))
     }
 }
@@ -401,15 +406,15 @@ fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
 }
 
 /// A query that is looked up: what every passage's score is made of.
-struct Asked<'a> {
+struct Asked {
     eligible: Option<Bitmap>,
     lexical: Lexical,
-    semantic: Semantic<'a>,
+    semantic: Semantic,
     weights: Weights,
     mode: Mode,
 }
 
-impl Asked<'_> {
+impl Asked {
     fn candidates<'a>(&'a self, passages: &'a [PassageRow], grouping: Grouping) -> Candidates<'a> {
         let Self { eligible, lexical, semantic, weights, .. } = self;
         Candidates { passages, eligible: eligible.as_ref(), lexical, semantic, weights: *weights, grouping }

@@ -91,7 +91,7 @@ impl Searcher {
 
 impl Snapshot {
     /// What is to be reranked, in the order of the ranking.
-    fn candidates(&self, asked: &Asked<'_>, query: &Query, depth: usize) -> Result<Vec<Hit>> {
+    fn candidates(&self, asked: &Asked, query: &Query, depth: usize) -> Result<Vec<Hit>> {
         if query.limit == 0 {
             return Ok(Vec::new());
         }

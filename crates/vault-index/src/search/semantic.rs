@@ -4,22 +4,27 @@
 //! short vector of its own. It is weighed in here: `max(c, (1 - w)·c + w·t)` with the passage's cosine `c`, the
 //! title's `t` and `w` = [`TITLE_WEIGHT`]. So a fitting title helps, and one that says nothing does no harm.
 
-use std::collections::HashMap;
-
 use crate::error::Result;
-use crate::path::FileId;
-use crate::store::PassageRow;
+use crate::store::{PassageRow, Slot};
 use crate::vectors::{Estimate, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
 pub(super) const TITLE_WEIGHT: f32 = 0.25;
 
 /// The cosines of one query.
-pub(super) struct Semantic<'a> {
+pub(super) struct Semantic {
     query: Vec<f32>,
     /// By slot.
     estimates: Vec<Estimate>,
-    titles: Option<&'a HashMap<FileId, i64>>,
+    titles: Titles,
+}
+
+/// Whether titles are weighed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Titles {
+    Weighed,
+    /// The query is a whole note.
+    LeftOut,
 }
 
 /// A passage's exact cosine and its parts.
@@ -31,19 +36,19 @@ pub(super) struct Cosine {
     pub title: Option<f32>,
 }
 
-impl<'a> Semantic<'a> {
+impl Semantic {
     pub(super) fn none() -> Self {
-        Self { query: Vec::new(), estimates: Vec::new(), titles: None }
+        Self { query: Vec::new(), estimates: Vec::new(), titles: Titles::LeftOut }
     }
 
     /// The estimates of all slots, from one pass over the codes.
-    pub(super) fn new(query: Vec<f32>, estimates: Vec<Estimate>, titles: Option<&'a HashMap<FileId, i64>>) -> Self {
+    pub(super) fn new(query: Vec<f32>, estimates: Vec<Estimate>, titles: Titles) -> Self {
         Self { query, estimates, titles }
     }
 
     /// An interval that holds the passage's exact score. `None`: it has no vector.
     pub(super) fn bounds(&self, passage: &PassageRow) -> Option<(f32, f32)> {
-        let of = |slot: i64| self.estimates.get(slot as usize).filter(|e| e.is_row());
+        let of = |slot: Slot| self.estimates.get(slot.get() as usize).filter(|e| e.is_row());
         let text = of(passage.vector?)?;
         let title = self.title_slot(passage).and_then(of);
         Some((weigh(text.lower(), title.map(Estimate::lower)), weigh(text.upper(), title.map(Estimate::upper))))
@@ -55,17 +60,16 @@ impl<'a> Semantic<'a> {
         passage: &PassageRow,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
     ) -> Result<Option<Cosine>> {
-        let Some(slot) = passage.vector.filter(|slot| (*slot as usize) < self.estimates.len()) else { return Ok(None) };
-        let text = rescore(&self.query, &vector(slot)?);
-        let title = match self.title_slot(passage) {
-            Some(slot) => Some(rescore(&self.query, &vector(slot)?)),
-            None => None,
-        };
+        let is_scanned = |slot: &Slot| (slot.get() as usize) < self.estimates.len();
+        let Some(slot) = passage.vector.filter(is_scanned) else { return Ok(None) };
+        let cosine = |slot: Slot| vector(slot.get().into()).map(|vector| rescore(&self.query, &vector));
+        let text = cosine(slot)?;
+        let title = self.title_slot(passage).map(cosine).transpose()?;
         Ok(Some(Cosine { score: weigh(text, title), title }))
     }
 
-    fn title_slot(&self, passage: &PassageRow) -> Option<i64> {
-        self.titles?.get(&passage.note).copied()
+    fn title_slot(&self, passage: &PassageRow) -> Option<Slot> {
+        passage.title.filter(|_| self.titles == Titles::Weighed)
     }
 }
 

@@ -10,17 +10,6 @@ use crate::report::counted_as;
 use crate::store::Store;
 use crate::store::notes::{file_id, from_json};
 
-/// What a search keeps in memory of every passage.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PassageRow {
-    pub id: i64,
-    pub note: FileId,
-    /// The slot of its vector.
-    pub vector: Option<i64>,
-    /// Terms in its text.
-    pub length: u32,
-}
-
 /// A passage's text and where it stands.
 #[derive(Debug)]
 pub(crate) struct TextRow {
@@ -67,16 +56,22 @@ impl Store {
         self.set_meta("next_passage", &id.to_string())
     }
 
-    /// Adds a passage.
-    pub(crate) fn put_passage(&self, row: PassageRow, text: &TextRow) -> Result<()> {
-        let PassageRow { id, note, vector, length } = row;
+    /// Adds a passage of a note that has as many terms.
+    pub(crate) fn put_passage(
+        &self,
+        id: i64,
+        note: FileId,
+        vector: Option<i64>,
+        length: u32,
+        text: &TextRow,
+    ) -> Result<()> {
         self.run(
             "INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)",
             params![id, note.0, vector, length],
         )?;
         self.run(
             "INSERT INTO passage_text(id, headings, line, end_line, start, end, text) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![row.id, text.headings, text.lines.0, text.lines.1, text.span.start, text.span.end, text.text],
+            params![id, text.headings, text.lines.0, text.lines.1, text.span.start, text.span.end, text.text],
         )
     }
 
@@ -87,29 +82,21 @@ impl Store {
         self.run("DELETE FROM passage WHERE note = ?1", [note.0])
     }
 
-    /// All passages by id.
-    pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
-        let read = || -> rusqlite::Result<Vec<PassageRow>> {
-            let mut statement = self.conn.prepare_cached("SELECT id, note, vector, length FROM passage ORDER BY id")?;
-            statement
-                .query_map([], |row| {
-                    Ok(PassageRow { id: row.get(0)?, note: file_id(row, 1)?, vector: row.get(2)?, length: row.get(3)? })
-                })?
-                .collect()
+    /// The vectors that the passages of a note have by now, in their order in it. `None`: it has no passages.
+    pub(crate) fn vectors_of(&self, note: FileId) -> Result<Option<Vec<i64>>> {
+        let read = || -> rusqlite::Result<Vec<Option<i64>>> {
+            let mut statement = self.conn.prepare_cached("SELECT vector FROM passage WHERE note = ?1 ORDER BY id")?;
+            statement.query_map([note.0], |row| row.get(0))?.collect()
         };
-        read().map_err(|e| self.error(e))
+        let slots = read().map_err(|e| self.error(e))?;
+        Ok((!slots.is_empty()).then(|| slots.into_iter().flatten().collect()))
     }
 
-    /// The passages of a note, by id, which is their order in it.
-    pub(crate) fn passages_of(&self, note: FileId) -> Result<Vec<PassageRow>> {
-        let read = || -> rusqlite::Result<Vec<PassageRow>> {
-            let mut statement =
-                self.conn.prepare_cached("SELECT id, vector, length FROM passage WHERE note = ?1 ORDER BY id")?;
-            statement
-                .query_map([note.0], |row| {
-                    Ok(PassageRow { id: row.get(0)?, note, vector: row.get(1)?, length: row.get(2)? })
-                })?
-                .collect()
+    /// The ids of a note's passages, in their order in it.
+    pub(crate) fn passages_of(&self, note: FileId) -> Result<Vec<i64>> {
+        let read = || -> rusqlite::Result<Vec<i64>> {
+            let mut statement = self.conn.prepare_cached("SELECT id FROM passage WHERE note = ?1 ORDER BY id")?;
+            statement.query_map([note.0], |row| row.get(0))?.collect()
         };
         read().map_err(|e| self.error(e))
     }
@@ -243,16 +230,6 @@ impl Store {
                 params![note.0, vector, title],
             ),
         }
-    }
-
-    /// (note, slot) of every file title that has a vector, in no order.
-    pub(crate) fn title_vectors(&self) -> Result<Vec<(FileId, i64)>> {
-        let read = || -> rusqlite::Result<Vec<(FileId, i64)>> {
-            let mut statement =
-                self.conn.prepare_cached("SELECT id, title_vector FROM note WHERE title_vector IS NOT NULL")?;
-            statement.query_map([], |row| Ok((file_id(row, 0)?, row.get(1)?)))?.collect()
-        };
-        read().map_err(|e| self.error(e))
     }
 
     /// Every `step`-th passage's text, for statistics.

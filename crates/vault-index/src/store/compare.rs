@@ -69,6 +69,7 @@ impl Store {
         // Rows of notes are written without those of their files.
         store.conn.pragma_update(None, "foreign_keys", false).map_err(|e| store.error(e))?;
         schema::migrate(&store)?;
+        store.track_passages().map_err(|e| store.error(e))?;
         Ok(store)
     }
 
@@ -85,7 +86,7 @@ impl Store {
             return Ok(differ);
         }
         let prints = |store: &Self, words: &WordPrints| -> Result<Vec<Option<u64>>> {
-            Ok(store.passages_of(note)?.iter().map(|passage| words.get(&passage.id).copied()).collect())
+            Ok(store.passages_of(note)?.iter().map(|passage| words.get(passage).copied()).collect())
         };
         if !differ.parts.contains(&WORDS) && prints(self, words)? != prints(expected.store, expected.words)? {
             differ.parts.push(WORDS);

@@ -80,7 +80,7 @@ impl Store {
         for sql in statements {
             self.conn.execute_batch(sql).map_err(|e| self.error(e))?;
         }
-        batch.commit().map_err(|e| self.error(e))
+        batch.commit()
     }
 
     /// All that was made by us or by other programs, by name. What SQLite makes by itself is left out.

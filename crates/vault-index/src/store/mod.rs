@@ -11,7 +11,8 @@
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
-//! | `passage` | a chunk: which note, which vector, how many terms its text has | small rows, read whole by every search |
+//! | `passage` | a chunk: which note, which vector, how many terms its text has | |
+//! | `passage_block` | the same of 256 passages, packed | what a search reads of all of them; layout in [`passages`] |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
 //! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
@@ -35,6 +36,7 @@ mod layout;
 mod links;
 mod notes;
 mod owner;
+mod passages;
 mod schema;
 mod vectors;
 
@@ -46,12 +48,13 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
-pub(crate) use chunks::{PassageRow, PendingText, TextRow};
+pub(crate) use chunks::{PendingText, TextRow};
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
 pub(crate) use owner::Owner;
+pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// A connection to an index file.
@@ -61,7 +64,18 @@ pub(crate) struct Store {
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
-pub(crate) type Batch<'a> = Transaction<'a>;
+pub(crate) struct Batch<'a> {
+    store: &'a Store,
+    transaction: Transaction<'a>,
+}
+
+impl Batch<'_> {
+    /// Makes it last.
+    pub(crate) fn commit(self) -> Result<()> {
+        let Self { store, transaction } = self;
+        store.pack().and_then(|()| transaction.commit()).map_err(|e| store.error(e))
+    }
+}
 
 impl Store {
     /// Opens an index for writing; makes it if it is missing or empty.
@@ -83,10 +97,11 @@ impl Store {
         store.conn.pragma_update(None, "synchronous", "normal").map_err(|e| store.error(e))?;
         store.conn.pragma_update(None, "wal_autocheckpoint", 4000).map_err(|e| store.error(e))?;
         schema::migrate(&store)?;
+        store.track_passages().map_err(|e| store.error(e))?;
         Ok(store)
     }
 
-    /// Opens an index for reading. Never writes; works on read-only media.
+    /// Opens an index for reading. Never writes, but to bring an older format up to date; works on read-only media.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
@@ -108,7 +123,11 @@ impl Store {
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
-        schema::check_format(&store)?;
+        if (1..schema::FORMAT).contains(&schema::check_format(&store)?) {
+            drop(store);
+            drop(Self::open(path)?);
+            return Self::open_read(path);
+        }
         Ok(store)
     }
 
@@ -146,11 +165,13 @@ impl Store {
 
     /// Starts a transaction that will write; readers go on with what was there before.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
-        Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))
+        let transaction =
+            Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))?;
+        Ok(Batch { store: self, transaction })
     }
 
     /// Starts a transaction that only reads: one state for all of it, and no lock for each query.
-    pub(crate) fn reading(&self) -> Result<Batch<'_>> {
+    pub(crate) fn reading(&self) -> Result<Transaction<'_>> {
         Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred).map_err(|e| self.error(e))
     }
 

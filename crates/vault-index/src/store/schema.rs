@@ -1,10 +1,12 @@
 //! The tables and how older files become newer ones; each migration says whether notes must be read again.
 
+use rusqlite::{Transaction, TransactionBehavior};
+
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 5;
+pub(crate) const FORMAT: i64 = 6;
 
 /// The oldest format it reads; what is older was never released.
 const OLDEST: i64 = 5;
@@ -20,7 +22,11 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] = &[Migration { to: 5, sql: FIRST, reindex: false }];
+const MIGRATIONS: &[Migration] =
+    &[Migration { to: 5, sql: FIRST, reindex: false }, Migration { to: 6, sql: PACKED, reindex: false }];
+
+/// Filled by [`Store::pack_all`].
+const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -51,7 +57,7 @@ CREATE TABLE note(
   words INTEGER NOT NULL,
   title_vector INTEGER
 );
--- All that a search needs of every note; and what counts them without reading them.
+-- What finds them, and what counts them, without reading them.
 CREATE INDEX note_title_vector ON note(title_vector);
 CREATE INDEX note_pending ON note(id) WHERE title_vector IS NULL AND title_source = 2;
 
@@ -161,7 +167,7 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
     if check_format(store)? == FORMAT {
         return Ok(());
     }
-    let batch = store.begin()?;
+    let batch = Transaction::new_unchecked(&store.conn, TransactionBehavior::Immediate).map_err(|e| store.error(e))?;
     // Another process may have migrated while we waited for the lock.
     let mut format = check_format(store)?;
     for migration in MIGRATIONS {
@@ -172,8 +178,9 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
         batch.execute_batch(migration.sql).and_then(|()| batch.execute_batch(reindex)).map_err(|e| store.error(e))?;
         format = migration.to;
     }
-    batch
-        .pragma_update(None, "application_id", APPLICATION_ID)
+    store
+        .pack_all()
+        .and_then(|()| batch.pragma_update(None, "application_id", APPLICATION_ID))
         .and_then(|()| batch.pragma_update(None, "user_version", format))
         .and_then(|()| batch.commit())
         .map_err(|e| store.error(e))

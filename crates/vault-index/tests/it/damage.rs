@@ -44,6 +44,14 @@ const TAMPERED: &[&str] = &[
     "UPDATE meta SET value = '7' WHERE key = 'unread'",
     "UPDATE file SET modified_ns = 5",
     "UPDATE words SET title = 'x', aliases = '', headings = '', tags = '', body = 'other' WHERE rowid = 1",
+    // What is said once more.
+    "DELETE FROM passage_block",
+    "UPDATE passage_block SET bytes = zeroblob(length(bytes))",
+    "UPDATE passage_block SET bytes = substr(bytes, 1, 20)",
+    "UPDATE passage_block SET bytes = x'00'",
+    "UPDATE passage_block SET bytes = 'text'",
+    "INSERT INTO passage_block VALUES(77, zeroblob(20))",
+    "UPDATE passage SET length = length + 1",
     // Vectors of other texts.
     "UPDATE passage SET vector = (SELECT max(vector) FROM passage)",
     "UPDATE note SET title_vector = 1 WHERE title_vector IS NOT NULL",
@@ -57,6 +65,7 @@ const TAMPERED: &[&str] = &[
     "DROP TABLE tag",
     "DROP TABLE meta",
     "DROP TABLE passage_text",
+    "DROP TABLE passage_block",
     "DROP TABLE words",
     "ALTER TABLE note DROP COLUMN anchors",
     "CREATE TABLE foreign_rows(x)",
@@ -139,6 +148,25 @@ fn damage_is_found_and_mended() {
         assert_eq!(sound.status.code(), Some(0), "after {sql}: {}", stdout(&sound));
         assert_eq!(vault.dump(), vault.dump_of_rebuild(), "{sql}");
     }
+}
+
+#[test]
+fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
+    let vault = vault();
+    assert!(command(&vault, &["sync"]).status.success());
+    let search = || run(&vault, "vault-search", &["--no-sync", "--json", "--mode", "semantic", "lime"]);
+    let before = search();
+    assert!(before.status.success() && before.stdout.len() > 100, "{}", stderr(&before));
+    tamper(&vault, "DROP TABLE passage_block; PRAGMA user_version = 5");
+    let after = search();
+    assert!(after.status.success(), "{}", stderr(&after));
+    let results = |output: &std::process::Output| {
+        let record: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        record["results"].as_array().expect("a list").clone()
+    };
+    assert_eq!(results(&before), results(&after));
+    let sound = command(&vault, &["check"]);
+    assert_eq!(sound.status.code(), Some(0), "{}", stdout(&sound));
 }
 
 #[test]
