@@ -35,10 +35,11 @@ pub struct Index {
     rules: WalkRules,
     /// Models that are ready.
     loaded: Mutex<Vec<Loaded>>,
-    writer: Mutex<Option<Store>>,
-    reader: Mutex<Option<Store>>,
     /// The newest snapshot and the data version it was made at.
     snapshot: Mutex<Option<(i64, Searcher)>>,
+    reader: Mutex<Option<Store>>,
+    /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
+    writer: Mutex<Option<Store>>,
 }
 
 /// How an index is opened. The default: the bundled model, the user's cache folder.

@@ -41,6 +41,7 @@ mod schema;
 mod vectors;
 
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
@@ -56,6 +57,9 @@ pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, StoredF
 pub(crate) use owner::Owner;
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
+
+/// So long another process's transaction is waited for.
+const BUSY: Duration = Duration::from_secs(30);
 
 /// A connection to an index file.
 pub(crate) struct Store {
@@ -83,6 +87,10 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::Newer`].
     pub(crate) fn open(path: &Path) -> Result<Self> {
+        patiently(|| Self::open_now(path))
+    }
+
+    fn open_now(path: &Path) -> Result<Self> {
         // Made by us before SQLite opens it, so that it is private from its first byte.
         drop(place::private_file(path)?);
         let owner = Owner::us_or_nobody(path)?;
@@ -106,6 +114,10 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
     pub(crate) fn open_read(path: &Path) -> Result<Self> {
+        patiently(|| Self::open_read_now(path))
+    }
+
+    fn open_read_now(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Err(Error::new(ErrorKind::NotFound, "there is no index yet")
                 .at(path)
@@ -125,8 +137,8 @@ impl Store {
         .map_err(|e| Error::from(e).at(path))?;
         if (1..schema::FORMAT).contains(&schema::check_format(&store)?) {
             drop(store);
-            drop(Self::open(path)?);
-            return Self::open_read(path);
+            drop(Self::open_now(path)?);
+            return Self::open_read_now(path);
         }
         Ok(store)
     }
@@ -148,7 +160,7 @@ impl Store {
     }
 
     fn setup(&self) -> rusqlite::Result<()> {
-        self.conn.busy_timeout(std::time::Duration::from_secs(30))?;
+        self.conn.busy_timeout(BUSY)?;
         self.conn.pragma_update(None, "cache_size", -16_000)?;
         self.conn.pragma_update(None, "temp_store", "memory")?;
         self.conn.set_prepared_statement_cache_capacity(64);
@@ -236,15 +248,17 @@ impl Store {
         loop {
             match backup.step(-1).map_err(fail)? {
                 rusqlite::backup::StepResult::Done => return Ok(()),
-                _ => std::thread::sleep(std::time::Duration::from_millis(20)),
+                _ => std::thread::sleep(Duration::from_millis(20)),
             }
         }
     }
 
-    /// Folds the log into the file; called when a lot was written and at the end.
+    /// Folds the log into the file and empties it: whoever opens the index next reads what is left of it first.
     pub(crate) fn checkpoint(&self) {
-        // Readers may keep it from finishing; the log is then folded in later.
-        let _ = self.conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        // Readers may keep it from finishing. They are not waited for; the log is then folded in later.
+        let _ = self.conn.busy_timeout(Duration::ZERO);
+        let _ = self.conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let _ = self.conn.busy_timeout(BUSY);
     }
 
     fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
@@ -253,6 +267,20 @@ impl Store {
 
     fn error(&self, error: rusqlite::Error) -> Error {
         Error::from(error).at(&self.path)
+    }
+}
+
+/// Opens a file that is busy once more. Where the last one to close it is clearing away its log, or another one begins
+/// it, SQLite does not wait by itself.
+fn patiently(open: impl Fn() -> Result<Store>) -> Result<Store> {
+    let until = Instant::now() + BUSY;
+    loop {
+        match open() {
+            Err(error) if error.kind() == ErrorKind::Locked && Instant::now() < until => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            result => return result,
+        }
     }
 }
 

@@ -36,15 +36,16 @@
 //! 3. **Halves.** The upper four bits of all codes lie apart from the lower four. They are codes
 //!    themselves, with an interval of about ±0.12, and 98.5 % of the rows are out by those alone,
 //!    so that half of the bytes are never read. Half the time. (Of random vectors, the worst case,
-//!    90 % are out.) With both steps 5.6 ms → .8 ms when the machine is quiet, 1.4 ms when not.
+//!    90 % are out.) With both steps 5.6 ms → .8 ms when nobody shares the machine, 1.3 to 2 ms when
+//!    others do.
 //! 4. **Fetching ahead**, since the machine's own fetching stops at each page: nothing at 100,000
 //!    rows, which the level-3 cache holds, more than it costs at 1,000,000.
 //! 5. **Groups** of 64 rows, one word of the filter. The upper ends of a group are computed without
 //!    branches; a word without a bit costs nothing. Where less than half of a group passes, its
 //!    rows are gathered until there are 64: a filter that keeps 1 % takes 5 % of the time.
 //! 6. **Many queries** look at a group while it is in the level-1 cache ([`top_k_many`]): of 16 at
-//!    once, each takes .62 of the time.
-//! 7. **Threads** take 4,096 rows at a time ([`Threads`]): with two, .56 of the time.
+//!    once, each takes half of the time, or a little more.
+//! 7. **Threads** take 4,096 rows at a time ([`Threads`]): with two, half of the time.
 //!
 //! # Why it is exact
 //!
