@@ -112,7 +112,7 @@ for mode in hybrid lexical; do
     "$search --mode $mode $WORD" "rg -i -c $WORD $WORK/notes"
 done
 if [[ -n $LARGE ]]; then
-  vault large 31200 1500 6 3
+  vault large 36000 1500 6 3
   $(sync large large-index) >/dev/null
   large="$BIN/vault-search --no-sync --vault $WORK/large --index $WORK/large-index/index.db"
   for mode in semantic hybrid; do

@@ -198,7 +198,7 @@ impl Toolbox {
 
     fn try_propose(&mut self, name: &str, args: &Value, stop: Stop<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
-        let mut overlay = vault.overlay();
+        let mut overlay = vault.overlay().of_one_call();
         let mut editor = self.editor()?;
         let mut effects = Vec::new();
         let now = self.now();

@@ -32,6 +32,8 @@ pub struct Overlay<'v> {
     /// What links were kept by so far.
     pub(super) seen: Seen,
     reads: Mutex<BTreeMap<SafePath, ContentHash>>,
+    /// Whether several calls work on it, one upon the other.
+    is_shared: bool,
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
 }
@@ -85,6 +87,7 @@ impl<'v> Overlay<'v> {
             sources: None,
             seen: Seen::default(),
             reads: Mutex::default(),
+            is_shared: true,
             folded: HashMap::new(),
         }
     }
@@ -106,7 +109,8 @@ impl<'v> Overlay<'v> {
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(at, _)| *at <= mark);
         let seen = std::mem::take(&mut self.seen);
-        *self = Self { notices, seen, reads: Mutex::new(reads), ..Self::new(self.vault) };
+        let is_shared = self.is_shared;
+        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, ..Self::new(self.vault) };
         for action in actions {
             self.enter(&action);
             self.actions.push(action);
@@ -132,8 +136,16 @@ impl<'v> Overlay<'v> {
 
     /// Binds the change to what a file holds now, since something was learnt of it elsewhere, as from the index.
     pub fn bind(&self, path: &SafePath) {
-        // One that cannot be read was not read.
-        let _ = self.read(path);
+        if self.is_shared {
+            // One that cannot be read was not read.
+            let _ = self.read(path);
+        }
+    }
+
+    /// For one call alone: what it learns from the index, no later one builds upon, and no file is read to bind it.
+    pub(crate) fn of_one_call(mut self) -> Self {
+        self.is_shared = false;
+        self
     }
 
     /// Adds a line to what the reader of a preview should know.
