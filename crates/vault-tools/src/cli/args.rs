@@ -246,7 +246,7 @@ pub(super) struct CallArgs {
     /// Its arguments; `-` reads standard input
     #[arg(value_name = "JSON", default_value = "{}")]
     pub args: String,
-    /// Do it without asking
+    /// Do it without asking; if a file changed meanwhile, on what it holds by then
     #[arg(long)]
     pub yes: bool,
     /// Show what it would do, and do nothing

@@ -17,6 +17,9 @@ use crate::policy::{Attendance, Grants, Toolset, Verdict};
 use crate::tool::Stop;
 use crate::toolbox::{Output, Proposal, Toolbox};
 
+/// With --yes, so often a call is made anew on files that changed meanwhile.
+const MAX_ATTEMPTS: usize = 20;
+
 pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> Ended {
     let mut toolbox = toolbox(place, &args.context)?;
     let ended = call_on(&mut toolbox, args, out);
@@ -37,20 +40,28 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
         text => json(text, "arguments")?,
     };
     let mut call = Calling { toolbox, args, decision: Decision::Allowed };
-    let proposal = match call.toolbox.spec(&args.tool)?.toolset {
+    let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => call.propose(given)?,
     };
     if args.dry_run {
         return dry_run(&proposal, args, out);
     }
-    let (tool, used) = (proposal.tool.clone(), proposal.args.clone());
     // Until the answer is told: a signal that comes when all is done ends nothing.
-    let _writing;
-    let output = {
-        let (proposal, decision) = call.approved(proposal)?;
-        _writing = cancel::writing();
-        call.toolbox.apply(proposal, decision)?
+    let mut writing = None;
+    let mut attempts = 1;
+    let (tool, used, output) = loop {
+        let (approved, decision) = call.approved(proposal)?;
+        let (tool, used) = (approved.tool.clone(), approved.args.clone());
+        writing.get_or_insert_with(cancel::writing);
+        match call.toolbox.apply(approved, decision) {
+            // Nobody was shown how the files were, so that what another process wrote meanwhile is built upon.
+            Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
+                attempts += 1;
+                proposal = call.propose(used)?;
+            }
+            result => break (tool, used, result?),
+        }
     };
     match args.json {
         true => {

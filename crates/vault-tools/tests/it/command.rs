@@ -427,6 +427,26 @@ fn a_damaged_journal_is_told_of_and_never_cut_off() {
 }
 
 #[test]
+fn notes_that_are_written_at_once_lose_nothing() {
+    let shell = Shell::new("//- a.md\nbegin\n");
+    let append = |number: usize| {
+        let args = json!({ "path": "a.md", "content": format!("- from {number}") }).to_string();
+        shell.start(&["call", "append_to_note", &args, "--yes"])
+    };
+    let children: Vec<Child> = (0..8).map(append).collect();
+    for child in children {
+        let ran = Ran::of(child);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+    }
+    let text = shell.vault.read("a.md");
+    assert!((0..8).all(|number| text.contains(&format!("- from {number}\n"))), "{text}");
+    for _ in 0..8 {
+        shell.done(&["undo", "--yes"]);
+    }
+    assert_eq!(shell.vault.read("a.md"), "begin\n");
+}
+
+#[test]
 fn macros_that_are_saved_at_once_are_all_saved() {
     let shell = Shell::new("//- a.md\nx\n");
     let file = shell.home.path().join("plan.json");
