@@ -9,6 +9,7 @@ mod rebuild;
 mod watch;
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -35,11 +36,20 @@ pub struct Index {
     rules: WalkRules,
     /// Models that are ready.
     loaded: Mutex<Vec<Loaded>>,
-    /// The newest snapshot and the data version it was made at.
-    snapshot: Mutex<Option<(i64, Searcher)>>,
+    /// The newest snapshot and what it is of.
+    snapshot: Mutex<Option<(SeenBy, Searcher)>>,
+    /// How many readers there were.
+    readers: AtomicU64,
     reader: Mutex<Option<Store>>,
     /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
     writer: Mutex<Option<Store>>,
+}
+
+/// A state of the index, as one reader numbers it: the data versions of two connections cannot be compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct SeenBy {
+    reader: u64,
+    data_version: i64,
 }
 
 /// How an index is opened. The default: the bundled model, the user's cache folder.
@@ -90,6 +100,7 @@ impl Index {
             writer: Mutex::new(None),
             reader: Mutex::new(None),
             snapshot: Mutex::new(None),
+            readers: AtomicU64::new(0),
         })
     }
 
@@ -163,7 +174,7 @@ impl Index {
         let version = self.read(|store| {
             self.check_vault(store)?;
             self.check_model(store)?;
-            store.data_version()
+            Ok(SeenBy { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
         })?;
         let mut cached = lock(&self.snapshot);
         if let Some((at, searcher)) = cached.as_ref()
@@ -295,6 +306,7 @@ impl Index {
         let mut reader = lock(&self.reader);
         if reader.is_none() {
             *reader = Some(Store::open_read(&self.file)?);
+            self.readers.fetch_add(1, Ordering::Relaxed);
         }
         let store = reader.as_ref().expect("just opened");
         let result = store.reading().and_then(|_one_state| read(store));

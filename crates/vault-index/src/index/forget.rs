@@ -79,7 +79,7 @@ impl Index {
     }
 
     fn must_be_of(&self, old: &Path) -> Result<()> {
-        let has = Store::open_read(&self.file)?.meta("vault")?;
+        let has = Store::open_settings(&self.file)?.meta("vault")?;
         if has.as_deref() == Some(&*old.to_string_lossy()) {
             return Ok(());
         }
@@ -120,9 +120,10 @@ impl Index {
 
     /// Whatever is open of the index here would go on with a file that is gone.
     pub(super) fn close(&self) {
-        *lock(&self.writer) = None;
-        *lock(&self.reader) = None;
         *lock(&self.snapshot) = None;
+        *lock(&self.reader) = None;
+        // Last, since it alone can fold the log into the file.
+        *lock(&self.writer) = None;
     }
 
     /// Whether a file with a name that an index would use may be deleted.

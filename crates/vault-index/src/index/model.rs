@@ -152,7 +152,7 @@ impl Index {
         if !self.file.exists() {
             return self.choice(None);
         }
-        match Store::open_read(&self.file).and_then(|store| self.choice(Some(&store))) {
+        match Store::open_settings(&self.file).and_then(|store| self.choice(Some(&store))) {
             Err(error) if error.kind() == ErrorKind::Damaged && self.asked_model().is_some() => self.choice(None),
             choice => choice,
         }

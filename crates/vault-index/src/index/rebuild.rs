@@ -126,6 +126,7 @@ impl Index {
             let _lock = options.lock(&self.file, LockName::Write)?;
             store.replace_with(&side)?;
             drop(side);
+            store.checkpoint();
             self.delete_rebuild()?;
         }
         Ok(report)

@@ -196,8 +196,10 @@ impl Snapshot {
         // own: one of a pool might take up another search meanwhile, which waits for the same model.
         let (lexical, read) = std::thread::scope(|scope| {
             let is_both = mode == Mode::Hybrid && self.has_vectors;
-            let reading = is_both.then(|| scope.spawn(|| self.read(mode, text)));
+            let spawn = || std::thread::Builder::new().spawn_scoped(scope, || self.read(mode, text)).ok();
+            let reading = is_both.then(spawn).flatten();
             let lexical = words();
+            // Where no thread can be had, one after the other.
             let read = reading.map_or_else(|| Ok(self.read(mode, text)), std::thread::ScopedJoinHandle::join);
             (lexical, read.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });

@@ -118,6 +118,29 @@ impl Store {
     }
 
     fn open_read_now(path: &Path) -> Result<Self> {
+        let store = Self::open_settings(path)?;
+        let format = schema::check_format(&store)?;
+        if !(1..schema::FORMAT).contains(&format) {
+            return Ok(store);
+        }
+        drop(store);
+        Self::open_now(path).map(drop).map_err(|error| match error.kind() {
+            ErrorKind::Io | ErrorKind::Store => {
+                let what = format!("the index has format {format} and must be brought up to date once");
+                Error::new(ErrorKind::Store, what).at(path).because(error).remedy(
+                    "run `vault-index sync` where the index can be written, or choose another with --index FILE",
+                )
+            }
+            _ => error,
+        })?;
+        Self::open_settings(path)
+    }
+
+    /// Opens an index as it is, whatever its format: only its settings may be read.
+    ///
+    /// # Errors
+    /// As [`Store::open_read`].
+    pub(crate) fn open_settings(path: &Path) -> Result<Self> {
         if !path.exists() {
             return Err(Error::new(ErrorKind::NotFound, "there is no index yet")
                 .at(path)
@@ -135,11 +158,7 @@ impl Store {
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
-        if (1..schema::FORMAT).contains(&schema::check_format(&store)?) {
-            drop(store);
-            drop(Self::open_now(path)?);
-            return Self::open_read_now(path);
-        }
+        schema::check_format(&store)?;
         Ok(store)
     }
 
@@ -179,6 +198,8 @@ impl Store {
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
         let transaction =
             Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))?;
+        // A newer program may have opened it since; what that expects of a writer, this one does not know.
+        schema::check_format(self)?;
         Ok(Batch { store: self, transaction })
     }
 

@@ -170,6 +170,9 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
     let batch = Transaction::new_unchecked(&store.conn, TransactionBehavior::Immediate).map_err(|e| store.error(e))?;
     // Another process may have migrated while we waited for the lock.
     let mut format = check_format(store)?;
+    if format == FORMAT {
+        return Ok(());
+    }
     for migration in MIGRATIONS {
         if migration.to <= format {
             continue;

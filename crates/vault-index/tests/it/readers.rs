@@ -55,6 +55,36 @@ fn readers_see_whole_notes_while_a_writer_writes() {
     assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }
 
+/// A question that fails ends the reader, and the next one counts states anew.
+#[test]
+fn a_failed_question_does_not_bring_back_an_old_state() {
+    let vault = Vault::new("//- a.md\nold words\n");
+    let index = vault.index();
+    index.sync().unwrap();
+    let query = Query { mode: Mode::Lexical, ..Query::literal("words") };
+    assert_eq!(index.search(&query).unwrap().results.len(), 1);
+    vault.write("b.md", "new words\n");
+    index.sync().unwrap();
+    assert_eq!(index.backlinks("nowhere", 1).unwrap_err().kind(), ErrorKind::NotFound);
+    assert_eq!(index.search(&query).unwrap().results.len(), 2);
+}
+
+#[test]
+fn a_writer_that_a_newer_program_has_overtaken_writes_no_more() {
+    let vault = Vault::new("//- a.md\ntext\n");
+    let index = vault.index();
+    index.sync().unwrap();
+    let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+    let format: i64 = db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+    db.pragma_update(None, "user_version", format + 1).unwrap();
+    vault.write("b.md", "more\n");
+    assert_eq!(index.sync().unwrap_err().kind(), ErrorKind::Newer);
+    db.pragma_update(None, "user_version", format).unwrap();
+    drop(db);
+    index.sync().unwrap();
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
 #[test]
 fn two_writers_at_once_lose_nothing() {
     let vault = Vault::new("");
