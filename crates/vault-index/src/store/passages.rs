@@ -41,23 +41,23 @@ const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
   FROM passage LEFT JOIN note ON note.id = passage.note";
 
 /// Only on the connection that writes. What a transaction that is rolled back has noted is gone with it.
-/// (`OR IGNORE` would not do: within a trigger the statement that set it off says what a conflict does.)
+/// (`OR IGNORE` would not do: within a trigger the statement that set it off says what a conflict does.) A note that is
+/// put again has its passages put again behind it, so that only an update can change its title's vector alone.
 const TRACK: &str = "
 CREATE TEMP TABLE unpacked(block INTEGER PRIMARY KEY);
-CREATE TEMP TRIGGER unpacked_by_insert AFTER INSERT ON passage BEGIN
-  INSERT INTO unpacked SELECT new.id >> 8 WHERE new.id >> 8 NOT IN (SELECT block FROM unpacked);
+CREATE TEMP TRIGGER unpacked_by_insert AFTER INSERT ON passage
+  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = new.id >> 8) BEGIN
+  INSERT INTO unpacked VALUES(new.id >> 8);
 END;
-CREATE TEMP TRIGGER unpacked_by_delete AFTER DELETE ON passage BEGIN
-  INSERT INTO unpacked SELECT old.id >> 8 WHERE old.id >> 8 NOT IN (SELECT block FROM unpacked);
+CREATE TEMP TRIGGER unpacked_by_delete AFTER DELETE ON passage
+  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = old.id >> 8) BEGIN
+  INSERT INTO unpacked VALUES(old.id >> 8);
 END;
-CREATE TEMP TRIGGER unpacked_by_update AFTER UPDATE ON passage BEGIN
-  INSERT INTO unpacked SELECT new.id >> 8 WHERE new.id >> 8 NOT IN (SELECT block FROM unpacked);
+CREATE TEMP TRIGGER unpacked_by_update AFTER UPDATE ON passage
+  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = new.id >> 8) BEGIN
+  INSERT INTO unpacked VALUES(new.id >> 8);
 END;
 CREATE TEMP TRIGGER unpacked_by_title AFTER UPDATE OF title_vector ON note BEGIN
-  INSERT INTO unpacked SELECT DISTINCT id >> 8 FROM passage
-    WHERE note = new.id AND id >> 8 NOT IN (SELECT block FROM unpacked);
-END;
-CREATE TEMP TRIGGER unpacked_by_note AFTER INSERT ON note BEGIN
   INSERT INTO unpacked SELECT DISTINCT id >> 8 FROM passage
     WHERE note = new.id AND id >> 8 NOT IN (SELECT block FROM unpacked);
 END;
