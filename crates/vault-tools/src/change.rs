@@ -168,11 +168,4 @@ impl Change {
         }
         ContentHash::of(text.as_bytes()).to_string()
     }
-
-    /// The first `mark` actions alone.
-    #[must_use]
-    pub fn up_to(&self, mark: usize) -> Self {
-        let actions = self.actions.iter().take(mark).cloned().collect();
-        Self { actions, ..self.clone() }
-    }
 }

@@ -59,7 +59,7 @@ pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) 
     let mut toolbox = toolbox(place, &args.context)?;
     let value = json_of(&args.plan.file)?;
     let preview = rehearsed(&mut toolbox, &value, &args.context.set, &[])?;
-    shown(&preview, &toolbox, args.plan.json, out)
+    shown(&preview, &toolbox, if args.plan.json { Form::Json } else { Form::Text }, out)
 }
 
 pub(super) fn run(place: &PlaceArgs, args: &PlanRunArgs, out: &mut Out) -> Ended {
@@ -94,12 +94,7 @@ fn run_on(
     }
     let preview = rehearsed(toolbox, value, &args.context.set, defaults)?;
     if args.dry_run {
-        if args.jsonl {
-            let approval = Approval::of(&preview, toolbox).to_string();
-            out.record(&PlanRecord { digest: &approval, ..PlanRecord::from(&preview) })?;
-            return Ok(Outcome::Done);
-        }
-        return shown(&preview, toolbox, false, out);
+        return shown(&preview, toolbox, if args.jsonl { Form::Line } else { Form::Text }, out);
     }
     let decision = approved(toolbox, &preview, args, approval.as_ref())
         .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
@@ -223,16 +218,28 @@ fn approved(
     }
 }
 
-fn shown(preview: &PlanPreview, toolbox: &Toolbox, as_json: bool, out: &mut Out) -> Ended {
+/// How a preview is printed.
+#[derive(Clone, Copy)]
+enum Form {
+    Text,
+    Json,
+    /// JSON on one line.
+    Line,
+}
+
+fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> Ended {
     let approval = Approval::of(preview, toolbox).to_string();
-    if as_json {
-        out.json(&PlanRecord { digest: &approval, ..PlanRecord::from(preview) })?;
-        return Ok(Outcome::Done);
+    let record = || PlanRecord { digest: &approval, ..PlanRecord::from(preview) };
+    match form {
+        Form::Json => out.json(&record())?,
+        Form::Line => out.record(&record())?,
+        Form::Text => {
+            let (_, whole) = texts_of(&preview.change.preview());
+            let text = out.paint.diff(&format!("{}\n{whole}", table(preview)));
+            out.text(&text)?;
+            out.line(&format!("\ndigest {approval}"))?;
+        }
     }
-    let (_, whole) = texts_of(&preview.change.preview());
-    let text = out.paint.diff(&format!("{}\n{whole}", table(preview)));
-    out.text(&text)?;
-    out.line(&format!("\ndigest {approval}"))?;
     Ok(Outcome::Done)
 }
 
