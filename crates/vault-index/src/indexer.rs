@@ -197,7 +197,8 @@ impl Indexer<'_> {
         now: i64,
         report: &mut Report,
     ) -> Result<Vec<Job>> {
-        let store = self.store;
+        let (store, version) = (self.store, self.version());
+        let put = |id, file, hash| self.put_file(id, file, hash, now, version);
         let batch = store.begin()?;
         let mut next_id = store.next_file_id()?;
         let mut jobs: Vec<Job> = Vec::new();
@@ -233,16 +234,16 @@ impl Indexer<'_> {
                     // The words of the file's name are searched, and may be the title: then it is read again.
                     if is_note && (pair.known.path.stem() != pair.file.path.stem() || outdated.contains(&pair.known.id))
                     {
-                        self.put_file(pair.known.id, pair.file, None, now)?;
+                        put(pair.known.id, pair.file, None)?;
                         jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Renamed));
                     } else {
                         report.renamed += usize::from(is_note);
-                        self.put_file(pair.known.id, pair.file, pair.known.hash, now)?;
+                        put(pair.known.id, pair.file, pair.known.hash)?;
                     }
                 }
                 Change::Flipped(pair) => {
                     handled.insert(pair.known.id);
-                    self.put_file(pair.known.id, pair.file, None, now)?;
+                    put(pair.known.id, pair.file, None)?;
                     if pair.file.is_read() {
                         jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Added));
                     } else if pair.known.kind.is_note() {
@@ -255,20 +256,22 @@ impl Indexer<'_> {
                     handled.insert(pair.known.id);
                     // Its old rows can be found until the new ones are there; without a hash it is read again
                     // should we not come so far.
-                    self.put_file(pair.known.id, pair.file, None, now)?;
+                    put(pair.known.id, pair.file, None)?;
                     jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Changed));
                 }
                 Change::Touched(pair) => {
                     if !outdated.contains(&pair.known.id) {
-                        self.put_file(pair.known.id, pair.file, pair.known.hash, now)?;
+                        put(pair.known.id, pair.file, pair.known.hash)?;
                         handled.insert(pair.known.id);
                     }
                 }
                 Change::Added(file) => {
-                    names_touched.extend(keys_leading_to(&file.path));
+                    if !known.is_empty() {
+                        names_touched.extend(keys_leading_to(&file.path));
+                    }
                     let id = FileId(next_id);
                     next_id += 1;
-                    self.put_file(id, file, None, now)?;
+                    put(id, file, None)?;
                     if file.is_read() {
                         jobs.push(Job { id, file: file.clone(), is_new: IsNew::Yes, counts_as: CountsAs::Added });
                     }
@@ -281,7 +284,7 @@ impl Indexer<'_> {
         };
         for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
             let Some(file) = by_path.get(&known.path) else { continue };
-            self.put_file(known.id, file, None, now)?;
+            put(known.id, file, None)?;
             // What was taken for a note and is none has no more to it than its row.
             if file.is_read() {
                 jobs.push(Job::again(known.id, file, CountsAs::Changed));
@@ -300,7 +303,7 @@ impl Indexer<'_> {
         Ok(jobs)
     }
 
-    fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, now: i64) -> Result<()> {
+    fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, now: i64, version: i64) -> Result<()> {
         let known = KnownFile {
             id,
             path: file.path.clone(),
@@ -310,7 +313,7 @@ impl Indexer<'_> {
             hash,
             seen_ns: now,
         };
-        let version = file.is_read().then(|| self.version());
+        let version = file.is_read().then_some(version);
         self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
     }
 

@@ -13,7 +13,7 @@ use crate::indexer::{CountsAs, Indexer, Job, cancelled, now_ns};
 use crate::links::{Names, Resolver};
 use crate::path::{FileId, VaultPath};
 use crate::report::Stage;
-use crate::store::{EmbeddingKey, Expected, IsNew, Store, WordPrints};
+use crate::store::{EmbeddingKey, Expected, IsNew, PassageToPut, Store, WordPrints};
 
 /// Where the index does not say what the vault says.
 pub(crate) struct Differences {
@@ -182,7 +182,8 @@ impl Indexer<'_> {
             }
             done += jobs.len();
             let prepared: Vec<Prepared> = jobs.par_iter().map(|job| preparer.prepare(&job.file)).collect();
-            let as_indexed = jobs.into_iter().zip(prepared).filter(|(job, now)| hashes.get(&job.id) == Some(&now.hash));
+            let as_indexed =
+                jobs.into_iter().zip(prepared).filter(|(job, now)| hashes.get(&job.id) == Some(&now.file.hash));
             let expected = Batch::new(as_indexed)?;
             for note in &expected.notes {
                 odd.extend(self.odd_note(note, &words, &expected, odd_names)?);
@@ -232,21 +233,20 @@ impl Batch {
                 }
             };
             store.put_note(id, &note.row, None, IsNew::Yes)?;
-            store.put_links(id, &note.links)?;
+            store.put_links([(id, note.links.as_slice())])?;
             store.put_warnings(path.as_str(), &note.warnings, false)?;
             let mut passages = Vec::with_capacity(note.passages.len());
             for passage in note.passages {
                 let length = passage.fields.length();
-                store.put_passage(next_passage, id, None, length, &passage.row)?;
+                let row = PassageToPut { id: next_passage, note: id, vector: None, length, text: &passage.row };
+                store.put_passages(&[row])?;
                 words.push((next_passage, passage.fields));
                 passages.push(passage.key);
                 next_passage += 1;
             }
             notes.push(Note { id, path, title: note.title_key, passages });
         }
-        for (passage, fields) in words {
-            store.put_words(passage, &fields)?;
-        }
+        store.put_words(&words)?;
         transaction.commit()?;
         let words = store.word_prints()?;
         Ok(Self { store, words, notes })

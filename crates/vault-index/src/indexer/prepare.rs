@@ -7,20 +7,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
-use crate::files::{ContentHash, DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
+use crate::files::{DiskFile, MAX_NOTE_BYTES, read_note};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
-use crate::store::{Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, PropertyValue, TextRow, json, key_of, number_of};
+use crate::store::{
+    Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, PropertyValue, ReadFile, TextRow, json, key_of, number_of,
+};
 use crate::terms::{TERMS_VERSION, Terms};
 
 /// What the store takes of one file.
 pub(super) struct Prepared {
     pub outcome: Outcome,
-    pub stamp: Stamp,
-    pub hash: Option<ContentHash>,
-    /// Taken before the file was read.
-    pub seen_ns: i64,
+    pub file: ReadFile,
 }
 
 pub(super) enum Outcome {
@@ -81,9 +80,13 @@ impl<'a> Preparer<'a> {
                 drop(content.bytes);
                 let note = TERMS.with_borrow_mut(|terms| self.prepare_note(&file.path, note, terms));
                 let outcome = Outcome::Note(Box::new(note));
-                Prepared { outcome, stamp: content.stamp, hash: Some(content.hash), seen_ns }
+                let file = ReadFile { stamp: content.stamp, hash: Some(content.hash), seen_ns };
+                Prepared { outcome, file }
             }
-            Err(warning) => Prepared { outcome: Outcome::Skipped(warning), stamp: file.stamp, hash: None, seen_ns },
+            Err(warning) => {
+                let file = ReadFile { stamp: file.stamp, hash: None, seen_ns };
+                Prepared { outcome: Outcome::Skipped(warning), file }
+            }
         }
     }
 

@@ -5,11 +5,11 @@ use std::sync::mpsc::sync_channel;
 use rayon::prelude::*;
 
 use crate::error::Result;
-use crate::indexer::prepare::{Outcome, Prepared, Preparer};
+use crate::indexer::prepare::{Outcome, Prepared, PreparedNote, PreparedPassage, Preparer};
 use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
 use crate::report::{Report, Stage};
-use crate::store::{Batch, EmbeddingKey, Fields, IsNew};
+use crate::store::{Batch, EmbeddingKey, Fields, IsNew, PassageToPut, ReadFile};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
@@ -21,7 +21,7 @@ const BATCHES_WAITING: usize = 12;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
-const TRANSACTION_NOTES: usize = 4096;
+const TRANSACTION_NOTES: usize = 8192;
 const TRANSACTION_WORDS: usize = 16 << 20;
 
 /// Writes notes, some batches a transaction.
@@ -104,54 +104,83 @@ impl<'a> Writer<'a> {
         })
     }
 
+    /// Writes one kind of rows after the other: a table's pages and its statement stay warm.
     fn batch(&mut self, batch: Vec<(Job, Prepared)>, report: &mut Report) -> Result<()> {
         if self.transaction.is_none() {
             self.transaction = Some(self.indexer.store.begin()?);
         }
         self.notes += batch.len();
         self.unread -= batch.len();
-        for (job, prepared) in batch {
-            self.note(job, prepared, report)?;
+        let store = self.indexer.store;
+        let notes = self.read_notes(batch, report)?;
+        store.set_read(notes.iter().map(|(job, _, read)| (job.id, read)), self.version)?;
+        for (job, note, _) in &notes {
+            let title_vector = note.title_key.map_or(Ok(None), |key| self.find(&key))?;
+            store.put_note(job.id, &note.row, title_vector, job.is_new)?;
         }
+        store.put_links(notes.iter().map(|(job, note, _)| (job.id, note.links.as_slice())))?;
+        let mut passages = Vec::new();
+        for (job, note, _) in &notes {
+            for PreparedPassage { row, key, fields } in &note.passages {
+                let vector = self.find(key)?;
+                report.reused += usize::from(vector.is_some());
+                passages.push(PassageToPut {
+                    id: self.next_passage + passages.len() as i64,
+                    note: job.id,
+                    vector,
+                    length: fields.length(),
+                    text: row,
+                });
+            }
+        }
+        store.put_passages(&passages)?;
+        drop(passages);
+        let mut done = Vec::with_capacity(notes.len());
+        for (job, mut note, _) in notes {
+            if !note.warnings.is_empty() || job.is_new == IsNew::No {
+                store.put_warnings(job.file.path.as_str(), &note.warnings, false)?;
+            }
+            for passage in &mut note.passages {
+                self.bytes += passage.fields.bytes();
+                self.words.push((self.next_passage, std::mem::take(&mut passage.fields)));
+                self.next_passage += 1;
+            }
+            done.push((job, note));
+        }
+        // What others have made is given back by others, and this thread writes on.
+        rayon::spawn(move || drop(done));
         if self.notes >= TRANSACTION_NOTES || self.bytes >= TRANSACTION_WORDS { self.commit() } else { Ok(()) }
     }
 
-    fn note(&mut self, job: Job, prepared: Prepared, report: &mut Report) -> Result<()> {
+    /// The notes of a batch whose files could be read; what the index had of them, and of the others, goes.
+    fn read_notes(
+        &self,
+        batch: Vec<(Job, Prepared)>,
+        report: &mut Report,
+    ) -> Result<Vec<(Job, Box<PreparedNote>, ReadFile)>> {
         let store = self.indexer.store;
-        let path = job.file.path.as_str();
-        if job.is_new == IsNew::No {
-            store.remove_passages(job.id)?;
-            store.remove_links(job.id)?;
-        }
-        let note = match prepared.outcome {
-            Outcome::Note(note) => *note,
-            Outcome::Skipped(warning) => {
-                store.remove_note(job.id)?;
-                return store.put_warnings(path, &[warning], true);
+        let mut notes = Vec::with_capacity(batch.len());
+        for (job, prepared) in batch {
+            if job.is_new == IsNew::No {
+                store.remove_passages(job.id)?;
+                store.remove_links(job.id)?;
             }
-        };
-        match job.counts_as {
-            CountsAs::Added => report.added += 1,
-            CountsAs::Changed => report.changed += 1,
-            CountsAs::Renamed => report.renamed += 1,
+            match prepared.outcome {
+                Outcome::Note(note) => {
+                    match job.counts_as {
+                        CountsAs::Added => report.added += 1,
+                        CountsAs::Changed => report.changed += 1,
+                        CountsAs::Renamed => report.renamed += 1,
+                    }
+                    notes.push((job, note, prepared.file));
+                }
+                Outcome::Skipped(warning) => {
+                    store.remove_note(job.id)?;
+                    store.put_warnings(job.file.path.as_str(), &[warning], true)?;
+                }
+            }
         }
-        store.set_read(job.id, prepared.stamp, prepared.hash, prepared.seen_ns, self.version)?;
-        let title_vector = note.title_key.map_or(Ok(None), |key| self.find(&key))?;
-        store.put_note(job.id, &note.row, title_vector, job.is_new)?;
-        for passage in note.passages {
-            let vector = self.find(&passage.key)?;
-            report.reused += usize::from(vector.is_some());
-            let length = passage.fields.length();
-            store.put_passage(self.next_passage, job.id, vector, length, &passage.row)?;
-            self.bytes += passage.fields.bytes();
-            self.words.push((self.next_passage, passage.fields));
-            self.next_passage += 1;
-        }
-        store.put_links(job.id, &note.links)?;
-        if !note.warnings.is_empty() || job.is_new == IsNew::No {
-            store.put_warnings(path, &note.warnings, false)?;
-        }
-        Ok(())
+        Ok(notes)
     }
 
     fn find(&self, key: &EmbeddingKey) -> Result<Option<i64>> {
@@ -160,9 +189,9 @@ impl<'a> Writer<'a> {
 
     fn commit(&mut self) -> Result<()> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
-        for (passage, fields) in self.words.drain(..) {
-            self.indexer.store.put_words(passage, &fields)?;
-        }
+        self.indexer.store.put_words(&self.words)?;
+        let words = std::mem::take(&mut self.words);
+        rayon::spawn(move || drop(words));
         self.indexer.store.set_unread(self.unread)?;
         self.indexer.store.set_next_passage_id(self.next_passage)?;
         (self.notes, self.bytes) = (0, 0);

@@ -20,6 +20,16 @@ pub(crate) struct TextRow {
     pub text: String,
 }
 
+/// A passage to be added.
+pub(crate) struct PassageToPut<'t> {
+    pub id: i64,
+    pub note: FileId,
+    pub vector: Option<i64>,
+    /// Terms in its text.
+    pub length: u32,
+    pub text: &'t TextRow,
+}
+
 /// What a hit shows of a passage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PassageText {
@@ -56,23 +66,32 @@ impl Store {
         self.set_meta("next_passage", &id.to_string())
     }
 
-    /// Adds a passage of a note that has as many terms.
-    pub(crate) fn put_passage(
-        &self,
-        id: i64,
-        note: FileId,
-        vector: Option<i64>,
-        length: u32,
-        text: &TextRow,
-    ) -> Result<()> {
-        self.run(
-            "INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)",
-            params![id, note.0, vector, length],
-        )?;
-        self.run(
-            "INSERT INTO passage_text(id, headings, line, end_line, start, end, text) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            params![id, text.headings, text.lines.0, text.lines.1, text.span.start, text.span.end, text.text],
-        )
+    /// Adds passages.
+    pub(crate) fn put_passages(&self, passages: &[PassageToPut<'_>]) -> Result<()> {
+        let write = || -> rusqlite::Result<()> {
+            let mut insert =
+                self.conn.prepare_cached("INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)")?;
+            for PassageToPut { id, note, vector, length, .. } in passages {
+                insert.execute(params![id, note.0, vector, length])?;
+            }
+            let mut insert = self.conn.prepare_cached(
+                "INSERT INTO passage_text(id, headings, line, end_line, start, end, text)
+                 VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?;
+            for PassageToPut { id, text, .. } in passages {
+                insert.execute(params![
+                    id,
+                    text.headings,
+                    text.lines.0,
+                    text.lines.1,
+                    text.span.start,
+                    text.span.end,
+                    text.text
+                ])?;
+            }
+            Ok(())
+        };
+        write().map_err(|e| self.error(e))
     }
 
     /// Removes a note's passages with their words.

@@ -36,12 +36,25 @@ pub(crate) type Field = usize;
 pub(crate) const FIELD_COUNT: usize = 5;
 
 impl Store {
-    /// Adds a passage's words.
-    pub(crate) fn put_words(&self, passage: i64, fields: &Fields) -> Result<()> {
-        self.run(
-            "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-            params![passage, fields.title, fields.aliases, fields.headings, fields.tags, fields.body],
-        )
+    /// Adds the words of passages.
+    pub(crate) fn put_words(&self, words: &[(i64, Fields)]) -> Result<()> {
+        let write = || -> rusqlite::Result<()> {
+            let mut insert = self.conn.prepare_cached(
+                "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            )?;
+            for (passage, fields) in words {
+                insert.execute(params![
+                    passage,
+                    fields.title,
+                    fields.aliases,
+                    fields.headings,
+                    fields.tags,
+                    fields.body
+                ])?;
+            }
+            Ok(())
+        };
+        write().map_err(|e| self.error(e))
     }
 
     /// Calls `each` for every place at which a term stands, with its passage and field. A third of a microsecond each.

@@ -39,28 +39,30 @@ pub(crate) struct StoredLink {
 const COLUMNS: &str = "SELECT id, source, line, kind, raw, path, subpath, target FROM link";
 
 impl Store {
-    /// Adds the links of a note.
-    pub(crate) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
+    /// Adds the links of notes.
+    pub(crate) fn put_links<'l>(&self, notes: impl IntoIterator<Item = (FileId, &'l [LinkRow])>) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
             let mut insert = self.conn.prepare_cached(
                 "INSERT INTO link(id, source, line, start, end, kind, raw, path, subpath, display, name, target)
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
             )?;
-            for (id, LinkRow { link, name, target }) in (ids_of(source).start..).zip(links) {
-                insert.execute(params![
-                    id,
-                    source.0,
-                    link.line,
-                    link.span.start,
-                    link.span.end,
-                    kind_number(link.kind),
-                    link.raw,
-                    link.path,
-                    link.subpath,
-                    link.display,
-                    name,
-                    target.map(|t| t.0),
-                ])?;
+            for (source, links) in notes {
+                for (id, LinkRow { link, name, target }) in (ids_of(source).start..).zip(links) {
+                    insert.execute(params![
+                        id,
+                        source.0,
+                        link.line,
+                        link.span.start,
+                        link.span.end,
+                        kind_number(link.kind),
+                        link.raw,
+                        link.path,
+                        link.subpath,
+                        link.display,
+                        name,
+                        target.map(|t| t.0),
+                    ])?;
+                }
             }
             Ok(())
         };

@@ -49,11 +49,11 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, Transactio
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
-pub(crate) use chunks::{PendingText, TextRow};
+pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
+pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
 pub(crate) use owner::Owner;
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};

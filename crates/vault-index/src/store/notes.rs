@@ -20,6 +20,14 @@ pub(crate) struct StoredFile {
     pub version: Option<i64>,
 }
 
+/// A file as it was when it was read.
+pub(crate) struct ReadFile {
+    pub stamp: Stamp,
+    pub hash: Option<ContentHash>,
+    /// Taken before it was read.
+    pub seen_ns: i64,
+}
+
 /// A note without a content hash waits to be read. Its row has this in the hash's place, so that the row that
 /// follows has the same length and is written over it.
 const UNREAD: [u8; 32] = [0; 32];
@@ -134,29 +142,32 @@ impl Store {
         self.run("DELETE FROM file WHERE id = ?1", [id.0])
     }
 
-    /// Marks a file as read, as it was then.
-    pub(crate) fn set_read(
+    /// Marks files as read, as they were then.
+    pub(crate) fn set_read<'r>(
         &self,
-        id: FileId,
-        stamp: Stamp,
-        hash: Option<ContentHash>,
-        seen_ns: i64,
+        files: impl IntoIterator<Item = (FileId, &'r ReadFile)>,
         version: i64,
     ) -> Result<()> {
-        self.run(
-            "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7, version = ?8
-             WHERE id = ?1",
-            params![
-                id.0,
-                stamp.size as i64,
-                stamp.modified_ns,
-                stamp.changed_ns,
-                stamp.inode as i64,
-                seen_ns,
-                hash.as_ref().map(<[u8; 32]>::as_slice),
-                version
-            ],
-        )
+        let write = || -> rusqlite::Result<()> {
+            let mut update = self.conn.prepare_cached(
+                "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7,
+                   version = ?8 WHERE id = ?1",
+            )?;
+            for (id, ReadFile { stamp, hash, seen_ns }) in files {
+                update.execute(params![
+                    id.0,
+                    stamp.size as i64,
+                    stamp.modified_ns,
+                    stamp.changed_ns,
+                    stamp.inode as i64,
+                    seen_ns,
+                    hash.as_ref().map(<[u8; 32]>::as_slice),
+                    version
+                ])?;
+            }
+            Ok(())
+        };
+        write().map_err(|e| self.error(e))
     }
 
     /// Adds or replaces a note with its tags and properties.
