@@ -206,7 +206,7 @@ impl Index {
         if lost {
             return Ok(Tables::Unsound(faults));
         }
-        if let Some(misfit) = store.misfit_of_blocks()? {
+        for misfit in [store.misfit_of_blocks()?, store.misfit_of_states()?].into_iter().flatten() {
             faults.push(misfit.fault);
             layout.extend(misfit.mend);
         }

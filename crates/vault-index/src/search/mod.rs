@@ -42,7 +42,7 @@ use crate::path::{FileId, VaultPath};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::semantic::{Semantic, Titles};
-use crate::store::{PassageRow, Store};
+use crate::store::{LoadedCodes, PassageRow, Store};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
 
 /// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
@@ -79,14 +79,27 @@ pub(crate) struct Snapshot {
     has_vectors: bool,
     unread: usize,
     /// Loaded for the second query: one alone is answered sooner from the file.
-    codes: OnceLock<Codes>,
+    codes: OnceLock<LoadedCodes>,
     asked: AtomicBool,
 }
 
 impl Searcher {
-    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank.
-    pub(crate) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank. `known` are
+    /// the codes of a snapshot before: of them, only what changed since is read.
+    pub(crate) fn new(
+        store: Store,
+        embedder: EmbedderSource,
+        usable: bool,
+        known: Option<LoadedCodes>,
+    ) -> Result<Self> {
         store.pin()?;
+        let codes = OnceLock::new();
+        // Where that fails, the search that needs them finds it out.
+        if known.is_some()
+            && let Ok(Some(now)) = store.codes(known)
+        {
+            _ = codes.set(now);
+        }
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -103,10 +116,19 @@ impl Searcher {
             pending,
             has_vectors,
             unread,
-            codes: OnceLock::new(),
+            codes,
             asked: AtomicBool::new(false),
         };
         Ok(Self { snapshot: Arc::new(snapshot) })
+    }
+
+    /// The codes that were loaded, for the snapshot that comes after this one.
+    pub(crate) fn into_codes(self) -> Option<LoadedCodes> {
+        match Arc::try_unwrap(self.snapshot) {
+            Ok(snapshot) => snapshot.codes.into_inner(),
+            // Somebody still searches it.
+            Err(snapshot) => snapshot.codes.get().cloned(),
+        }
     }
 
     /// Answers a query: exact, best first. The same query on the same snapshot always gets the same answer.
@@ -259,11 +281,11 @@ impl Snapshot {
     /// All codes, in memory. `None`: there are none.
     fn codes(&self) -> Result<Option<&Codes>> {
         if self.codes.get().is_none()
-            && let Some(codes) = self.store().codes()?
+            && let Some(codes) = self.store().codes(None)?
         {
             let _ = self.codes.set(codes);
         }
-        Ok(self.codes.get())
+        Ok(self.codes.get().map(|loaded| &loaded.codes))
     }
 
     /// The meanings of the queries that are ranked by the vectors of their texts. Where the model fails, none: each

@@ -19,6 +19,7 @@
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
+//! | `codes_state` | a number of such a block that changes with it | so that who holds its codes need not read them again |
 //! | `warning` | an oddity of a file | `skipped` = 1 when it is the reason why the file is not indexed |
 //!
 //! Views for other programs: `documents`, `chunks`, `links`.
@@ -30,6 +31,7 @@
 //! a while, since notes come back; [`vectors`] drops them when they are many.
 
 mod chunks;
+mod codes;
 mod compare;
 mod fulltext;
 mod layout;
@@ -50,6 +52,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
 pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
+pub(crate) use codes::LoadedCodes;
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};

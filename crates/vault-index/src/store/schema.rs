@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 6;
+pub(crate) const FORMAT: i64 = 7;
 
 /// The oldest format it reads; what is older was never released.
 const OLDEST: i64 = 5;
@@ -22,11 +22,17 @@ struct Migration {
     reindex: bool,
 }
 
-const MIGRATIONS: &[Migration] =
-    &[Migration { to: 5, sql: FIRST, reindex: false }, Migration { to: 6, sql: PACKED, reindex: false }];
+const MIGRATIONS: &[Migration] = &[
+    Migration { to: 5, sql: FIRST, reindex: false },
+    Migration { to: 6, sql: PACKED, reindex: false },
+    Migration { to: 7, sql: STATES, reindex: false },
+];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
+
+/// Filled by [`Store::give_states`].
+const STATES: &str = "CREATE TABLE codes_state(block INTEGER PRIMARY KEY, state INTEGER NOT NULL);";
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -183,6 +189,7 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
     }
     store
         .pack_all()
+        .and_then(|()| store.give_states())
         .and_then(|()| batch.pragma_update(None, "application_id", APPLICATION_ID))
         .and_then(|()| batch.pragma_update(None, "user_version", format))
         .and_then(|()| batch.commit())

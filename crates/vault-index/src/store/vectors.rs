@@ -1,14 +1,13 @@
-//! Rows of vectors: f32 in a sqlite-vec table, int8 codes in blocks for the scan, each found by the text it is of.
+//! Rows of vectors: f32 in a sqlite-vec table, each found by the text it is of and written with its codes.
 
 use std::sync::Once;
 
-use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::{Store, schema};
-use crate::vectors::{BLOCK_ROWS, Block, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
+use crate::vectors::{Block, Quantized, place};
 
 /// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
@@ -136,7 +135,7 @@ impl Store {
 
     /// Adds the vector of a text in a free slot.
     pub(crate) fn put_vector(&self, slot: i64, key: &EmbeddingKey, vector: &[f32]) -> Result<()> {
-        let (table, dimensions) = self.table()?;
+        let (table, _) = self.table()?;
         let quantized = Quantized::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
         let write = || -> rusqlite::Result<()> {
@@ -146,15 +145,7 @@ impl Store {
             self.conn
                 .prepare_cached(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"))?
                 .execute(params![slot, bytes])?;
-            let (block, row) = place(slot as usize);
-            self.conn
-                .prepare_cached("INSERT OR IGNORE INTO codes(block, bytes) VALUES(?1, zeroblob(?2))")?
-                .execute(params![block, block_len(dimensions)])?;
-            let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
-            for (at, bytes) in row_bytes(row, &quantized) {
-                blob.write_at(&bytes, at)?;
-            }
-            blob.close()
+            self.put_codes(slot, &quantized)
         };
         write().map_err(|e| self.error(e))
     }
@@ -194,46 +185,11 @@ impl Store {
             for &slot in slots {
                 self.conn.prepare_cached("DELETE FROM embedding WHERE id = ?1")?.execute([slot])?;
                 self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE rowid = ?1"))?.execute([slot])?;
-                let (block, row) = place(slot as usize);
-                let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
-                blob.write_at(&[0; 4], row_place(dimensions, row).scale.start)?;
-                blob.close()?;
+                self.clear_codes(slot, dimensions)?;
             }
             Ok(())
         };
         write().map_err(|e| self.error(e))
-    }
-
-    /// The codes of all vectors.
-    pub(crate) fn codes(&self) -> Result<Option<Codes>> {
-        let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
-        let mut codes = Codes::new(dimensions);
-        let slots: i64 = self
-            .conn
-            .query_row("SELECT coalesce(max(id), 0) + 1 FROM embedding", [], |row| row.get(0))
-            .map_err(|e| self.error(e))?;
-        codes.reserve((slots as usize).next_multiple_of(BLOCK_ROWS));
-        self.each_block(|number, bytes| codes.load_block(number, bytes))?;
-        Ok(Some(codes))
-    }
-
-    /// Every block of codes by its number, as the file has it, without a copy where SQLite needs none.
-    pub(crate) fn each_block(&self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
-        let mut statement =
-            self.conn.prepare_cached("SELECT block, bytes FROM codes ORDER BY block").map_err(|e| self.error(e))?;
-        let mut rows = statement.query([]).map_err(|e| self.error(e))?;
-        while let Some(row) = rows.next().map_err(|e| self.error(e))? {
-            let block: i64 = row.get(0).map_err(|e| self.error(e))?;
-            if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&block) {
-                return Err(Error::new(ErrorKind::Damaged, format!("there is no block {block} of vectors"))
-                    .at(&self.path)
-                    .remedy("run `vault-index check --repair`"));
-            }
-            if let ValueRef::Blob(bytes) = row.get_ref(1).map_err(|e| self.error(e))? {
-                each(block as usize, bytes).map_err(|e| e.at(&self.path))?;
-            }
-        }
-        Ok(())
     }
 
     /// One vector, as the model gave it.

@@ -51,6 +51,8 @@ const TAMPERED: &[&str] = &[
     "UPDATE passage_block SET bytes = x'00'",
     "UPDATE passage_block SET bytes = 'text'",
     "INSERT INTO passage_block VALUES(77, zeroblob(20))",
+    "DELETE FROM codes_state",
+    "UPDATE codes_state SET state = 'text'",
     "UPDATE passage SET length = length + 1",
     // Vectors of other texts.
     "UPDATE passage SET vector = (SELECT max(vector) FROM passage)",
@@ -66,6 +68,7 @@ const TAMPERED: &[&str] = &[
     "DROP TABLE meta",
     "DROP TABLE passage_text",
     "DROP TABLE passage_block",
+    "DROP TABLE codes_state",
     "DROP TABLE words",
     "ALTER TABLE note DROP COLUMN anchors",
     "CREATE TABLE foreign_rows(x)",
@@ -157,7 +160,7 @@ fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
     let search = || run(&vault, "vault-search", &["--no-sync", "--json", "--mode", "semantic", "lime"]);
     let before = search();
     assert!(before.status.success() && before.stdout.len() > 100, "{}", stderr(&before));
-    tamper(&vault, "DROP TABLE passage_block; PRAGMA user_version = 5");
+    tamper(&vault, "DROP TABLE passage_block; DROP TABLE codes_state; PRAGMA user_version = 5");
     let after = search();
     assert!(after.status.success(), "{}", stderr(&after));
     let results = |output: &std::process::Output| {

@@ -55,6 +55,34 @@ fn readers_see_whole_notes_while_a_writer_writes() {
     assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }
 
+/// A snapshot takes over what the one before had loaded; what it answers does not tell.
+#[test]
+fn a_handle_that_stays_open_answers_as_one_opened_anew() {
+    let vault = Vault::new("");
+    let text = |note: usize, round: usize| {
+        const SUBJECTS: [&str; 5] =
+            ["rye bread", "a river in flood", "tax returns", "roses and aphids", "night trains"];
+        format!("# Note {note}\n\nSomething about {} in year {round}.\n", SUBJECTS[(note + round) % 5])
+    };
+    (0..12).for_each(|note| vault.write(&format!("n{note}.md"), text(note, 0)));
+    vault.sync();
+    let open = vault.index();
+    let query = Query { mode: Mode::Semantic, limit: 20, ..Query::literal("baking with rye") };
+    for round in 1..8 {
+        // Codes are loaded for the second query of a snapshot that took over none.
+        let first = open.search(&query).unwrap();
+        assert_eq!(open.search(&query).unwrap(), first);
+        assert_eq!(vault.index().search(&query).unwrap(), first, "round {round}");
+        match round % 3 {
+            0 => std::fs::remove_file(vault.root().join(format!("n{round}.md"))).unwrap(),
+            1 => vault.write(&format!("n{round}.md"), text(round, round)),
+            _ => vault.write(&format!("new{round}.md"), text(round, round)),
+        }
+        // By this handle or by another one.
+        if round % 2 == 0 { _ = open.sync().unwrap() } else { _ = vault.sync() }
+    }
+}
+
 /// A question that fails ends the reader, and the next one counts states anew.
 #[test]
 fn a_failed_question_does_not_bring_back_an_old_state() {

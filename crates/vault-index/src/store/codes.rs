@@ -1,0 +1,217 @@
+//! Blocks of int8 codes, what a search scans: written a row at a time, read a block at a time, only those that changed.
+//!
+//! `codes_state` has a number for each block, another one at random whenever a row of the block is written or cleared:
+//! whoever holds a block's codes and its number knows from the number alone whether they are still the block's, also
+//! when the whole file was replaced meanwhile.
+
+use rusqlite::params;
+use rusqlite::types::ValueRef;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::report::counted_as;
+use crate::store::Store;
+use crate::store::layout::Misfit;
+use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
+
+/// All codes in memory, and the state that each block had.
+#[derive(Clone)]
+pub(crate) struct LoadedCodes {
+    pub codes: Codes,
+    /// By block; ascending. A block without a state is read each time.
+    states: Vec<(i64, Option<i64>)>,
+}
+
+/// What gives every block a new state.
+const GIVE_STATES: &str = "DELETE FROM codes_state; INSERT INTO codes_state SELECT block, random() FROM codes;";
+
+impl Store {
+    /// Writes the codes of a slot.
+    pub(super) fn put_codes(&self, slot: i64, row: &Quantized) -> rusqlite::Result<()> {
+        let (block, at) = place(slot as usize);
+        self.conn
+            .prepare_cached("INSERT OR IGNORE INTO codes(block, bytes) VALUES(?1, zeroblob(?2))")?
+            .execute(params![block, block_len(row.codes.len())])?;
+        let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
+        for (at, bytes) in row_bytes(at, row) {
+            blob.write_at(&bytes, at)?;
+        }
+        blob.close()?;
+        self.change_state(block)
+    }
+
+    /// From now on the slot has no row.
+    pub(super) fn clear_codes(&self, slot: i64, dimensions: usize) -> rusqlite::Result<()> {
+        let (block, at) = place(slot as usize);
+        let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
+        blob.write_at(&[0; 4], row_place(dimensions, at).scale.start)?;
+        blob.close()?;
+        self.change_state(block)
+    }
+
+    fn change_state(&self, block: usize) -> rusqlite::Result<()> {
+        self.conn.prepare_cached("INSERT OR REPLACE INTO codes_state VALUES(?1, random())")?.execute([block]).map(drop)
+    }
+
+    /// The codes of all vectors. Of the blocks that `known` has as they are now, nothing is read.
+    pub(crate) fn codes(&self, known: Option<LoadedCodes>) -> Result<Option<LoadedCodes>> {
+        let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
+        let states = self.states()?;
+        // A block that is there no longer: another file's codes.
+        let is_ours = |known: &LoadedCodes| {
+            let is_here = |(block, _): &(i64, _)| states.binary_search_by_key(block, |(block, _)| *block).is_ok();
+            known.codes.dimensions() == dimensions && known.states.iter().all(is_here)
+        };
+        let none = || LoadedCodes { codes: Codes::new(dimensions), states: Vec::new() };
+        let LoadedCodes { mut codes, states: known } = known.filter(is_ours).unwrap_or_else(none);
+        let is_known = |block: i64, state: Option<i64>| state.is_some() && known.binary_search(&(block, state)).is_ok();
+        codes.reserve(states.last().map_or(0, |(last, _)| (*last as usize + 1).saturating_mul(BLOCK_ROWS)));
+        let changed = states.iter().filter(|(block, state)| !is_known(*block, *state)).map(|(block, _)| *block);
+        self.blocks(changed, |number, bytes| codes.load_block(number, bytes))?;
+        Ok(Some(LoadedCodes { codes, states }))
+    }
+
+    /// Calls `each` with every block by its number, as the file has it.
+    pub(crate) fn each_block(&self, each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+        self.blocks(self.states()?.into_iter().map(|(block, _)| block), each)
+    }
+
+    /// Without a copy where SQLite needs none.
+    fn blocks(
+        &self,
+        numbers: impl Iterator<Item = i64>,
+        mut each: impl FnMut(usize, &[u8]) -> Result<()>,
+    ) -> Result<()> {
+        let fail = |e| self.error(e);
+        let mut statement = self.conn.prepare_cached("SELECT bytes FROM codes WHERE block = ?1").map_err(fail)?;
+        for number in numbers {
+            if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&number) {
+                return Err(Error::new(ErrorKind::Damaged, format!("there is no block {number} of vectors"))
+                    .at(&self.path)
+                    .remedy("run `vault-index check --repair`"));
+            }
+            let mut rows = statement.query([number]).map_err(fail)?;
+            if let Some(row) = rows.next().map_err(fail)?
+                && let ValueRef::Blob(bytes) = row.get_ref(0).map_err(fail)?
+            {
+                each(number as usize, bytes).map_err(|e| e.at(&self.path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every block and its state, by number.
+    fn states(&self) -> Result<Vec<(i64, Option<i64>)>> {
+        let read = || -> rusqlite::Result<Vec<(i64, Option<i64>)>> {
+            self.conn
+                .prepare_cached(
+                    "SELECT block, CASE typeof(state) WHEN 'integer' THEN state END
+                     FROM codes LEFT JOIN codes_state USING(block) ORDER BY block",
+                )?
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?
+                .collect()
+        };
+        read().map_err(|e| self.error(e))
+    }
+
+    /// Gives each block a state, in an index whose format had none.
+    pub(super) fn give_states(&self) -> rusqlite::Result<()> {
+        self.conn.execute_batch(GIVE_STATES)
+    }
+
+    /// Whether there are blocks without a state.
+    pub(crate) fn misfit_of_states(&self) -> Result<Option<Misfit>> {
+        let without: usize = self.states()?.iter().filter(|(_, state)| state.is_none()).count();
+        Ok((without > 0).then(|| Misfit {
+            fault: counted_as(without, "block of codes has no state", "blocks of codes have no state"),
+            mend: Some(GIVE_STATES.to_string()),
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::key_of;
+    use crate::vectors::{Precision, QueryCodes, Threads};
+
+    const SLOTS: i64 = 2 * BLOCK_ROWS as i64 + 10;
+
+    fn vector(of: i64) -> Vec<f32> {
+        let angle = of as f32;
+        vec![angle.sin(), angle.cos(), 0.0, 0.0]
+    }
+
+    fn put(store: &Store, slot: i64, of: i64) {
+        store.put_vector(slot, &key_of(&of.to_string()), &vector(of)).unwrap();
+    }
+
+    fn store() -> Store {
+        let store = Store::scratch().unwrap();
+        store.make_vectors("test", 4).unwrap();
+        (1..SLOTS).for_each(|slot| put(&store, slot, slot));
+        store
+    }
+
+    /// What a scan says of every slot.
+    fn estimates(loaded: &LoadedCodes) -> Vec<crate::vectors::Estimate> {
+        let mut estimates = Vec::new();
+        let query = QueryCodes::new(&vector(1)).unwrap();
+        loaded.codes.estimates(&query, Precision::Fine, Threads::One, &mut estimates);
+        estimates
+    }
+
+    #[track_caller]
+    fn as_read_anew(store: &Store, known: LoadedCodes) -> LoadedCodes {
+        let loaded = store.codes(Some(known)).unwrap().unwrap();
+        let anew = store.codes(None).unwrap().unwrap();
+        assert_eq!(loaded.codes.len(), anew.codes.len());
+        assert_eq!(estimates(&loaded), estimates(&anew));
+        loaded
+    }
+
+    #[test]
+    fn codes_taken_over_are_those_that_are_read_anew() {
+        let store = store();
+        let mut known = store.codes(None).unwrap().unwrap();
+        known = as_read_anew(&store, known);
+        // A row more in the last block, and one in a block of its own.
+        put(&store, SLOTS, SLOTS);
+        known = as_read_anew(&store, known);
+        put(&store, 4 * BLOCK_ROWS as i64, 7777);
+        known = as_read_anew(&store, known);
+        // One less, one less at the end, and another one in the first one's place.
+        store.distrust_vectors(&[5, 4 * BLOCK_ROWS as i64]).unwrap();
+        known = as_read_anew(&store, known);
+        put(&store, 5, 9999);
+        known = as_read_anew(&store, known);
+        // Blocks that have no state, or a wrong one, are read each time.
+        store
+            .conn
+            .execute_batch("DELETE FROM codes_state WHERE block = 0; UPDATE codes_state SET state = 'x'")
+            .unwrap();
+        store.conn.execute_batch("UPDATE codes SET bytes = zeroblob(length(bytes)) WHERE block < 2").unwrap();
+        as_read_anew(&store, known);
+    }
+
+    #[test]
+    fn a_block_that_has_not_changed_is_not_read() {
+        let store = store();
+        let known = store.codes(None).unwrap().unwrap();
+        let before = estimates(&known);
+        // Behind the back of the state.
+        store.conn.execute_batch("UPDATE codes SET bytes = zeroblob(length(bytes)) WHERE block <> 1").unwrap();
+        put(&store, SLOTS + 5, SLOTS + 5);
+        let after = estimates(&store.codes(Some(known)).unwrap().unwrap());
+        assert_eq!(after[..2 * BLOCK_ROWS], before[..2 * BLOCK_ROWS]);
+        assert_ne!(after[2 * BLOCK_ROWS..], before[2 * BLOCK_ROWS..]);
+    }
+
+    #[test]
+    fn another_files_codes_are_not_taken_over() {
+        let (store, other) = (store(), Store::scratch().unwrap());
+        other.make_vectors("other", 4).unwrap();
+        (1..100).for_each(|slot| put(&other, slot, slot + 50));
+        let known = store.codes(None).unwrap();
+        as_read_anew(&other, known.unwrap());
+    }
+}
