@@ -75,7 +75,20 @@ impl Error {
 
     /// An I/O error at a path.
     pub fn io(path: impl AsRef<Path>, error: std::io::Error) -> Self {
-        Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error)
+        use std::io::ErrorKind as Io;
+        let remedy = match error.kind() {
+            Io::PermissionDenied => Some("see who may read and write it, and the folders it is in"),
+            Io::ReadOnlyFilesystem => Some("choose another place: nothing can be written to this one"),
+            Io::StorageFull | Io::QuotaExceeded => Some("make room on the disk"),
+            Io::IsADirectory => Some("this is a folder; name a file"),
+            Io::NotADirectory => Some("one of the folders it is to be in is a file"),
+            _ => None,
+        };
+        let error = Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error);
+        match remedy {
+            Some(remedy) => error.remedy(remedy),
+            None => error,
+        }
     }
 
     /// Its kind.

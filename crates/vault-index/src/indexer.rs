@@ -40,7 +40,7 @@ use crate::links::{Names, Resolver, keys_leading_to};
 use crate::path::{FileId, VaultPath};
 use crate::place::{LockName, lock};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{IsNew, LinkTarget, Store, StoredFile};
+use crate::store::{LinkTarget, Store, StoredFile};
 
 /// Links are resolved anew one by one below this many changed names; above, all of them in one go.
 const FEW_NAMES: usize = 2000;
@@ -63,6 +63,13 @@ struct Job {
     file: DiskFile,
     is_new: IsNew,
     counts_as: CountsAs,
+}
+
+/// Whether a row is known to be new, so that there is nothing to delete first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IsNew {
+    Yes,
+    No,
 }
 
 /// What a note that was read is in the report.
@@ -317,7 +324,8 @@ impl Indexer<'_> {
         self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
     }
 
-    fn remove_note(&self, id: FileId) -> Result<()> {
+    /// Whether there was anything of it.
+    fn remove_note(&self, id: FileId) -> Result<bool> {
         self.store.remove_passages(id)?;
         self.store.remove_links(id)?;
         self.store.remove_note(id)

@@ -121,6 +121,22 @@ pub(crate) fn private_file(path: &Path) -> Result<File> {
     options.open(path).map_err(|error| Error::io(path, error))
 }
 
+/// Takes from all others what they may do with a file of ours that was there before, or was opened to them since.
+pub(crate) fn make_private(path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt, PermissionsExt};
+        let mode = std::fs::metadata(path).map_err(|error| Error::io(path, error))?.mode();
+        if mode & 0o077 != 0 {
+            let private = std::fs::Permissions::from_mode(mode & 0o700);
+            std::fs::set_permissions(path, private).map_err(|error| Error::io(path, error))?;
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
 /// A lock held by this process until dropped. The file behind it stays: only the lock on it counts,
 /// so a process that is killed holds nothing.
 #[derive(Debug)]

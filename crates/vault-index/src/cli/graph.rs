@@ -63,10 +63,7 @@ pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> Ended {
     match &args.output {
         None => write(&graph, args.format, &vault, out)?,
         Some(file) => {
-            let open = File::create(file).map_err(|error| Error::io(file, error))?;
-            let mut to_file = Out::to(BufWriter::new(open));
-            let written = write(&graph, args.format, &vault, &mut to_file).and_then(|()| to_file.flush());
-            written.map_err(|failure| at_file(failure, file))?;
+            write_file(&graph, args.format, &vault, file)?;
             notice(&format!("{} nodes and {} edges are in {}", graph.nodes.len(), graph.edges.len(), file.display()));
         }
     }
@@ -83,9 +80,41 @@ fn refuse_notes(file: &Path) -> Ended<()> {
     Err(Failure::Refused(refused.remedy("choose a file that ends in .html, .dot or .json")))
 }
 
+/// What was there before stays until the new file is whole.
+fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> Ended<()> {
+    let io = |error| Failure::Error(Error::io(file, error));
+    // Something else than a file, such as `/dev/stdout`, is written to as it is.
+    if file.exists() && !file.is_file() {
+        let mut out = Out::to(BufWriter::new(File::create(file).map_err(io)?));
+        return write(graph, format, vault, &mut out).and_then(|()| out.flush()).map_err(|f| at_file(f, file));
+    }
+    // A link stays one.
+    let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut new = tempfile::Builder::new();
+    #[cfg(unix)]
+    new.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let new = new.tempfile_in(folder).map_err(io)?;
+    let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
+    write(graph, format, vault, &mut out).and_then(|()| out.flush()).map_err(|failure| at_file(failure, file))?;
+    drop(out);
+    if let Ok(old) = std::fs::metadata(file) {
+        std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;
+    }
+    new.persist(file).map_err(|error| io(error.error))?;
+    Ok(())
+}
+
 fn at_file(failure: Failure, file: &Path) -> Failure {
     match failure {
-        Failure::Error(error) => Failure::Error(Error::new(ErrorKind::Io, "cannot be written").at(file).because(error)),
+        Failure::Error(error) => {
+            let cannot = Error::new(ErrorKind::Io, "cannot be written; what was there before is as it was").at(file);
+            // The reason alone: this is not standard output.
+            Failure::Error(match std::error::Error::source(&error) {
+                Some(reason) => cannot.because(reason.to_string()),
+                None => cannot.because(error),
+            })
+        }
         other => other,
     }
 }

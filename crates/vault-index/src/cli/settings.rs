@@ -24,7 +24,7 @@ NO_COLOR set to anything turns colours off.";
 #[command(next_help_heading = "Vault and index")]
 pub(super) struct PlaceArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
-    /// configured one, else the current folder
+    /// configured one, else the current folder; vault-search takes several
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder

@@ -249,7 +249,8 @@ impl<'a> Walker<'a> {
         if folder.disk.as_os_str().is_empty() {
             self.found.lock().unwrap_or_else(|e| e.into_inner()).root_error = Some(error);
         } else if !vanished(&error) {
-            let message = format!("the folder cannot be read; what is known of it stays as it is: {error}");
+            let message =
+                format!("the folder cannot be read (a sync keeps what is known of it, a rebuild does not): {error}");
             part.unlisted.push(lossy(&folder.disk));
             part.warn(&folder.disk, WarningKind::Unreadable, message);
         }
@@ -355,7 +356,8 @@ impl Part {
     fn unreadable(&mut self, disk: &Path, error: &io::Error) {
         if !vanished(error) {
             self.unlisted.push(lossy(disk));
-            let message = format!("cannot be looked at; what is known of it stays as it is: {error}");
+            let message =
+                format!("cannot be looked at (a sync keeps what is known of it, a rebuild does not): {error}");
             self.warn(disk, WarningKind::Unreadable, message);
         }
     }

@@ -13,7 +13,7 @@ use crate::indexer::{CountsAs, Indexer, Job, cancelled, now_ns};
 use crate::links::{Names, Resolver};
 use crate::path::{FileId, VaultPath};
 use crate::report::Stage;
-use crate::store::{EmbeddingKey, Expected, IsNew, PassageToPut, Store, WordPrints};
+use crate::store::{EmbeddingKey, Expected, PassageToPut, Store, WordPrints};
 
 /// Where the index does not say what the vault says.
 pub(crate) struct Differences {
@@ -232,7 +232,7 @@ impl Batch {
                     continue;
                 }
             };
-            store.put_note(id, &note.row, None, IsNew::Yes)?;
+            store.put_note(id, &note.row, None)?;
             store.put_links([(id, note.links.as_slice())])?;
             store.put_warnings(path.as_str(), &note.warnings, false)?;
             let mut passages = Vec::with_capacity(note.passages.len());

@@ -42,10 +42,17 @@ pub(super) struct PreparedPassage {
     pub fields: Fields,
 }
 
+/// Raised whenever the same note can give its passages other words.
+const FIELDS_VERSION: u32 = 2;
+
+/// So many bytes of the terms of title, aliases and tags go with every passage of a note, that they are found together
+/// with its text; with the first one go all. Otherwise a note of many tags would cost the product of both.
+const TERMS_WITH_EACH: usize = 1024;
+
 /// What makes a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder) -> i64 {
     let (id, window) = (embedder.id(), embedder.max_tokens());
-    number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION} {id} {window}"))
+    number_of(&format!("{PARSER_VERSION}.{CHUNKER_VERSION}.{TERMS_VERSION}.{FIELDS_VERSION} {id} {window}"))
 }
 
 /// How this model's notes are cut.
@@ -108,13 +115,15 @@ impl<'a> Preparer<'a> {
         let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
         let passages = chunks
             .into_iter()
-            .map(|(chunk, embedded)| {
+            .enumerate()
+            .map(|(n, (chunk, embedded))| {
+                let some = |terms: &str| if n == 0 { terms } else { first_terms(terms) }.to_string();
                 let text = note.slice(chunk.span.clone()).to_string();
                 let fields = Fields {
-                    title: title_terms.clone(),
-                    aliases: alias_terms.clone(),
+                    title: some(&title_terms),
+                    aliases: some(&alias_terms),
                     headings: joined(terms, chunk.headings.iter().map(String::as_str)),
-                    tags: tag_terms.clone(),
+                    tags: some(&tag_terms),
                     body: joined(terms, [text.as_str()]),
                 };
                 let key = key_of(or_title(&embedded, &note.title.text));
@@ -170,6 +179,16 @@ fn joined<'t>(terms: &mut Terms, texts: impl IntoIterator<Item = &'t str>) -> St
     let mut out = String::new();
     texts.into_iter().for_each(|text| terms.write_joined(text, &mut out));
     out
+}
+
+/// The terms that fit in [`TERMS_WITH_EACH`].
+fn first_terms(terms: &str) -> &str {
+    match terms.len() <= TERMS_WITH_EACH {
+        true => terms,
+        false => {
+            terms[..terms.floor_char_boundary(TERMS_WITH_EACH + 1)].rsplit_once(' ').map_or("", |(first, _)| first)
+        }
+    }
 }
 
 /// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.

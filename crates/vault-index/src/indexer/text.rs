@@ -6,10 +6,10 @@ use rayon::prelude::*;
 
 use crate::error::Result;
 use crate::indexer::prepare::{Outcome, Prepared, PreparedNote, PreparedPassage, Preparer};
-use crate::indexer::{CountsAs, Indexer, Job};
+use crate::indexer::{CountsAs, Indexer, IsNew, Job};
 use crate::links::{Names, Resolver};
 use crate::report::{Report, Stage};
-use crate::store::{Batch, EmbeddingKey, Fields, IsNew, PassageToPut, ReadFile};
+use crate::store::{Batch, EmbeddingKey, Fields, PassageToPut, ReadFile};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
@@ -116,7 +116,7 @@ impl<'a> Writer<'a> {
         store.set_read(notes.iter().map(|(job, _, read)| (job.id, read)), self.version)?;
         for (job, note, _) in &notes {
             let title_vector = note.title_key.map_or(Ok(None), |key| self.find(&key))?;
-            store.put_note(job.id, &note.row, title_vector, job.is_new)?;
+            store.put_note(job.id, &note.row, title_vector)?;
         }
         store.put_links(notes.iter().map(|(job, note, _)| (job.id, note.links.as_slice())))?;
         let mut passages = Vec::new();
@@ -161,21 +161,19 @@ impl<'a> Writer<'a> {
         let store = self.indexer.store;
         let mut notes = Vec::with_capacity(batch.len());
         for (job, prepared) in batch {
-            if job.is_new == IsNew::No {
-                store.remove_passages(job.id)?;
-                store.remove_links(job.id)?;
-            }
+            let had_rows = job.is_new == IsNew::No && self.indexer.remove_note(job.id)?;
             match prepared.outcome {
                 Outcome::Note(note) => {
                     match job.counts_as {
-                        CountsAs::Added => report.added += 1,
-                        CountsAs::Changed => report.changed += 1,
-                        CountsAs::Renamed => report.renamed += 1,
+                        CountsAs::Changed if had_rows => report.changed += 1,
+                        CountsAs::Renamed if had_rows => report.renamed += 1,
+                        // Also what a sync that was stopped had not come to.
+                        _ => report.added += 1,
                     }
                     notes.push((job, note, prepared.file));
                 }
                 Outcome::Skipped(warning) => {
-                    store.remove_note(job.id)?;
+                    report.removed += usize::from(had_rows);
                     store.put_warnings(job.file.path.as_str(), &[warning], true)?;
                 }
             }

@@ -86,7 +86,7 @@ fn wanted_notes(store: &Store, query: &Query) -> Result<Option<HashSet<FileId>>>
 }
 
 /// Notes whose properties pass a test.
-fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
+pub(super) fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
     let key = property_key(&test.key);
     if test.test == Comparison::Exists {
         return store.notes_with_property(&key);

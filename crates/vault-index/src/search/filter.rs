@@ -103,6 +103,22 @@ pub(crate) fn checked_tag(text: &str) -> Result<String> {
     Ok(tag.to_string())
 }
 
+/// As it is written in a query.
+impl std::fmt::Display for PropertyTest {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let sign = match self.test {
+            Comparison::Exists => return f.write_str(&self.key),
+            Comparison::Equal => "=",
+            Comparison::NotEqual => "!=",
+            Comparison::Less => "<",
+            Comparison::LessOrEqual => "<=",
+            Comparison::Greater => ">",
+            Comparison::GreaterOrEqual => ">=",
+        };
+        write!(f, "{}{sign}{}", self.key, self.value)
+    }
+}
+
 impl std::str::FromStr for PropertyTest {
     type Err = Error;
 

@@ -1,9 +1,13 @@
 //! Which conditions of a filter no note meets at all: a name that is misspelt, most often.
 
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
 use crate::error::Result;
 use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
 use crate::search::Searcher;
+use crate::search::eligible::holding;
 use crate::search::filter::Filter;
 use crate::search::path_pattern::PathPattern;
 
@@ -17,7 +21,8 @@ pub struct Unmatched {
 }
 
 impl Searcher {
-    /// The tags, paths and properties of a filter that no note has. Linear in the notes where there are paths.
+    /// The tags, paths, dates and properties of a filter that no note has. Linear in the notes where there are paths
+    /// or dates, and in the notes with a property where there is one.
     ///
     /// # Errors
     /// Those of reading; a path that is no glob.
@@ -39,8 +44,20 @@ impl Searcher {
                 unmatched.excluded.push(line);
             }
         }
-        if !filter.paths.is_empty() || !filter.without_paths.is_empty() {
+        let has_paths = !filter.paths.is_empty() || !filter.without_paths.is_empty();
+        if has_paths || filter.after.is_some() || filter.before.is_some() {
             let notes = store.notes()?;
+            let modified = |holds: &dyn Fn(i128) -> bool| notes.iter().any(|(.., at)| holds(i128::from(*at)));
+            if let Some(after) = filter.after
+                && !modified(&|at| at >= after.as_nanosecond())
+            {
+                unmatched.wanted.push(format!("no note was modified since {}", day(after)));
+            }
+            if let Some(before) = filter.before
+                && !modified(&|at| at < before.as_nanosecond())
+            {
+                unmatched.wanted.push(format!("no note was last modified before {}", day(before)));
+            }
             for pattern in &filter.paths {
                 if is_no_path(pattern, &notes)? {
                     unmatched.wanted.push(format!("no note's path is `{pattern}`, lies under it or matches it"));
@@ -55,13 +72,20 @@ impl Searcher {
                 }
             }
         }
+        let now = Zoned::now();
         for test in &filter.properties {
             if store.notes_with_property(&property_key(&test.key))?.is_empty() {
                 unmatched.wanted.push(format!("no note has the property `{}`", test.key));
+            } else if holding(&store, test, &now)?.is_empty() {
+                unmatched.wanted.push(format!("no note meets `{test}`"));
             }
         }
         Ok(unmatched)
     }
+}
+
+fn day(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }
 
 fn is_no_path(pattern: &str, notes: &[(FileId, VaultPath, i64)]) -> Result<bool> {

@@ -56,7 +56,7 @@ pub(crate) use codes::LoadedCodes;
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, IsNew, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
+pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
 pub(crate) use owner::Owner;
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
@@ -99,6 +99,7 @@ impl Store {
         let owner = Owner::us_or_nobody(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let store = Self::connect(path, flags, Mutability::Wal).map_err(|e| Error::from(e).at(path))?;
+        place::make_private(path)?;
         if owner == Owner::Nobody {
             // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
             let sign = || store.conn.pragma_update(None, "application_id", schema::APPLICATION_ID);
@@ -144,12 +145,11 @@ impl Store {
     /// # Errors
     /// As [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
-        if !path.exists() {
+        if Owner::us_or_nobody(path)? == Owner::Nobody {
             return Err(Error::new(ErrorKind::NotFound, "there is no index yet")
                 .at(path)
                 .remedy("run `vault-index sync`"));
         }
-        Owner::us_or_nobody(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
         // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
@@ -325,6 +325,13 @@ enum Mutability {
 /// What may stand unescaped in the path of a `file:` URI.
 const URI: &percent_encoding::AsciiSet = &percent_encoding::CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#');
 
+/// Also where the memory that readers and writers share, a file too, cannot grow.
+fn is_no_room(error: &rusqlite::Error) -> bool {
+    let extended = error.sqlite_error().map(|error| error.extended_code);
+    extended == Some(rusqlite::ffi::SQLITE_IOERR_SHMSIZE)
+        || error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull)
+}
+
 fn is_cannot_open(error: &rusqlite::Error) -> bool {
     use rusqlite::ErrorCode::{CannotOpen, ReadOnly, SystemIoFailure};
     matches!(error.sqlite_error_code(), Some(CannotOpen | ReadOnly | SystemIoFailure))
@@ -363,7 +370,7 @@ impl From<rusqlite::Error> for Error {
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
                 (ErrorKind::Locked, "the index is busy", "try again when the other process is done")
             }
-            Some(Code::DiskFull) => (
+            _ if is_no_room(&reason) => (
                 ErrorKind::Store,
                 "there is no room on the disk for the index",
                 "make room, or choose another place with --index FILE; what was committed is safe",

@@ -170,13 +170,9 @@ impl Store {
         write().map_err(|e| self.error(e))
     }
 
-    /// Adds or replaces a note with its tags and properties.
-    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>, is_new: IsNew) -> Result<()> {
+    /// Adds a note with its tags and properties.
+    pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
         let write = || -> rusqlite::Result<()> {
-            if is_new == IsNew::No {
-                delete_note_parts(&self.conn, id)?;
-                self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0])?;
-            }
             self.conn
                 .prepare_cached(
                     "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
@@ -209,10 +205,11 @@ impl Store {
         write().map_err(|e| self.error(e))
     }
 
-    /// Forgets a note (its passages and links are removed by their own rooms).
-    pub(crate) fn remove_note(&self, id: FileId) -> Result<()> {
+    /// Forgets a note (its passages and links are removed by their own rooms). Whether it was there.
+    pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
         delete_note_parts(&self.conn, id)
-            .and_then(|()| self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0]).map(|_| ()))
+            .and_then(|()| self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0]))
+            .map(|rows| rows > 0)
             .map_err(|e| self.error(e))
     }
 
@@ -449,13 +446,6 @@ impl Store {
         };
         read().map_err(|e| self.error(e))
     }
-}
-
-/// Whether a row is known to be new, so that there is nothing to delete first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum IsNew {
-    Yes,
-    No,
 }
 
 fn has_key(properties: &Properties, key: &str) -> bool {

@@ -33,6 +33,10 @@ impl Owner {
     /// # Errors
     /// [`ErrorKind::Io`] when it is there and cannot be read.
     pub(crate) fn of(path: &Path) -> Result<Self> {
+        // A pipe would have us wait for who writes to it.
+        if std::fs::metadata(path).is_ok_and(|what| !what.is_file() && !what.is_dir()) {
+            return Ok(Self::Unknown);
+        }
         let mut header = Vec::with_capacity(HEADER as usize);
         let read = File::open(path).and_then(|file| file.take(HEADER).read_to_end(&mut header));
         match read {
@@ -68,7 +72,7 @@ impl Owner {
             ),
             Self::Unknown => (
                 "this file is not an index, or its beginning is damaged",
-                "if it is an index, run `vault-index rebuild`, which sets it aside and makes it anew; else choose another file with --index",
+                "if it is the index in your cache folder, run `vault-index rebuild`, which sets it aside and makes it anew; one that --index names, move away yourself, or choose another",
             ),
         };
         Err(Error::new(ErrorKind::Damaged, message).at(path).remedy(remedy))

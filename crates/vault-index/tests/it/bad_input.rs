@@ -33,6 +33,86 @@ fn vaults_with_nothing_in_them() {
     assert!(said.contains("binary.md") && said.contains("huge.md"), "{said}");
 }
 
+/// What a note has much of goes with each of its passages in part only.
+#[test]
+fn a_note_of_thousands_of_tags_costs_no_more_than_its_length() {
+    let vault = Vault::new("");
+    let tags: String = (0..3000).map(|n| format!("#topic{n}/nested/deeper{n} ")).collect();
+    let text: String =
+        (0..300).map(|n| format!("Paragraph {n} tells of cormorants.\n\n{}\n\n", "word ".repeat(150))).collect();
+    let note = format!("# {}\n\n{tags}\n\n{text}", "long title ".repeat(3000));
+    vault.write("many.md", &note);
+    let output = run(&vault, "vault-index", &["sync", "--no-vectors", "--model", "hashed"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let size = std::fs::metadata(vault.index_file()).unwrap().len();
+    assert!(size < 20 * note.len() as u64, "{size} bytes for a note of {}", note.len());
+    for query in ["topic2999", "tag:topic2999/nested cormorants", "\"long title\""] {
+        let found = run(&vault, "vault-search", &["--files", "--mode", "lexical", "--no-sync", query]);
+        assert_eq!(stdout(&found), "many.md\n", "{query}: {}", stderr(&found));
+    }
+}
+
+#[test]
+fn what_a_sync_reports_is_what_became_of_the_notes() {
+    let vault = Vault::new("//- a.md\none\n//- b.md\ntwo\n");
+    let stopped = vault_index::SyncOptions { deadline: Some(std::time::Instant::now()), ..Default::default() };
+    let report = vault.index().sync_with(&stopped).unwrap();
+    assert_eq!((report.added, report.unread), (0, 2));
+    // What was begun and not done is no change.
+    let report = vault.sync();
+    assert_eq!((report.added, report.changed, report.removed), (2, 0, 0));
+    // A note that cannot be read any more is gone from the index.
+    vault.write("b.md", b"\0\0\0\0");
+    let report = vault.sync();
+    assert_eq!((report.changed, report.removed, report.skipped.len()), (0, 1, 1));
+    vault.write("b.md", "three\n");
+    assert_eq!(vault.sync().added, 1);
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_index_file_is_made_private_and_an_empty_one_is_none_yet() {
+    use std::os::unix::fs::PermissionsExt;
+    let vault = Vault::new("//- a.md\na cormorant\n");
+    let file = vault.index_file();
+    let open_to_all = || {
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644)).unwrap();
+    };
+    std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+    std::fs::write(&file, "").unwrap();
+    open_to_all();
+    fails(&vault, "vault-index", &["status"], &["no index yet", "vault-index sync"]);
+    for _ in 0..2 {
+        sync(&vault);
+        assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+        open_to_all();
+    }
+    // A pipe is not waited for.
+    let pipe = vault.root().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let pipe = pipe.to_str().unwrap();
+    for command in ["status", "sync"] {
+        fails(&vault, "vault-index", &[command, "--index", pipe], &["not an index"]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_picture_is_replaced_when_the_new_one_is_whole() {
+    let vault = Vault::new("//- a.md\n[[b]]\n//- b.md\n");
+    sync(&vault);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("g.json");
+    std::fs::write(&file, "an old picture").unwrap();
+    let arguments = ["graph", "--format", "json", "-o", file.to_str().unwrap()];
+    assert!(run(&vault, "vault-index", &arguments).status.success());
+    assert!(std::fs::read_to_string(&file).unwrap().starts_with('{'));
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    fails(&vault, "vault-index", &["graph", "-o", "/dev/full"], &["/dev/full: cannot be written", "No space left"]);
+    fails(&vault, "vault-index", &["graph", "-o", folder.path().to_str().unwrap()], &["a folder"]);
+}
+
 #[test]
 fn names_of_every_kind() {
     let vault = Vault::new("");
@@ -461,7 +541,7 @@ fn a_folder_that_cannot_be_listed_keeps_its_notes() {
     let report = sync();
     set_mode(&vault.root().join("f"), 0o755);
     assert_eq!(report["removed"], 1, "{report}");
-    assert!(report["skipped"][0]["reason"].as_str().unwrap().contains("stays as it is"), "{report}");
+    assert!(report["skipped"][0]["reason"].as_str().unwrap().contains("a sync keeps what is known of it"), "{report}");
     let report = sync();
     assert_eq!((&report["unchanged"], &report["added"]), (&1.into(), &0.into()), "{report}");
 }

@@ -290,6 +290,15 @@ fn similar_notes() {
     };
     assert!(names(&unmatched.wanted, ["`gardn`", "`Nowhere`"]), "{unmatched:?}");
     assert!(names(&unmatched.excluded, ["-tag:gardn ", "-path:\"Nowhere\" "]), "{unmatched:?}");
+    vault.write("Rated.md", "---\nrating: 4\n---\nfour of five\n");
+    vault.sync();
+    let filter = Filter {
+        properties: ["rating>3", "rating>99"].map(|test| test.parse().unwrap()).to_vec(),
+        after: Some("2200-01-02T12:00Z".parse().unwrap()),
+        ..Filter::default()
+    };
+    let unmatched = vault.index().searcher().unwrap().unmatched(&filter).unwrap();
+    assert!(names(&unmatched.wanted, ["since 2200-01-0", "`rating>99`"]), "{unmatched:?}");
     let unknown = Query { like: Some("Aple".into()), ..Query::default() };
     let error = vault.index().search(&unknown).unwrap_err().to_string();
     assert!(error.contains("Garden/Apple.md"), "{error}");
