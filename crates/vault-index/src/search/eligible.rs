@@ -46,7 +46,7 @@ impl Snapshot {
         Ok(Some(eligible))
     }
 
-    fn position(&self, id: i64) -> Option<usize> {
+    pub(super) fn position(&self, id: i64) -> Option<usize> {
         self.passages.binary_search_by_key(&id, |p| p.id).ok()
     }
 }

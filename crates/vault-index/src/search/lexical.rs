@@ -33,7 +33,14 @@ const MAX_CONSIDERED: usize = 1500;
 pub(super) struct Lexical {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
-    terms: Vec<QueryTerm>,
+    terms: Vec<Term>,
+}
+
+/// A term of the query that was looked up.
+struct Term {
+    text: String,
+    /// The passages that hold it, by position, ascending.
+    holders: Vec<u32>,
 }
 
 impl Lexical {
@@ -42,14 +49,14 @@ impl Lexical {
     }
 
     pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
-        let terms = choose(store, text)?;
+        let mut terms = Vec::new();
         let mut sums = vec![0.0_f64; passages.len()];
         let mut counts = vec![0.0_f64; passages.len()];
-        let mut holders: Vec<usize> = Vec::new();
         let mut ideal = 0.0;
         let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
         let average = (total / passages.len().max(1) as f64).max(1.0);
-        for term in &terms {
+        for term in choose(store, text)? {
+            let mut holders: Vec<u32> = Vec::new();
             let mut at = 0;
             store.each_occurrence(&term.text, term.matching, |id, field| {
                 if passages.get(at).is_none_or(|p| p.id != id) {
@@ -59,18 +66,21 @@ impl Lexical {
                     }
                 }
                 if counts[at] == 0.0 {
-                    holders.push(at);
+                    holders.push(at as u32);
                 }
                 counts[at] += FIELDS[field];
             })?;
             let (all, holding) = (passages.len() as f64, holders.len() as f64);
             let idf = (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
             ideal += (K1 + 1.0) * idf;
-            for at in holders.drain(..) {
+            for at in holders.iter().map(|at| *at as usize) {
                 let count = std::mem::take(&mut counts[at]);
                 let length = f64::from(passages[at].length) / average;
                 sums[at] += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
             }
+            // Those of several terms that begin alike come one term after the other.
+            holders.sort_unstable();
+            terms.push(Term { text: term.text, holders });
         }
         let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
         Ok(Self { scores: if terms.is_empty() { Vec::new() } else { scores }, terms })
@@ -82,14 +92,9 @@ impl Lexical {
     }
 
     /// The query's terms that a passage holds, in the query's order.
-    pub(super) fn terms_of(&self, store: &Store, passage: i64) -> Result<Vec<String>> {
-        let mut held = Vec::new();
-        for term in &self.terms {
-            if store.passage_matches(passage, &quoted(term))? {
-                held.push(term.text.clone());
-            }
-        }
-        Ok(held)
+    pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
+        let holds = |term: &&Term| term.holders.binary_search(&(position as u32)).is_ok();
+        self.terms.iter().filter(holds).map(|term| term.text.clone()).collect()
     }
 }
 
@@ -118,14 +123,6 @@ fn choose(store: &Store, text: &str) -> Result<Vec<QueryTerm>> {
         terms = counted.into_iter().map(|(_, _, term)| term).collect();
     }
     Ok(terms)
-}
-
-/// A term as an FTS5 string. Terms hold no quotes.
-fn quoted(term: &QueryTerm) -> String {
-    match term.matching {
-        Matching::Whole => format!("\"{}\"", term.text),
-        Matching::Prefix => format!("\"{}\"*", term.text),
-    }
 }
 
 /// Passages whose note must go because of `-word`.

@@ -9,6 +9,7 @@
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
+mod cold;
 mod eligible;
 mod filter;
 mod find_note;
@@ -43,7 +44,7 @@ use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::semantic::{Semantic, Titles};
 use crate::store::{LoadedCodes, PassageRow, Store};
-use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Estimate, Precision, QueryCodes, Threads, block_estimates};
+use crate::vectors::{Bitmap, Codes, Estimate, Precision, QueryCodes, Threads};
 
 /// A consistent snapshot of an index. Cheap to clone, usable from many threads; costs `dimensions + 12` bytes a
 /// vector and 32 a passage.
@@ -264,14 +265,10 @@ impl Snapshot {
 
     /// The estimated score of every slot.
     fn estimates(&self, query: &QueryCodes) -> Result<Vec<Estimate>> {
-        let mut estimates = Vec::new();
         if self.codes.get().is_none() && !self.asked.swap(true, Ordering::Relaxed) {
-            self.store().each_block(|number, bytes| {
-                estimates.resize(number * BLOCK_ROWS, Estimate::NONE);
-                block_estimates(query, bytes, &mut estimates)
-            })?;
-            return Ok(estimates);
+            return cold::estimates(&self.store(), query);
         }
+        let mut estimates = Vec::new();
         if let Some(codes) = self.codes()? {
             codes.estimates(query, Precision::Fine, Threads::Auto, &mut estimates);
         }
@@ -397,7 +394,7 @@ impl Snapshot {
             semantic: scored.semantic,
             title: scored.title,
             lexical: scored.lexical,
-            terms: lexical.terms_of(store, scored.passage)?,
+            terms: self.position(scored.passage).map_or_else(Vec::new, |at| lexical.terms_of(at)),
             weights: (weights.semantic, weights.lexical),
             rerank: None,
         };

@@ -18,8 +18,11 @@ use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_len, place, 
 pub(crate) struct LoadedCodes {
     pub codes: Codes,
     /// By block; ascending. A block without a state is read each time.
-    states: Vec<(i64, Option<i64>)>,
+    states: Vec<BlockState>,
 }
+
+/// A block's number and its state, if it has one.
+pub(crate) type BlockState = (i64, Option<i64>);
 
 /// What gives every block a new state.
 const GIVE_STATES: &str = "DELETE FROM codes_state; INSERT INTO codes_state SELECT block, random() FROM codes;";
@@ -55,10 +58,10 @@ impl Store {
     /// The codes of all vectors. Of the blocks that `known` has as they are now, nothing is read.
     pub(crate) fn codes(&self, known: Option<LoadedCodes>) -> Result<Option<LoadedCodes>> {
         let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
-        let states = self.states()?;
+        let states = self.block_states()?;
         // A block that is there no longer: another file's codes.
         let is_ours = |known: &LoadedCodes| {
-            let is_here = |(block, _): &(i64, _)| states.binary_search_by_key(block, |(block, _)| *block).is_ok();
+            let is_here = |(block, _): &BlockState| states.binary_search_by_key(block, |(block, _)| *block).is_ok();
             known.codes.dimensions() == dimensions && known.states.iter().all(is_here)
         };
         let none = || LoadedCodes { codes: Codes::new(dimensions), states: Vec::new() };
@@ -70,13 +73,8 @@ impl Store {
         Ok(Some(LoadedCodes { codes, states }))
     }
 
-    /// Calls `each` with every block by its number, as the file has it.
-    pub(crate) fn each_block(&self, each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
-        self.blocks(self.states()?.into_iter().map(|(block, _)| block), each)
-    }
-
-    /// Without a copy where SQLite needs none.
-    fn blocks(
+    /// Calls `each` with blocks by their numbers, as the file has them; without a copy where SQLite needs none.
+    pub(crate) fn blocks(
         &self,
         numbers: impl Iterator<Item = i64>,
         mut each: impl FnMut(usize, &[u8]) -> Result<()>,
@@ -100,8 +98,8 @@ impl Store {
     }
 
     /// Every block and its state, by number.
-    fn states(&self) -> Result<Vec<(i64, Option<i64>)>> {
-        let read = || -> rusqlite::Result<Vec<(i64, Option<i64>)>> {
+    pub(crate) fn block_states(&self) -> Result<Vec<BlockState>> {
+        let read = || -> rusqlite::Result<Vec<BlockState>> {
             self.conn
                 .prepare_cached(
                     "SELECT block, CASE typeof(state) WHEN 'integer' THEN state END
@@ -120,7 +118,7 @@ impl Store {
 
     /// Whether there are blocks without a state.
     pub(crate) fn misfit_of_states(&self) -> Result<Option<Misfit>> {
-        let without: usize = self.states()?.iter().filter(|(_, state)| state.is_none()).count();
+        let without: usize = self.block_states()?.iter().filter(|(_, state)| state.is_none()).count();
         Ok((without > 0).then(|| Misfit {
             fault: counted_as(without, "block of codes has no state", "blocks of codes have no state"),
             mend: Some(GIVE_STATES.to_string()),

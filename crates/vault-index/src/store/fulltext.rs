@@ -107,14 +107,6 @@ impl Store {
         read().map_err(|e| self.error(e))
     }
 
-    /// Whether an FTS5 expression matches one passage.
-    pub(crate) fn passage_matches(&self, passage: i64, expression: &str) -> Result<bool> {
-        self.conn
-            .prepare_cached("SELECT EXISTS (SELECT 1 FROM words WHERE words MATCH ?1 AND rowid = ?2)")
-            .and_then(|mut s| s.query_row(params![expression, passage], |row| row.get(0)))
-            .map_err(|e| self.error(e))
-    }
-
     /// What a passage's words were made of: text, title, headings, aliases and tags, one after another.
     pub(crate) fn searchable_texts(&self, passage: i64) -> Result<Vec<String>> {
         let read = || {
