@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
-use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, ToolChoice, ToolSupport};
+use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextPosition, ToolChoice, ToolSupport};
 use crate::tool::Boxed;
 
 use super::{Parser, Piece, prompt_block, transcript_messages};
@@ -42,7 +42,14 @@ impl<M: Model> TextCalls<M> {
         if !has_tools {
             return Ok(inner);
         }
-        let reading = Reading { inner, parser: Some(Parser::new()), ready: VecDeque::new(), calls: 0, parallel };
+        let reading = Reading {
+            inner,
+            position: TextPosition::new(),
+            parser: Some(Parser::new()),
+            ready: VecDeque::new(),
+            calls: 0,
+            parallel,
+        };
         Ok(Box::pin(stream::unfold(reading, |mut reading| async move {
             let delta = reading.next().await?;
             Some((delta, reading))
@@ -86,6 +93,7 @@ fn written_out(request: Request) -> Request {
 /// A reply on its way through the parser.
 struct Reading<'a> {
     inner: ReplyStream<'a>,
+    position: TextPosition,
     /// `None` behind the end.
     parser: Option<Parser>,
     ready: VecDeque<Delta>,
@@ -100,7 +108,7 @@ impl Reading<'_> {
                 return Some(Ok(delta));
             }
             let parser = self.parser.as_mut()?;
-            match self.inner.next().await? {
+            match self.inner.next().await?.map(|delta| self.position.resolve(delta)) {
                 Ok(Delta::Text { text }) => {
                     let pieces: Vec<Piece> = parser.push(text.as_bytes()).collect();
                     self.take(pieces);
