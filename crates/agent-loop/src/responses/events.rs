@@ -179,7 +179,9 @@ impl ResponseEvents {
         while let Some(at) = self.open.iter().position(|item| matches!(item.body, Body::Message { .. })) {
             self.close(at, "completed");
         }
-        let call_id = if id.is_empty() { self.new_id("call") } else { id };
+        // Some servers give all calls of a reply one id.
+        let is_used = self.output.iter().any(|item| item["call_id"] == *id);
+        let call_id = if id.is_empty() || is_used { self.new_id("call") } else { id };
         let id = self.new_id("fc");
         self.open(id, Body::Call { index, call_id, name, arguments: String::new() });
     }

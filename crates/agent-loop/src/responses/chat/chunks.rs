@@ -174,7 +174,9 @@ impl ChatEvents {
 
     fn start_call(&mut self, index: usize, id: String, name: String) {
         let at = self.calls.len();
-        let id = if id.is_empty() { format!("call_{}{:04x}", self.stem, at + 1) } else { id };
+        // Some servers give all calls of a reply one id.
+        let is_used = self.calls.iter().any(|call| call.id == id);
+        let id = if id.is_empty() || is_used { format!("call_{}{:04x}", self.stem, at + 1) } else { id };
         let call = json!({
             "index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
         });
