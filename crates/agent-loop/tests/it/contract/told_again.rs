@@ -140,6 +140,11 @@ async fn told_again_by_other_servers() {
         ("only whole texts", only("output_text.done"), &[]),
         ("only whole items", only("output_item.done"), &[]),
         ("only whole items without ids", without(only("output_item.done"), &["item_id"]), &["ab", "ab"]),
+        (
+            "only whole items, no ids, no places, nothing in the response",
+            without(only("output_item.done"), &["item_id", "output_index"]),
+            &[],
+        ),
         ("only the whole response", vec![], &["ab", "ab"]),
         ("the end of the last piece only in the whole", told_message(0, &["a", "b", "a"], "abab"), &["abab"]),
     ] {

@@ -589,4 +589,8 @@ async fn dialects_of_responses() {
         let reply = reply(Wire::OpenAiResponses, answer).await.unwrap();
         assert_eq!(show(&reply), "notes.read {\"x\":1}|notes.read {\"x\":2}|Complete", "{what}");
     }
+    // Whatever the response says of itself.
+    let cut = responses(response_call(0, "notes_read", &["{\"x\":4815}"], "incomplete"), "completed", Value::Null);
+    let reply = reply(Wire::OpenAiResponses, Answer::events(cut, 17)).await.unwrap();
+    assert!(show(&reply).starts_with("!notes.read "), "an item that is incomplete never runs");
 }
