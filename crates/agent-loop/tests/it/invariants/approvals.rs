@@ -135,6 +135,20 @@ fn invariant_03_what_the_session_grants_is_not_asked_about_again() {
 }
 
 #[test]
+fn invariant_03_a_decision_that_does_not_fit_costs_no_other() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(rules));
+    let wrong = decision(&asked[0], |decision| decision.run = RunId("another".into()));
+    let rejections = run.decide(rules, [wrong, asked[1].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(rejections.len(), 1, "{rejections:?}");
+    let asked = run.questions(rules);
+    let open: Vec<&str> = asked.iter().map(|question| question.call.id.0.as_str()).collect();
+    assert_eq!(open, ["c1"], "the one behind it is taken");
+}
+
+#[test]
 fn invariant_03_allowing_once_allows_one_call() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
