@@ -1,5 +1,5 @@
-//! What agent-loop adds to its models: the way through the proxy, the loop around a model that answers at once, the
-//! parser of calls in text.
+//! What agent-loop adds to its models: the way through the proxy, the loop around a scripted model, the parser of calls
+//! in text.
 //!
 //! `cargo bench -p benches --bench agent_loop`; a word behind `--` (`proxy`, `loop`, `parser`) chooses one.
 
@@ -7,18 +7,18 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::text_calls::Parser;
 use agent_loop::{
-    Agent, Boxed, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions, Tool,
-    ToolOutput,
+    Agent, Boxed, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
+    Scripted, Step, Tool, ToolOutput,
 };
 use benches::median;
 use futures_util::{StreamExt, stream};
+use serde_json::json;
 use tokio::sync::mpsc;
 
 /// Streams whose first bytes are timed.
@@ -128,7 +128,7 @@ fn read_until(connection: &mut TcpStream, seen: &mut String, wanted: &str) {
     }
 }
 
-/// A run over a model that answers at once, with tools that do nothing: what is left is the loop.
+/// A run over a scripted model, which checks every request, with tools that do nothing: what is left is the loop.
 fn overhead() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let mut per_call = Vec::new();
@@ -141,34 +141,10 @@ fn overhead() {
     println!("loop: a call of 1,000 turns takes {:.2} of one of 100 turns (1 is linear)", per_call[1] / per_call[0]);
 }
 
-/// Calls in every reply until it has made so many, then says that it is done. It does not look at what it is asked: the
-/// scripted model of the tests checks the whole history each time, which would be most of what is measured.
-struct Calling {
-    replies: AtomicUsize,
-    turns: usize,
-}
-
-impl Model for Calling {
-    fn name(&self) -> &str {
-        "calling"
-    }
-
-    fn reply(&self, _: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
-        let turn = self.replies.fetch_add(1, Ordering::Relaxed);
-        let mut deltas = Vec::new();
-        if turn == self.turns {
-            deltas.push(Delta::Text { text: "done".into() });
-        } else {
-            for index in 0..PARALLEL {
-                deltas.push(Delta::CallStart { index, id: String::new(), name: "look".into() });
-                let text = format!("{{\"number\":{}}}", turn * PARALLEL + index);
-                deltas.push(Delta::CallArguments { index, text });
-                deltas.push(Delta::CallEnd { index, opaque: None });
-            }
-        }
-        deltas.push(Delta::End(EndReason::Complete));
-        Box::pin(async { Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))) as ReplyStream<'_>) })
-    }
+/// Calls in every reply, then says that it is done.
+fn script(turns: usize) -> Scripted {
+    let calls = |turn| (0..PARALLEL).map(move |index| ("look", json!({"number": turn * PARALLEL + index})));
+    Scripted::new((0..turns).map(|turn| Step::calls(calls(turn))).chain([Step::text("done")]))
 }
 
 /// Microseconds of one run.
@@ -178,7 +154,7 @@ async fn run(turns: usize) -> f64 {
         number: u64,
     }
     let look = Tool::read("look", |Number { number }| async move { Ok(ToolOutput::text(number.to_string())) });
-    let agent = Agent::new(Calling { replies: AtomicUsize::new(0), turns }, vec![look]).expect("one tool");
+    let agent = Agent::new(script(turns), vec![look]).expect("one tool");
     let budget = Budget { turns: None, calls: None, ..Budget::default() };
     let mut run = Run::new(RunId::random(), RunOptions { budget, ..RunOptions::default() }, "go");
     let start = Instant::now();

@@ -125,10 +125,11 @@ impl Repeats {
     pub fn count(&mut self, name: &str, arguments: &Value, result: &str) -> u32 {
         let key = Fingerprint::of([name, &canonical_json(arguments), result]).short();
         if let Some((_, count)) = self.seen.iter_mut().find(|(seen, _)| *seen == key) {
-            *count += 1;
+            *count = count.saturating_add(1);
             return *count;
         }
-        if self.seen.len() == Self::REMEMBERED {
+        // A state that was edited by hand may have more.
+        while self.seen.len() >= Self::REMEMBERED {
             self.seen.pop_front();
         }
         self.seen.push_back((key, 1));

@@ -76,10 +76,11 @@ pub use compaction::{Compaction, DropThenSummarise};
 pub use error::{Error, ErrorKind, Failure, Result};
 pub use message::{CallId, History, Message, Messages, Part, Repair, Status, ToolCall, ToolResult, Usage};
 pub use model::{
-    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, ToolChoice, ToolSupport,
+    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, TextPosition, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Streaming, Transport, Wire,
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Streaming, TextPieces, Transport,
+    Wire,
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};

@@ -1,4 +1,6 @@
-//! Each example does what its first line says, on the demo vault.
+//! Each example does what its first line says: those of notes on the demo vault, those of agent-loop offline.
+
+mod agent_loop;
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
@@ -9,11 +11,16 @@ fn demo() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/vaults/demo")
 }
 
-/// An example, which cargo builds beside the folder of this test, with an index of its own.
-fn example(name: &str, index: &tempfile::TempDir) -> Command {
+/// An example, which cargo builds beside the folder of this test.
+fn program(name: &str) -> Command {
     let test = std::env::current_exe().unwrap();
     let folder = test.parent().and_then(Path::parent).unwrap().join("examples");
-    let mut command = Command::new(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)));
+    Command::new(folder.join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// An example of notes, with an index of its own.
+fn example(name: &str, index: &tempfile::TempDir) -> Command {
+    let mut command = program(name);
     command.env("VAULT_INDEX_FILE", index.path().join("index.db"));
     command
 }

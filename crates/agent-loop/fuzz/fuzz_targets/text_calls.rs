@@ -2,40 +2,64 @@
 
 #![no_main]
 
-use agent_loop::text_calls::{Parser, Piece, escape};
+use agent_loop::text_calls::{Parser, Piece, Pieces, escape};
 use libfuzzer_sys::fuzz_target;
 
-fn parse<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Vec<Piece> {
-    let mut parser = Parser::new();
-    let mut out = Vec::new();
-    for piece in pieces {
-        out.extend(parser.push(piece));
-    }
-    out.extend(parser.finish());
-    let mut joined: Vec<Piece> = Vec::new();
-    for piece in out {
-        match (joined.last_mut(), piece) {
-            (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
-            (_, piece) => joined.push(piece),
+/// What a reply came to: its text, and all else with the place in it.
+#[derive(Debug, Default, PartialEq)]
+struct Reply {
+    text: String,
+    others: Vec<(usize, Other)>,
+}
+
+#[derive(Debug, PartialEq)]
+enum Other {
+    Call { name: String, arguments: String },
+    Fault { fault: String, raw: String },
+}
+
+impl Reply {
+    fn take(&mut self, pieces: Pieces<'_>) {
+        for piece in pieces {
+            let other = match piece {
+                Piece::Text(text) => {
+                    assert!(!text.is_empty());
+                    self.text.push_str(text);
+                    continue;
+                }
+                Piece::Call { name, arguments } => Other::Call { name, arguments },
+                Piece::Fault { fault, raw } => Other::Fault { fault, raw },
+            };
+            self.others.push((self.text.len(), other));
         }
     }
-    joined
+}
+
+fn parse<'a>(parser: &mut Parser, pieces: impl IntoIterator<Item = &'a [u8]>) -> Reply {
+    let mut reply = Reply::default();
+    for piece in pieces {
+        reply.take(parser.push(piece));
+    }
+    reply.take(parser.finish());
+    reply
 }
 
 // The first byte says how the rest is split.
 fuzz_target!(|bytes: &[u8]| {
     let Some((size, text)) = bytes.split_first() else { return };
-    let whole = parse([text]);
-    assert_eq!(parse(text.chunks(usize::from(*size).max(1))), whole);
-    assert_eq!(parse(text.chunks(1)), whole);
-    for piece in &whole {
-        if let Piece::Call { arguments, .. } = piece {
+    // One parser for all: what it read before does not matter.
+    let mut parser = Parser::new();
+    let whole = parse(&mut parser, [text]);
+    assert_eq!(parse(&mut parser, text.chunks(usize::from(*size).max(1))), whole);
+    assert_eq!(parse(&mut parser, text.chunks(1)), whole);
+    for (_, other) in &whole.others {
+        if let Other::Call { arguments, .. } = other {
             let value: serde_json::Value = serde_json::from_str(arguments).expect("arguments are JSON");
             assert!(value.is_object());
         }
     }
     let text = String::from_utf8_lossy(text);
     let escaped = escape(&text);
-    let calls = parse([escaped.as_bytes()]);
-    assert!(calls.iter().all(|piece| matches!(piece, Piece::Text(_))), "escaped text holds no call");
+    let escaped = parse(&mut parser, [escaped.as_bytes()]);
+    assert_eq!(escaped.others, [], "escaped text holds no call");
 });

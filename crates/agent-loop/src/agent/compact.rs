@@ -7,7 +7,7 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Delta, Model, ReplyStream, Request, ToolSupport};
+use crate::model::{Delta, Model, ReplyStream, Request, TextPosition, ToolSupport};
 use crate::run::Run;
 use crate::tool::Boxed;
 
@@ -59,8 +59,9 @@ impl Model for Metered<'_> {
         Box::pin(async move {
             let mut bytes: usize = request.messages.iter().map(|message| message.size()).sum();
             let stream = self.model.reply(request).await?;
-            let (mut counted, mut is_told) = (0, false);
-            let metered = stream.inspect(move |delta| {
+            let (mut counted, mut is_told, mut position) = (0, false, TextPosition::new());
+            let resolved = stream.map(move |delta| delta.map(|delta| position.resolve(delta)));
+            let metered = resolved.inspect(move |delta| {
                 let now = match delta {
                     Ok(Delta::Usage(usage)) => {
                         is_told = true;

@@ -92,7 +92,12 @@ impl Event {
             Delta::CallArguments { index, text } => Self::CallArguments { index, text },
             Delta::CallFault { index, fault, .. } => Self::CallFault { index, fault },
             Delta::Usage(usage) => Self::Usage(usage),
-            Delta::Reasoning { .. } | Delta::CallEnd { .. } | Delta::Progress | Delta::End(_) => return None,
+            // Text so far is resolved by now.
+            Delta::TextSoFar { .. }
+            | Delta::Reasoning { .. }
+            | Delta::CallEnd { .. }
+            | Delta::Progress
+            | Delta::End(_) => return None,
         })
     }
 

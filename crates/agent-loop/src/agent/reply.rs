@@ -6,7 +6,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
-use crate::model::{Delta, Reply, ReplyBuilder, Request};
+use crate::model::{Delta, Reply, ReplyBuilder, Request, TextPosition};
 
 use super::{Agent, Event, Observer};
 
@@ -56,8 +56,9 @@ impl Agent {
     ) -> Result<()> {
         let silent = |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").at(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
+        let mut position = TextPosition::new();
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
-            let delta = delta?;
+            let delta = position.resolve(delta?);
             builder.push(&delta)?;
             *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
             Event::of(delta).into_iter().for_each(|event| observer.event(event));

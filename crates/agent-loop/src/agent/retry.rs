@@ -38,10 +38,10 @@ impl Retries {
             return None;
         }
         if let Some(asked) = error.retry_after() {
-            return (asked <= self.longest_asked).then(|| asked.mul_f64(1.0 + random / 10.0));
+            return (asked <= self.longest_asked).then(|| asked.saturating_add((asked / 10).mul_f64(random)));
         }
         let doubled = self.first.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(self.longest);
-        Some(doubled.mul_f64(0.5 + random / 2.0))
+        Some(doubled / 2 + (doubled / 2).mul_f64(random))
     }
 }
 

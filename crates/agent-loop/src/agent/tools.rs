@@ -16,6 +16,8 @@ use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
 use super::{Agent, Event, Observer};
 
+const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
     pub(super) async fn run_tools(
@@ -26,7 +28,7 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let started = Instant::now();
-        let seats = Arc::new(Semaphore::new(self.limits.parallel_reads.max(1)));
+        let seats = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
         let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, (CallId, Effect)>::new());
         for ready in calls {
             observer.event(Event::ToolStarted { call: ready.call.clone() });
@@ -45,7 +47,9 @@ impl Agent {
                 biased;
                 joined = tasks.join_next_with_id() => joined,
                 () = cancel.cancelled(), if last_moment.is_none() => {
-                    last_moment = Some(Instant::now() + self.limits.cancel);
+                    // A bound that clocks cannot add is none.
+                    let bound = Instant::now().checked_add(self.limits.cancel);
+                    last_moment = Some(bound.unwrap_or_else(|| Instant::now() + FOR_EVER));
                     continue;
                 }
                 () = sleep_until(last_moment.unwrap_or(started)), if last_moment.is_some() => break,

@@ -27,16 +27,34 @@ impl Messages {
     /// # Errors
     /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
     pub fn check(&self) -> Result<()> {
-        let mut ids = HashSet::new();
-        let mut last = None;
-        for message in self.iter() {
-            check_next(last, |id| ids.contains(id), message)?;
-            ids.extend(message.calls().map(|call| &call.id));
-            last = Some(&**message);
+        Checked::default().check(self).map(drop)
+    }
+}
+
+/// Messages that were checked, so that those behind them can be checked alone.
+#[derive(Debug, Default)]
+pub(crate) struct Checked {
+    messages: Vec<Arc<Message>>,
+    ids: HashSet<CallId>,
+}
+
+impl Checked {
+    /// Checks as [`Messages::check`] does, and says how many messages it looked at: where they go on from those of the
+    /// last check, only the new ones.
+    pub(crate) fn check(&mut self, messages: &Messages) -> Result<usize> {
+        let is_same = |(checked, message): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(checked, message);
+        if messages.len() < self.messages.len() || !self.messages.iter().zip(messages.iter()).all(is_same) {
+            *self = Self::default();
         }
-        match last.and_then(|message| message.calls().next()) {
+        let new = &messages[self.messages.len()..];
+        for message in new {
+            check_next(self.messages.last().map(|last| &**last), |id| self.ids.contains(id), message)?;
+            self.ids.extend(message.calls().map(|call| call.id.clone()));
+            self.messages.push(Arc::clone(message));
+        }
+        match messages.last().and_then(|message| message.calls().next()) {
             Some(call) => refuse(format!("the call {} has no result", call.id)),
-            None => Ok(()),
+            None => Ok(new.len()),
         }
     }
 }
@@ -170,10 +188,46 @@ fn check_next(last: Option<&Message>, is_used: impl Fn(&CallId) -> bool, message
     }
 }
 
-fn refuse(what: String) -> Result<()> {
+fn refuse<T>(what: String) -> Result<T> {
     Err(Error::new(ErrorKind::History, what))
 }
 
 fn list(ids: &[&CallId]) -> String {
     ids.iter().map(|id| id.0.as_str()).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::{Part, Status, ToolCall, ToolResult};
+
+    fn turn(id: &str) -> [Message; 2] {
+        let call = ToolCall::new(id, "look", json!({}));
+        let results = vec![ToolResult::new(&call, Status::Ok, "")];
+        [Message::Assistant { parts: vec![Part::Call(call)] }, Message::Results { results }]
+    }
+
+    fn with(messages: &Messages, more: impl IntoIterator<Item = Message>) -> Messages {
+        Messages(Arc::new(messages.iter().cloned().chain(more.into_iter().map(Arc::new)).collect()))
+    }
+
+    #[test]
+    fn what_goes_on_is_checked_from_there() {
+        let mut checked = Checked::default();
+        let first = with(&Messages::default(), [Message::user("go")].into_iter().chain(turn("a")));
+        assert_eq!(checked.check(&first).unwrap(), 3);
+        assert_eq!(checked.check(&first).unwrap(), 0);
+        let second = with(&first, turn("b"));
+        assert_eq!(checked.check(&second).unwrap(), 2);
+        assert!(checked.check(&with(&second, turn("a"))).is_err(), "an id of long ago");
+        assert!(checked.check(&with(&second, turn("c").into_iter().take(1))).is_err(), "no result");
+        assert_eq!(checked.check(&with(&second, turn("d"))).unwrap(), 7, "what was refused is no beginning");
+        assert_eq!(checked.check(&first).unwrap(), 3, "a shorter one is looked at whole");
+        // As long as before, with another message in its midst.
+        let mut changed = second.to_vec();
+        changed[2] = Arc::new(Message::user("forged"));
+        assert!(checked.check(&Messages(Arc::new(changed))).is_err());
+    }
 }

@@ -9,6 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub(crate) use history::Checked;
 pub use history::{History, Messages};
 pub use repair::Repair;
 

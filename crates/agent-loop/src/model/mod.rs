@@ -1,5 +1,6 @@
 //! What the loop asks of a language model: one request in, a stream of deltas out, ended by exactly one `End`.
 
+mod position;
 mod reply;
 
 use std::pin::Pin;
@@ -13,6 +14,7 @@ use crate::error::Result;
 use crate::message::{Messages, Usage};
 use crate::tool::{Boxed, ToolSpec};
 
+pub use position::TextPosition;
 pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
 pub use reply::{Reply, ReplyBuilder};
 
@@ -70,6 +72,15 @@ pub enum Delta {
     /// More text.
     Text {
         /// Never empty.
+        text: String,
+    },
+    /// Text that is told as a whole, from providers that tell it again: what stands from byte `begin` of the reply's
+    /// text on, which is counted over all its texts. Only what lies beyond the text so far is new; it is never compared,
+    /// so what a model says twice stays. [`TextPosition`] resolves it.
+    TextSoFar {
+        /// 0 for the whole text of the reply.
+        begin: usize,
+        /// All of it, as far as it has come.
         text: String,
     },
     /// More reasoning; `opaque` replaces what was there, and ends this part.

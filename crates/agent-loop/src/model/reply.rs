@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{CallId, Part, ToolCall, Usage};
 
-use super::{Delta, EndReason, ReplyStream};
+use super::{Delta, EndReason, ReplyStream, TextPosition};
 
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,6 +48,7 @@ impl Reply {
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
     parts: Vec<Draft>,
+    position: TextPosition,
     end: Option<EndReason>,
     usage: Option<Usage>,
 }
@@ -91,10 +92,8 @@ impl ReplyBuilder {
             return bad("the stream went on behind its end");
         }
         match delta {
-            Delta::Text { text } => match self.parts.last_mut() {
-                Some(Draft::Text(last)) => last.push_str(text),
-                _ => self.parts.push(Draft::Text(text.clone())),
-            },
+            Delta::Text { text } => self.text(self.position.bytes(), text),
+            Delta::TextSoFar { begin, text } => self.text(*begin, text),
             Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
                 Some(Draft::Reasoning { text: last, opaque: kept @ None }) => {
                     last.push_str(text);
@@ -155,6 +154,14 @@ impl ReplyBuilder {
         parts
     }
 
+    fn text(&mut self, begin: usize, text: &str) {
+        match (self.position.beyond(begin, text), self.parts.last_mut()) {
+            ("", _) => {}
+            (text, Some(Draft::Text(last))) => last.push_str(text),
+            (text, _) => self.parts.push(Draft::Text(text.into())),
+        }
+    }
+
     fn call(&mut self, index: usize) -> Option<&mut CallDraft> {
         // From the end: the call that grows is nearly always the last one.
         self.parts.iter_mut().rev().find_map(|part| match part {
@@ -174,7 +181,7 @@ fn finish_parts(drafts: Vec<Draft>, end: Option<EndReason>) -> Vec<Part> {
         Draft::Reasoning { text, opaque } => Part::Reasoning { text, opaque },
         Draft::Call(call) => Part::Call(finish_call(call, end)),
     };
-    drafts.into_iter().map(part).filter(|part| !matches!(part, Part::Text { text } if text.is_empty())).collect()
+    drafts.into_iter().map(part).collect()
 }
 
 fn finish_call(draft: CallDraft, end: Option<EndReason>) -> ToolCall {

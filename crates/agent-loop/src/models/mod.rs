@@ -4,7 +4,7 @@ mod hosted;
 mod replay;
 mod scripted;
 
-pub use hosted::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Streaming, Transport, Wire};
+pub use hosted::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Streaming, TextPieces, Transport, Wire};
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};
 pub use replay::Replay;

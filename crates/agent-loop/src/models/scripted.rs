@@ -11,7 +11,7 @@ use futures_util::stream;
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Usage;
+use crate::message::{Checked, Usage};
 use crate::model::{Delta, EndReason, Model, ReplyStream, Request, ToolSupport};
 use crate::tool::Boxed;
 
@@ -105,20 +105,23 @@ impl Step {
 /// A model with a script.
 ///
 /// Every request is checked: calls and results must pair, the step's own check must pass, and there must be a step
-/// left. Otherwise the request fails with an error of the kind `Script`.
+/// left. Otherwise the request fails with an error of the kind `Script`. Of a conversation that goes on from the last
+/// request only the new messages are looked at, so that a run stays linear.
 ///
 /// # Panics
 /// When it is dropped with steps left, unless the thread is panicking already: a test whose model was asked too little
 /// must not pass.
 pub struct Scripted {
     steps: Mutex<VecDeque<Step>>,
+    checked: Mutex<Checked>,
     tools: ToolSupport,
 }
 
 impl Scripted {
     /// A model that plays these steps, one a request.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self { steps: Mutex::new(steps.into_iter().collect()), tools: ToolSupport::Native }
+        let (steps, checked) = (Mutex::new(steps.into_iter().collect()), Mutex::default());
+        Self { steps, checked, tools: ToolSupport::Native }
     }
 
     /// One that takes no tools: a request that has some fails with `ToolsUnsupported`.
@@ -135,7 +138,8 @@ impl Scripted {
 
     fn next_step(&self, request: &Request) -> Result<Step> {
         let wrong = |what: String| Error::new(ErrorKind::Script, what).at("scripted model");
-        request.messages.check().map_err(|error| wrong(format!("the request's history is broken: {error}")))?;
+        let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).check(&request.messages);
+        checked.map_err(|error| wrong(format!("the request's history is broken: {error}")))?;
         if self.tools == ToolSupport::None && !request.tools.is_empty() {
             return Err(Error::new(ErrorKind::ToolsUnsupported, "this model takes no tools").at("scripted model"));
         }

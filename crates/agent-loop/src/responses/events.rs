@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
-use crate::model::{Delta, EndReason, read_arguments};
+use crate::model::{Delta, EndReason, TextPosition, read_arguments};
 use crate::tool::{compile, faults_of};
 
 use super::ApiRequest;
@@ -22,6 +22,7 @@ pub struct ResponseEvents {
     next_id: u64,
     output: Vec<Value>,
     open: Vec<Item>,
+    position: TextPosition,
     usage: Option<Usage>,
     strict: Vec<(String, Validator)>,
     events: Vec<Value>,
@@ -60,6 +61,7 @@ impl ResponseEvents {
             next_id: 0,
             output: Vec::new(),
             open: Vec::new(),
+            position: TextPosition::new(),
             usage: None,
             strict: strict_tools(request),
             events: Vec::new(),
@@ -80,7 +82,7 @@ impl ResponseEvents {
         if self.last.is_some() {
             return Vec::new();
         }
-        match delta {
+        match self.position.resolve(delta) {
             Delta::Text { text } => self.text(&text),
             // A block that is no call is still what the model wrote.
             Delta::CallFault { index, raw, .. } => match self.call_at(index) {
@@ -91,7 +93,7 @@ impl ResponseEvents {
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::Reasoning { .. } | Delta::Progress => {}
+            Delta::TextSoFar { .. } | Delta::Reasoning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }
         self.take()
@@ -177,7 +179,9 @@ impl ResponseEvents {
         while let Some(at) = self.open.iter().position(|item| matches!(item.body, Body::Message { .. })) {
             self.close(at, "completed");
         }
-        let call_id = if id.is_empty() { self.new_id("call") } else { id };
+        // Some servers give all calls of a reply one id.
+        let is_used = self.output.iter().any(|item| item["call_id"] == *id);
+        let call_id = if id.is_empty() || is_used { self.new_id("call") } else { id };
         let id = self.new_id("fc");
         self.open(id, Body::Call { index, call_id, name, arguments: String::new() });
     }

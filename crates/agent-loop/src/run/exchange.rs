@@ -79,7 +79,7 @@ impl Run {
     /// `State` as for [`replied`](Self::replied).
     pub fn compacted(&mut self, shorter: Result<History>) -> Result<Option<Failure>> {
         self.expect_ready("a shorter history")?;
-        self.state.compaction.tries += 1;
+        self.state.compaction.tries = self.state.compaction.tries.saturating_add(1);
         let forced = self.state.compaction.forced.take();
         let is_usable = |history: &History| {
             let ends_well = history.messages().last().is_some_and(|m| !matches!(**m, Message::Assistant { .. }));
@@ -178,7 +178,7 @@ impl Run {
         let estimate = ((self.history.size() + bytes) / 4) as u64;
         let tokens = reply.usage.map_or(estimate, |usage| usage.total());
         let Spent { turns, tokens: spent, .. } = &mut self.state.spent;
-        *turns += 1;
+        *turns = turns.saturating_add(1);
         *spent = spent.saturating_add(tokens);
         self.state.context = tokens;
     }
@@ -201,7 +201,7 @@ impl Run {
     fn open(&mut self, calls: Vec<ToolCall>) {
         let left = self.options.budget.calls_left(&self.state.spent);
         let granted = u32::try_from(calls.len()).unwrap_or(u32::MAX).min(left);
-        self.state.spent.calls += granted;
+        self.state.spent.calls = self.state.spent.calls.saturating_add(granted);
         if (granted as usize) < calls.len() {
             self.state.over = Some(Limit::Calls);
         }
@@ -234,7 +234,7 @@ impl Run {
             None => (Stop::Answered, None),
             Some(Ok(answer)) => (Stop::Answered, Some(answer)),
             Some(Err(faults)) => {
-                self.state.bad_answers += 1;
+                self.state.bad_answers = self.state.bad_answers.saturating_add(1);
                 let attempts = self.options.answer.as_ref().map_or(0, |answer| answer.corrections);
                 if self.state.bad_answers <= attempts {
                     self.add(Message::note(format!(

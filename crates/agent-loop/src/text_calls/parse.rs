@@ -10,43 +10,27 @@
 //! Every decision depends on the bytes seen so far and never on how they were split. What is undecided is held back: a
 //! beginning of a tag, or a whole reply that begins with a code fence around a call.
 
-use std::collections::VecDeque;
-
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
-use crate::model::read_arguments;
+mod decode;
+mod lead;
+mod pieces;
+mod written;
 
 use super::fence::Fences;
 use super::{CLOSE, OPEN};
 
-/// What comes out of the text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Piece {
-    /// Text, never empty. Two pieces of text side by side are one text.
-    Text(String),
-    /// A complete call.
-    Call {
-        /// The tool's name, which may be the name of none.
-        name: String,
-        /// A JSON object as the model wrote it; `{}` where it wrote none.
-        arguments: String,
-    },
-    /// A block that is no call.
-    Fault {
-        /// Why, in words for the model.
-        fault: String,
-        /// The block as it was written.
-        raw: String,
-    },
-}
+pub use pieces::{Piece, Pieces};
+
+use decode::Partial;
+use lead::{Lead, calls_of_block};
+use written::read_calls;
 
 /// How deep a value may be nested; the JSON reader's own limit.
 const DEEPEST: usize = 127;
 /// The longest wrong closing tag that is taken for one.
 const LONGEST_TAG: usize = 40;
 
-/// Takes a reply's text in any pieces. Memory: what is held back, at most one call or a fenced reply.
+/// Takes a reply's text in any pieces. Memory: the last input, and what is held back, at most one call or a fenced
+/// reply. Its buffers are used again: a delta that is text allocates nothing.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
@@ -55,9 +39,11 @@ pub struct Parser {
     /// What the state holds back.
     held: String,
     /// Bytes at the end of the last input that are no whole character yet.
-    partial: Vec<u8>,
+    partial: Partial,
+    /// All text that the last input decided.
     text: String,
-    out: VecDeque<Piece>,
+    /// What else it decided, each behind so many bytes of `text`.
+    out: Vec<(usize, Piece<'static>)>,
 }
 
 #[derive(Debug, Default)]
@@ -85,22 +71,6 @@ enum InString {
     Escaped,
 }
 
-/// Whether the reply may still be one fenced block around calls.
-#[derive(Debug, Default)]
-enum Lead {
-    /// Only white space so far.
-    #[default]
-    Space,
-    /// The fence and its info.
-    Fence,
-    /// White space inside the block, then a beginning of the opening tag of this length.
-    Inside(usize),
-    /// The opening tag was there: all is held until it is known what follows the block.
-    Block,
-    /// It is none.
-    Off,
-}
-
 impl Parser {
     /// At the beginning of a reply.
     pub fn new() -> Self {
@@ -108,16 +78,21 @@ impl Parser {
     }
 
     /// Takes the next bytes and gives what they decide. Bytes that are no UTF-8 are read as U+FFFD.
-    pub fn push(&mut self, bytes: &[u8]) -> impl Iterator<Item = Piece> + '_ {
-        self.decode(bytes);
-        self.flush_text();
-        self.out.drain(..)
+    pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> Pieces<'p> {
+        self.clear();
+        if let Some(text) = self.passed(bytes) {
+            return Pieces::new(text, self.out.drain(..));
+        }
+        let mut partial = std::mem::take(&mut self.partial);
+        partial.decode(bytes, |text| self.take(text));
+        self.partial = partial;
+        self.pieces()
     }
 
-    /// The end of the reply: what was held back is decided.
-    pub fn finish(mut self) -> impl Iterator<Item = Piece> {
-        if !self.partial.is_empty() {
-            self.partial.clear();
+    /// The end of the reply: what was held back is decided. What is pushed next begins another reply.
+    pub fn finish(&mut self) -> Pieces<'_> {
+        self.clear();
+        if !std::mem::take(&mut self.partial).is_empty() {
             self.take("\u{fffd}");
         }
         if !matches!(self.lead, Lead::Off) {
@@ -125,7 +100,7 @@ impl Parser {
             let is_block = matches!(self.lead, Lead::Block);
             self.lead = Lead::Off;
             match is_block.then(|| calls_of_block(&held)).flatten() {
-                Some(calls) => self.out.extend(calls),
+                Some(calls) => calls.into_iter().for_each(|call| self.emit(call)),
                 None => {
                     self.fences = Fences::default();
                     self.take(&held);
@@ -133,47 +108,30 @@ impl Parser {
             }
         }
         self.end();
-        self.flush_text();
-        self.out.into_iter()
+        (self.lead, self.fences) = Default::default();
+        self.pieces()
     }
 
-    fn decode(&mut self, bytes: &[u8]) {
-        if self.partial.is_empty() {
-            return self.decode_from_start(bytes);
+    /// The input itself, if it is text all through and changes nothing: in the midst of a line and of a text.
+    fn passed<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
+        let is_plain = matches!((&self.state, &self.lead), (State::Text, Lead::Off)) && self.fences.is_settled();
+        if !is_plain || !self.partial.is_empty() || memchr::memchr2(b'\n', b'<', bytes).is_some() {
+            return None;
         }
-        let mut joined = std::mem::take(&mut self.partial);
-        joined.extend_from_slice(bytes);
-        self.decode_from_start(&joined);
+        std::str::from_utf8(bytes).ok()
     }
 
-    /// Takes bytes that begin with a character.
-    fn decode_from_start(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        loop {
-            let error = match std::str::from_utf8(rest) {
-                Ok(text) => return self.take(text),
-                Err(error) => error,
-            };
-            let (valid, after) = rest.split_at(error.valid_up_to());
-            self.take(std::str::from_utf8(valid).unwrap_or_default());
-            let Some(length) = error.error_len() else {
-                self.partial = after.to_vec();
-                return;
-            };
-            self.take("\u{fffd}");
-            rest = &after[length..];
-        }
+    fn clear(&mut self) {
+        self.text.clear();
+        self.out.clear();
     }
 
-    fn flush_text(&mut self) {
-        if !self.text.is_empty() {
-            self.out.push_back(Piece::Text(std::mem::take(&mut self.text)));
-        }
+    fn pieces(&mut self) -> Pieces<'_> {
+        Pieces::new(&self.text, self.out.drain(..))
     }
 
-    fn emit(&mut self, piece: Piece) {
-        self.flush_text();
-        self.out.push_back(piece);
+    fn emit(&mut self, piece: Piece<'static>) {
+        self.out.push((self.text.len(), piece));
     }
 
     /// Takes text that is whole in itself.
@@ -185,52 +143,6 @@ impl Parser {
         while !rest.is_empty() {
             rest = self.step(rest);
         }
-    }
-
-    /// One byte while the reply may be one fenced block; what is left of the text.
-    fn take_lead<'t>(&mut self, text: &'t str) -> &'t str {
-        let byte = text.as_bytes()[0];
-        let before = self.fences.clone();
-        self.fences.take(byte);
-        let goes_on = match &mut self.lead {
-            Lead::Space if byte.is_ascii_whitespace() => true,
-            Lead::Space => {
-                self.lead = Lead::Fence;
-                byte == b'`' || byte == b'~'
-            }
-            Lead::Fence if byte == b'\n' => {
-                self.lead = Lead::Inside(0);
-                self.fences.is_inside()
-            }
-            // A tag directly behind the marks stands in the block as much as one on the next line.
-            Lead::Fence if byte == b'<' && before.is_opening() => {
-                self.lead = Lead::Inside(1);
-                true
-            }
-            Lead::Fence => self.fences.is_inside() || !self.fences.is_settled(),
-            Lead::Inside(0) if byte.is_ascii_whitespace() => true,
-            Lead::Inside(length) => {
-                let fits = OPEN.as_bytes()[*length] == byte;
-                *length += 1;
-                if *length == OPEN.len() {
-                    self.lead = Lead::Block;
-                }
-                fits
-            }
-            Lead::Block => before.is_inside() || byte.is_ascii_whitespace(),
-            Lead::Off => false,
-        };
-        if goes_on {
-            let length = text.chars().next().map_or(1, char::len_utf8);
-            text.as_bytes()[1..length].iter().for_each(|byte| self.fences.take(*byte));
-            self.held.push_str(&text[..length]);
-            return &text[length..];
-        }
-        self.lead = Lead::Off;
-        self.fences = Fences::default();
-        let held = std::mem::take(&mut self.held);
-        self.take(&held);
-        text
     }
 
     /// Takes some of a text that is not empty, in the present state; what is left of it.
@@ -482,57 +394,6 @@ impl Parser {
             }
         }
     }
-}
-
-/// The calls of a reply that is one fenced block; `None` when there is anything else in it.
-fn calls_of_block(reply: &str) -> Option<Vec<Piece>> {
-    let mut fences = Fences::default();
-    let reply = reply.trim_ascii();
-    reply.bytes().for_each(|byte| fences.take(byte));
-    let behind_marks = reply.trim_start_matches(reply.chars().next()?);
-    let inner = if behind_marks.starts_with(OPEN) { behind_marks } else { reply.split_once('\n')?.1 };
-    let inner = match inner.rsplit_once('\n') {
-        Some((inner, _)) if fences.ends_closed() => inner,
-        _ => inner,
-    };
-    let mut parser = Parser { lead: Lead::Off, ..Parser::default() };
-    let mut pieces: Vec<Piece> = parser.push(inner.as_bytes()).collect();
-    pieces.extend(parser.finish());
-    let is_space = |piece: &Piece| matches!(piece, Piece::Text(text) if text.trim().is_empty());
-    pieces.retain(|piece| !is_space(piece));
-    (!pieces.iter().any(|piece| matches!(piece, Piece::Text(_)))).then_some(pieces)
-}
-
-/// One call as it is written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
-#[derive(Deserialize)]
-struct Written<'a> {
-    name: Option<String>,
-    #[serde(borrow)]
-    arguments: Option<&'a RawValue>,
-    #[serde(borrow)]
-    parameters: Option<&'a RawValue>,
-}
-
-fn read_calls(json: &str) -> Result<Vec<Piece>, String> {
-    let wrong = |error: serde_json::Error| format!("The tool call is no valid JSON: {error}.");
-    if json.starts_with('[') {
-        let written: Vec<Written<'_>> = serde_json::from_str(json).map_err(wrong)?;
-        return written.into_iter().map(read_call).collect();
-    }
-    Ok(vec![read_call(serde_json::from_str(json).map_err(wrong)?)?])
-}
-
-fn read_call(written: Written<'_>) -> Result<Piece, String> {
-    let name = written.name.filter(|name| !name.is_empty()).ok_or("The tool call has no \"name\".")?;
-    let raw = written.arguments.or(written.parameters).map_or("null", RawValue::get);
-    // Arguments in a string are taken out of it once; what they say is not changed.
-    let text =
-        if raw.starts_with('"') { serde_json::from_str(raw).map_err(|e| e.to_string())? } else { raw.to_string() };
-    let arguments = match read_arguments(&text)? {
-        serde_json::Value::Object(fields) if fields.is_empty() => "{}".into(),
-        _ => text,
-    };
-    Ok(Piece::Call { name, arguments })
 }
 
 #[cfg(test)]

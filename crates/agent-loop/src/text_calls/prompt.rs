@@ -83,8 +83,14 @@ fn example_at(schema: &Value, depth: usize) -> Value {
     match kind {
         Some("object") => {
             let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-            let field = |name: &str| (name.to_string(), example_at(&schema["properties"][name], depth + 1));
-            Value::Object(required.map(field).collect::<Map<_, _>>())
+            let mut fields = Map::new();
+            for name in required {
+                // Whoever names a field twice has one example of it: else a deep schema would take for ever.
+                if !fields.contains_key(name) {
+                    fields.insert(name.to_string(), example_at(&schema["properties"][name], depth + 1));
+                }
+            }
+            Value::Object(fields)
         }
         Some("array") if schema["minItems"].as_u64() >= Some(1) || schema["items"].is_object() => {
             json!([example_at(&schema["items"], depth + 1)])

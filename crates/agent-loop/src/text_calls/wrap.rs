@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
-use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, ToolChoice, ToolSupport};
+use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextPosition, ToolChoice, ToolSupport};
 use crate::tool::Boxed;
 
-use super::{Parser, Piece, prompt_block, transcript_messages};
+use super::{Parser, Piece, Pieces, prompt_block, transcript_messages};
 
 /// A model whose calls are in its text.
 ///
@@ -42,7 +42,8 @@ impl<M: Model> TextCalls<M> {
         if !has_tools {
             return Ok(inner);
         }
-        let reading = Reading { inner, parser: Some(Parser::new()), ready: VecDeque::new(), calls: 0, parallel };
+        let read = Read { ready: VecDeque::new(), calls: 0, parallel, is_over: false };
+        let reading = Reading { inner, position: TextPosition::new(), parser: Parser::new(), read };
         Ok(Box::pin(stream::unfold(reading, |mut reading| async move {
             let delta = reading.next().await?;
             Some((delta, reading))
@@ -86,47 +87,56 @@ fn written_out(request: Request) -> Request {
 /// A reply on its way through the parser.
 struct Reading<'a> {
     inner: ReplyStream<'a>,
-    /// `None` behind the end.
-    parser: Option<Parser>,
+    position: TextPosition,
+    parser: Parser,
+    read: Read,
+}
+
+/// What was read of it.
+struct Read {
     ready: VecDeque<Delta>,
     calls: usize,
     parallel: Parallel,
+    is_over: bool,
 }
 
 impl Reading<'_> {
     async fn next(&mut self) -> Option<Result<Delta>> {
         loop {
-            if let Some(delta) = self.ready.pop_front() {
+            if let Some(delta) = self.read.ready.pop_front() {
                 return Some(Ok(delta));
             }
-            let parser = self.parser.as_mut()?;
-            match self.inner.next().await? {
+            if self.read.is_over {
+                return None;
+            }
+            match self.inner.next().await?.map(|delta| self.position.resolve(delta)) {
                 Ok(Delta::Text { text }) => {
-                    let pieces: Vec<Piece> = parser.push(text.as_bytes()).collect();
-                    self.take(pieces);
+                    self.read.take(self.parser.push(text.as_bytes()));
                     // All of it is held back; whoever waits is told that the model is not silent.
-                    if self.ready.is_empty() {
+                    if self.read.ready.is_empty() {
                         return Some(Ok(Delta::Progress));
                     }
                 }
                 Ok(Delta::End(reason)) => {
-                    let pieces: Vec<Piece> = self.parser.take()?.finish().collect();
-                    self.take(pieces);
+                    self.read.is_over = true;
+                    self.read.take(self.parser.finish());
                     // A call that only the end of the text decided is under that end: of a cut reply it must not run.
-                    self.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
-                    self.ready.push_back(Delta::End(reason));
+                    self.read.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
+                    self.read.ready.push_back(Delta::End(reason));
                 }
                 other => return Some(other),
             }
         }
     }
+}
 
-    fn take(&mut self, pieces: Vec<Piece>) {
+impl Read {
+    fn take(&mut self, pieces: Pieces<'_>) {
         for piece in pieces {
             let index = self.calls;
             match piece {
                 Piece::Text(text) => {
-                    self.ready.push_back(Delta::Text { text });
+                    self.ready.push_back(Delta::Text { text: text.into() });
                     continue;
                 }
                 Piece::Call { name, arguments } => self.ready.extend([
@@ -139,7 +149,7 @@ impl Reading<'_> {
             self.calls += 1;
             if self.parallel == Parallel::One {
                 // Whatever it would write now, it would write without having seen the result.
-                self.parser = None;
+                self.is_over = true;
                 self.ready.push_back(Delta::End(EndReason::Complete));
                 return;
             }

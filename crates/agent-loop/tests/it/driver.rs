@@ -348,3 +348,17 @@ async fn the_persons_message_stays_and_a_line_of_the_loop_is_not_taken_for_it() 
     let said = run.history().messages().iter().filter(|m| matches!(***m, agent_loop::Message::User { .. }));
     assert_eq!(said.map(|message| message.text()).collect::<Vec<_>>(), ["go"], "{:?}", run.history().messages());
 }
+
+#[tokio::test(start_paused = true)]
+async fn text_that_is_told_again_is_shown_and_kept_once() {
+    let so_far = |text: &str| Delta::TextSoFar { begin: 0, text: text.into() };
+    let deltas = [text("ha "), text("ha"), so_far("ha ha"), so_far("ha ha!"), Delta::End(EndReason::Complete)];
+    let agent = Agent::new(Scripted::new([Step::deltas(deltas)]), Vec::<Tool>::new()).unwrap();
+    let mut run = run();
+    let (pause, events) = drive(&agent, &mut run).await;
+    let shown =
+        events.iter().filter_map(|event| if let Event::Text(text) = event { Some(text.as_str()) } else { None });
+    assert_eq!(shown.collect::<Vec<_>>(), ["ha ", "ha", "!"]);
+    assert_eq!(done(pause).text, "ha ha!");
+    assert_eq!(run.history().messages()[1].text(), "ha ha!");
+}

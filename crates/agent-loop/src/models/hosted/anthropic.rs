@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, Status, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, Request, TextPosition, ToolChoice};
 use crate::schema::WireNames;
 
 use super::{Decode, failure};
@@ -103,6 +103,7 @@ fn tool_use_id(id: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     block: Block,
+    position: TextPosition,
     usage: Usage,
     reason: Option<EndReason>,
 }
@@ -118,6 +119,11 @@ enum Block {
     },
     Call {
         index: usize,
+        /// Arguments that came as a whole, for as long as no piece of them has come.
+        input: Option<Value>,
+    },
+    Text {
+        begin: usize,
     },
 }
 
@@ -133,13 +139,19 @@ impl Decode for Decoder {
             }
             "content_block_start" => Ok(self.start(index, &event["content_block"])),
             "content_block_delta" => Ok(self.delta(&event["delta"])),
-            "content_block_stop" => Ok(self.stop()),
+            "content_block_stop" => Ok(self.stop(&event["content_block"])),
             "message_delta" => {
                 self.count(&event["usage"]);
                 self.reason = reason(&event["delta"]["stop_reason"]).or(self.reason);
                 Ok(vec![Delta::Usage(self.usage)])
             }
-            "message_stop" => Ok(vec![Delta::End(self.reason.unwrap_or(EndReason::Complete))]),
+            "message_stop" => {
+                // Some gateways tell the whole message again.
+                let blocks = event["message"]["content"].as_array().into_iter().flatten();
+                let text: String = blocks.filter_map(|block| block["text"].as_str()).collect();
+                let end = Delta::End(self.reason.unwrap_or(EndReason::Complete));
+                Ok(self.so_far(0, &text).into_iter().chain([end]).collect())
+            }
             // Pings, and what will be invented.
             _ => Ok(Vec::new()),
         }
@@ -156,10 +168,7 @@ impl Decode for Decoder {
         let mut deltas = Vec::new();
         for (index, block) in body["content"].as_array().into_iter().flatten().enumerate() {
             deltas.extend(self.start(index, block));
-            if block["type"] == "tool_use" {
-                deltas.push(Delta::CallArguments { index, text: block["input"].to_string() });
-            }
-            deltas.extend(self.stop());
+            deltas.extend(self.stop(&Value::Null));
         }
         self.count(&body["usage"]);
         deltas.push(Delta::Usage(self.usage));
@@ -180,7 +189,7 @@ impl Decoder {
     fn start(&mut self, index: usize, block: &Value) -> Vec<Delta> {
         match block["type"].as_str().unwrap_or_default() {
             "tool_use" => {
-                self.block = Block::Call { index };
+                self.block = Block::Call { index, input: whole_input(block) };
                 let text = |field: &str| block[field].as_str().unwrap_or_default().to_string();
                 vec![Delta::CallStart { index, id: text("id"), name: text("name") }]
             }
@@ -191,8 +200,8 @@ impl Decoder {
             }
             "redacted_thinking" => vec![Delta::Reasoning { text: String::new(), opaque: Some(block.clone()) }],
             _ => {
-                self.block = Block::None;
-                text_delta(&block["text"])
+                self.block = Block::Text { begin: self.position.bytes() };
+                self.text(&block["text"])
             }
         }
     }
@@ -200,8 +209,9 @@ impl Decoder {
     fn delta(&mut self, delta: &Value) -> Vec<Delta> {
         let piece = |field: &str| delta[field].as_str().unwrap_or_default();
         match (delta["type"].as_str().unwrap_or_default(), &mut self.block) {
-            ("text_delta", _) => text_delta(&delta["text"]),
-            ("input_json_delta", Block::Call { index }) if !piece("partial_json").is_empty() => {
+            ("text_delta", _) => self.text(&delta["text"]),
+            ("input_json_delta", Block::Call { index, input }) if !piece("partial_json").is_empty() => {
+                *input = None;
                 vec![Delta::CallArguments { index: *index, text: piece("partial_json").into() }]
             }
             ("thinking_delta", Block::Thinking { text, .. }) => {
@@ -216,15 +226,32 @@ impl Decoder {
         }
     }
 
-    fn stop(&mut self) -> Vec<Delta> {
+    /// The end of a block, which some gateways tell again as a whole.
+    fn stop(&mut self, block: &Value) -> Vec<Delta> {
         match std::mem::take(&mut self.block) {
             Block::None => Vec::new(),
-            Block::Call { index } => vec![Delta::CallEnd { index, opaque: None }],
+            Block::Text { begin } => {
+                self.so_far(begin, block["text"].as_str().unwrap_or_default()).into_iter().collect()
+            }
+            Block::Call { index, input } => {
+                let whole = input.map(|input| Delta::CallArguments { index, text: input.to_string() });
+                whole.into_iter().chain([Delta::CallEnd { index, opaque: None }]).collect()
+            }
             Block::Thinking { text, signature } => {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});
                 vec![Delta::Reasoning { text: String::new(), opaque: Some(block) }]
             }
         }
+    }
+
+    fn text(&mut self, text: &Value) -> Vec<Delta> {
+        let text = self.position.beyond(self.position.bytes(), text.as_str().unwrap_or_default());
+        if text.is_empty() { Vec::new() } else { vec![Delta::Text { text: text.into() }] }
+    }
+
+    fn so_far(&mut self, begin: usize, text: &str) -> Option<Delta> {
+        let is_new = !self.position.beyond(begin, text).is_empty();
+        is_new.then(|| Delta::TextSoFar { begin, text: text.into() })
     }
 
     /// Counts are cumulative; those that come later replace those before.
@@ -239,7 +266,11 @@ impl Decoder {
     }
 }
 
-fn text_delta(text: &Value) -> Vec<Delta> {
-    let text = text.as_str().filter(|text| !text.is_empty());
-    text.map(|text| Delta::Text { text: text.into() }).into_iter().collect()
+/// Some servers send no pieces of the arguments.
+fn whole_input(block: &Value) -> Option<Value> {
+    match &block["input"] {
+        Value::Null => None,
+        Value::Object(fields) if fields.is_empty() => None,
+        input => Some(input.clone()),
+    }
 }

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, Request, TextPosition, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
 use super::{Decode, Wire, failure};
@@ -96,6 +96,8 @@ fn call_object(call: &ToolCall, names: &WireNames) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: Vec<Call>,
+    position: TextPosition,
+    has_reasoning: bool,
     usage: Option<Usage>,
     finish: Option<EndReason>,
     is_refused: bool,
@@ -115,18 +117,21 @@ impl Decode for Decoder {
         if self.is_done {
             return Ok(Vec::new());
         }
-        if data.trim() == "[DONE]" {
-            self.finish.get_or_insert(EndReason::Complete);
-            return Ok(self.end());
-        }
         let chunk = super::lines::json(data)?;
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(&chunk));
         }
         let choice = &chunk["choices"][0];
-        let deltas = self.parts(&choice["delta"]);
+        let mut deltas = self.parts(&choice["delta"]);
+        // Some servers tell the whole message again, with the finish reason or in a chunk of its own.
+        deltas.extend(self.whole_message(&choice["message"]));
         self.finish_and_usage(choice, &chunk);
         Ok(deltas)
+    }
+
+    fn done(&mut self) -> Vec<Delta> {
+        self.finish.get_or_insert(EndReason::Complete);
+        self.end()
     }
 
     fn end(&mut self) -> Vec<Delta> {
@@ -144,7 +149,7 @@ impl Decode for Decoder {
             return Err(failure::in_stream(body));
         }
         let choice = &body["choices"][0];
-        let mut deltas = self.parts(&choice["message"]);
+        let mut deltas = self.whole_message(&choice["message"]);
         self.finish_and_usage(choice, body);
         deltas.extend(self.end());
         Ok(deltas)
@@ -152,28 +157,64 @@ impl Decode for Decoder {
 }
 
 impl Decoder {
-    fn parts(&mut self, message: &Value) -> Vec<Delta> {
+    /// What a chunk adds.
+    fn parts(&mut self, delta: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
-        let reasoning = [&message["reasoning_content"], &message["reasoning"]].into_iter().find_map(Value::as_str);
-        if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
-            deltas.push(Delta::Reasoning { text: text.into(), opaque: None });
+        self.reasoning(delta, &mut deltas);
+        let text = self.text(delta);
+        if !text.is_empty() {
+            self.position.beyond(self.position.bytes(), &text);
+            deltas.push(Delta::Text { text });
         }
-        match &message["content"] {
-            Value::String(text) => deltas.push(Delta::Text { text: text.clone() }),
-            Value::Array(parts) => deltas.extend(
-                parts.iter().filter_map(|part| part["text"].as_str()).map(|text| Delta::Text { text: text.into() }),
-            ),
-            _ => {}
-        }
-        if let Some(text) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
-            self.is_refused = true;
-            deltas.push(Delta::Text { text: text.into() });
-        }
-        deltas.retain(|delta| !matches!(delta, Delta::Text { text } if text.is_empty()));
-        for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.call(place as u64, call, &mut deltas);
         }
         deltas
+    }
+
+    /// All of a message, of which some may have been told.
+    fn whole_message(&mut self, message: &Value) -> Vec<Delta> {
+        let mut deltas = Vec::new();
+        if !self.has_reasoning {
+            self.reasoning(message, &mut deltas);
+        }
+        let text = self.text(message);
+        if !self.position.beyond(0, &text).is_empty() {
+            deltas.push(Delta::TextSoFar { begin: 0, text });
+        }
+        let told = self.calls.len();
+        for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            let id = call["id"].as_str().unwrap_or_default();
+            let is_told = match id {
+                "" => place < told,
+                id => self.calls.iter().any(|call| call.id == id),
+            };
+            if !is_told {
+                self.call(place as u64, call, &mut deltas);
+            }
+        }
+        deltas
+    }
+
+    fn reasoning(&mut self, message: &Value, deltas: &mut Vec<Delta>) {
+        let reasoning = [&message["reasoning_content"], &message["reasoning"]].into_iter().find_map(Value::as_str);
+        if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
+            self.has_reasoning = true;
+            deltas.push(Delta::Reasoning { text: text.into(), opaque: None });
+        }
+    }
+
+    fn text(&mut self, message: &Value) -> String {
+        let mut all = match &message["content"] {
+            Value::String(text) => text.clone(),
+            Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+            _ => String::new(),
+        };
+        if let Some(text) = message["refusal"].as_str().filter(|text| !text.is_empty()) {
+            self.is_refused = true;
+            all.push_str(text);
+        }
+        all
     }
 
     /// A fragment of a call, or a whole one.

@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind, Result};
 use super::ByteStream;
 
 /// The most bytes of one event or of a body that is read whole.
-const MOST: usize = 32 << 20;
+pub(super) const MOST: usize = 32 << 20;
 
 /// Splits a body into events.
 #[derive(Debug, Default)]
@@ -20,13 +20,12 @@ pub(super) struct Events {
 }
 
 impl Events {
-    /// The events that these bytes complete, as name and data.
+    /// Adds the events that these bytes complete, as name and data.
     ///
     /// # Errors
-    /// `BadResponse` for what is no UTF-8 or has no end.
-    pub(super) fn push(&mut self, bytes: &[u8]) -> Result<Vec<(String, String)>> {
+    /// `BadResponse` for what is no UTF-8 or has no end; the events before it are there.
+    pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<(String, String)>) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
-        let mut events = Vec::new();
         let mut begin = 0;
         while let Some(at) = memchr::memchr(b'\n', &self.buffer[self.searched..]) {
             let end = self.searched + at;
@@ -58,7 +57,7 @@ impl Events {
         if self.buffer.len() + self.data.as_ref().map_or(0, String::len) > MOST {
             return Err(bad("an event of the stream has no end"));
         }
-        Ok(events)
+        Ok(())
     }
 }
 
@@ -93,10 +92,13 @@ mod tests {
         let expected = [("a", "{\"x\":\"ü\"}"), ("", "1\n2"), ("", "[DONE]")];
         for size in 1..=text.len() {
             let mut events = Events::default();
-            let found: Vec<_> = text.as_bytes().chunks(size).flat_map(|bytes| events.push(bytes).unwrap()).collect();
+            let mut found = Vec::new();
+            text.as_bytes().chunks(size).for_each(|bytes| events.push(bytes, &mut found).unwrap());
             let found: Vec<_> = found.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
             assert_eq!(found, expected, "{size}");
         }
-        assert!(Events::default().push(b"data: \xff\n").is_err());
+        let mut found = Vec::new();
+        assert!(Events::default().push(b"data: 1\n\ndata: \xff\n", &mut found).is_err());
+        assert_eq!(found.len(), 1, "what was whole before it is there");
     }
 }

@@ -17,14 +17,17 @@ mod http;
 mod http_date;
 mod lines;
 mod openai_responses;
+mod openai_texts;
+mod provider;
+mod reading;
 mod restored;
 
 use std::fmt;
 
-use futures_util::{Stream, StreamExt, stream};
+use futures_util::{Stream, StreamExt};
 use serde_json::Value;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 use crate::schema::WireNames;
 use crate::tool::Boxed;
@@ -32,119 +35,13 @@ use crate::tool::Boxed;
 #[cfg(feature = "hosted")]
 pub use http::{Http, HttpOptions, HttpProxy};
 
-use lines::Events;
+pub use provider::{Provider, Streaming, TextPieces, Wire};
+
+use reading::{Form, Reading};
 use restored::Restored;
 
 /// The most bytes of a provider's message that are repeated.
 const LONGEST_MESSAGE: usize = 600;
-
-/// How to reach a provider.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Provider {
-    /// What it is called in errors and events.
-    pub name: String,
-    /// The format it speaks.
-    pub wire: Wire,
-    /// Where its API begins, without the wire's own path: `https://api.openai.com/v1`.
-    pub base_url: String,
-    /// The key, if it wants one. It is in no error and no debug output.
-    pub key: Option<String>,
-    /// Sent with every request, after those of the wire.
-    pub headers: Vec<(String, String)>,
-    /// Whether replies come in pieces.
-    pub streaming: Streaming,
-}
-
-/// Whether replies come in pieces.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Streaming {
-    /// As they are written.
-    #[default]
-    Yes,
-    /// Whole, for servers that cannot stream, or not with tools. The agent's limit of silence is then one on the reply.
-    No,
-}
-
-/// A format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wire {
-    /// Chat Completions as OpenAI has it, with strict schemas.
-    OpenAiChat,
-    /// Chat Completions as everybody else has it: OpenRouter, Ollama, LM Studio, llama.cpp, vLLM, Groq, Mistral …
-    Chat,
-    /// OpenAI's Responses, nothing stored, with strict schemas.
-    OpenAiResponses,
-    /// Anthropic's Messages.
-    Anthropic,
-    /// Gemini's generateContent.
-    Gemini,
-}
-
-impl Wire {
-    /// Whether schemas that allow it are sent in strict mode.
-    fn is_strict(self) -> bool {
-        matches!(self, Self::OpenAiChat | Self::OpenAiResponses)
-    }
-}
-
-impl Provider {
-    /// A provider under an address.
-    pub fn new(name: impl Into<String>, wire: Wire, base_url: impl Into<String>, key: Option<String>) -> Self {
-        let base_url = base_url.into().trim_end_matches('/').to_string();
-        Self { name: name.into(), wire, base_url, key, headers: Vec::new(), streaming: Streaming::Yes }
-    }
-
-    /// OpenAI, by its Responses.
-    pub fn openai(key: impl Into<String>) -> Self {
-        Self::new("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", Some(key.into()))
-    }
-
-    /// Anthropic.
-    pub fn anthropic(key: impl Into<String>) -> Self {
-        Self::new("anthropic", Wire::Anthropic, "https://api.anthropic.com/v1", Some(key.into()))
-    }
-
-    /// Gemini.
-    pub fn gemini(key: impl Into<String>) -> Self {
-        let base_url = "https://generativelanguage.googleapis.com/v1beta";
-        Self::new("gemini", Wire::Gemini, base_url, Some(key.into()))
-    }
-
-    /// OpenRouter.
-    pub fn openrouter(key: impl Into<String>) -> Self {
-        Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()))
-    }
-
-    /// Ollama on this machine.
-    pub fn ollama() -> Self {
-        Self::new("ollama", Wire::Chat, "http://127.0.0.1:11434/v1", None)
-    }
-
-    /// LM Studio on this machine.
-    pub fn lm_studio() -> Self {
-        Self::new("lm-studio", Wire::Chat, "http://127.0.0.1:1234/v1", None)
-    }
-
-    /// The server of llama.cpp on this machine.
-    pub fn llama_cpp() -> Self {
-        Self::new("llama.cpp", Wire::Chat, "http://127.0.0.1:8080/v1", None)
-    }
-}
-
-impl fmt::Debug for Provider {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let key = self.key.as_ref().map(|_| "…");
-        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Provider")
-            .field("name", &self.name)
-            .field("wire", &self.wire)
-            .field("base_url", &self.base_url)
-            .field("key", &key)
-            .field("headers", &headers)
-            .field("streaming", &self.streaming)
-            .finish()
-    }
-}
 
 /// A request to send as `POST`.
 #[derive(Clone, PartialEq, Eq)]
@@ -196,6 +93,11 @@ pub trait Transport: Send + Sync {
 trait Decode: Send {
     /// One event: its name, where the wire has names, and its data.
     fn event(&mut self, name: &str, data: &str) -> Result<Vec<Delta>>;
+
+    /// The mark behind the last event, where the wire has one; elsewhere gateways add it all the same.
+    fn done(&mut self) -> Vec<Delta> {
+        Vec::new()
+    }
 
     /// The body is over. What the wire cannot end without is not made up here.
     fn end(&mut self) -> Vec<Delta>;
@@ -268,27 +170,15 @@ impl<T: Transport> Hosted<T> {
         if !(200..300).contains(&reply.status) {
             return Err(failure::of_status(reply).await);
         }
-        let is_events = match reply.header("content-type").unwrap_or_default() {
-            kind if kind.starts_with("application/json") => false,
-            kind if kind.starts_with("text/event-stream") => true,
-            _ => self.provider.streaming == Streaming::Yes,
+        let form = match reply.header("content-type").unwrap_or_default() {
+            kind if kind.starts_with("application/json") => Form::whole(),
+            kind if kind.starts_with("text/event-stream") => Form::events(),
+            _ if self.provider.streaming == Streaming::No => Form::whole(),
+            _ => Form::Unknown,
         };
         let restored = Restored::new(&request, names, self.provider.wire);
-        let (events, decoder) = (Events::default(), self.decoder());
-        let reading = Reading { body: Some(reply.body), events, decoder, restored };
-        if is_events {
-            let deltas = stream::unfold(reading, |mut reading| async move { Some((reading.next().await?, reading)) });
-            let deltas = deltas.flat_map(|batch: Result<Vec<Delta>>| {
-                let items: Vec<Result<Delta>> = match batch {
-                    Ok(deltas) => deltas.into_iter().map(Ok).collect(),
-                    Err(error) => vec![Err(error)],
-                };
-                stream::iter(items)
-            });
-            return Ok(Box::pin(deltas.map(|delta| delta.map_err(|error| self.told(error)))));
-        }
-        let deltas = reading.whole().await?;
-        Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))))
+        let reading = Reading::new(reply.body, form, self.decoder(), self.provider.text_pieces, restored);
+        Ok(Box::pin(reading.deltas().map(|delta| delta.map_err(|error| self.told(error)))))
     }
 }
 
@@ -305,69 +195,5 @@ impl<T: Transport> Model for Hosted<T> {
 impl<T> fmt::Debug for Hosted<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Hosted").field("provider", &self.provider).field("model", &self.model).finish_non_exhaustive()
-    }
-}
-
-/// A body on its way to deltas.
-struct Reading {
-    /// `None` behind its end.
-    body: Option<ByteStream>,
-    events: Events,
-    decoder: Box<dyn Decode>,
-    restored: Restored,
-}
-
-impl Reading {
-    /// The next deltas; `None` at the end. Bytes that complete none of them are progress: whoever waits is told that
-    /// the model is not silent.
-    async fn next(&mut self) -> Option<Result<Vec<Delta>>> {
-        let body = self.body.as_mut()?;
-        let deltas = match body.next().await {
-            Some(Ok(bytes)) => self.take(&bytes),
-            Some(Err(error)) => Err(error),
-            None => {
-                self.body = None;
-                // Some servers do not end their last event with the empty line it should have. One that cannot be
-                // read was cut.
-                let cut = |error| Error::new(ErrorKind::CutStream, "the stream ended inside an event").because(error);
-                self.take(b"\n\n")
-                    .map_err(|error| if error.kind() == ErrorKind::BadResponse { cut(error) } else { error })
-                    .map(|mut deltas| {
-                        let end = self.decoder.end();
-                        deltas.extend(self.restored.apply(end));
-                        deltas
-                    })
-            }
-        };
-        let Ok(mut deltas) = deltas else {
-            self.body = None;
-            return Some(deltas);
-        };
-        // Behind the end of the reply nothing is waited for, and nothing can break it any more.
-        if deltas.iter().any(|delta| matches!(delta, Delta::End(_))) {
-            self.body = None;
-        } else if deltas.is_empty() && self.body.is_some() {
-            deltas.push(Delta::Progress);
-        }
-        Some(Ok(deltas))
-    }
-
-    fn take(&mut self, bytes: &[u8]) -> Result<Vec<Delta>> {
-        let mut deltas = Vec::new();
-        for (name, data) in self.events.push(bytes)? {
-            deltas.extend(self.restored.apply(self.decoder.event(&name, &data)?));
-        }
-        Ok(deltas)
-    }
-
-    async fn whole(mut self) -> Result<Vec<Delta>> {
-        let bytes = match self.body.take() {
-            Some(body) => lines::collect(body).await?,
-            None => Vec::new(),
-        };
-        let body: Value = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is no JSON").because(error))?;
-        let deltas = self.decoder.whole(&body)?;
-        Ok(self.restored.apply(deltas))
     }
 }

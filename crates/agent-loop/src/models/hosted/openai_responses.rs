@@ -7,6 +7,7 @@ use crate::message::{Message, Part, ToolCall, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
+use super::openai_texts::{Texts, is_refusal, place_of};
 use super::{Decode, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
@@ -78,16 +79,12 @@ fn call_item(call: &ToolCall, names: &WireNames) -> Value {
     json!({"type": "function_call", "call_id": call.id, "name": names.wire(&call.name), "arguments": arguments})
 }
 
-/// Where an event's item stands in the output.
-fn place_of(event: &Value) -> u64 {
-    event["output_index"].as_u64().unwrap_or(0)
-}
-
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     /// In the order in which they began; a call's place here is its index.
     calls: Vec<Call>,
+    texts: Texts,
     is_refused: bool,
 }
 
@@ -106,10 +103,15 @@ impl Decode for Decoder {
         let event = super::lines::json(data)?;
         let piece = || event["delta"].as_str().unwrap_or_default().to_string();
         Ok(match event["type"].as_str().unwrap_or_default() {
-            "response.output_text.delta" if !piece().is_empty() => vec![Delta::Text { text: piece() }],
+            "response.output_text.delta" => self.texts.piece(&event, &piece()).into_iter().collect(),
             "response.refusal.delta" => {
                 self.is_refused = true;
-                vec![Delta::Text { text: piece() }]
+                self.texts.piece(&event, &piece()).into_iter().collect()
+            }
+            "response.output_text.done" => self.texts.whole(&event, &event["text"]).into_iter().collect(),
+            "response.refusal.done" => {
+                self.is_refused = true;
+                self.texts.whole(&event, &event["refusal"]).into_iter().collect()
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 vec![Delta::Reasoning { text: piece(), opaque: None }]
@@ -124,7 +126,7 @@ impl Decode for Decoder {
                 }
                 None => Vec::new(),
             },
-            "response.output_item.done" => self.item_done(place_of(&event), &event["item"]),
+            "response.output_item.done" => self.item_done(&event, &event["item"]),
             "response.completed" | "response.incomplete" => self.finish(&event["response"]),
             "response.failed" => return Err(failure::in_stream(&event["response"])),
             "error" if event["error"].is_object() => return Err(failure::in_stream(&event)),
@@ -143,12 +145,7 @@ impl Decode for Decoder {
         }
         let mut deltas = Vec::new();
         for (place, item) in body["output"].as_array().into_iter().flatten().enumerate() {
-            for part in item["content"].as_array().into_iter().flatten().filter(|_| item["type"] == "message") {
-                self.is_refused |= part["refusal"].is_string();
-                let text = part["text"].as_str().or_else(|| part["refusal"].as_str()).filter(|text| !text.is_empty());
-                deltas.extend(text.map(|text| Delta::Text { text: text.into() }));
-            }
-            deltas.extend(self.item_done(place as u64, item));
+            deltas.extend(self.item_done(&json!({"output_index": place}), item));
         }
         if body["status"].is_string() {
             deltas.extend(self.finish(body));
@@ -184,11 +181,11 @@ impl Decoder {
         by_id.or_else(|| self.calls.iter().rposition(|call| call.place == place_of(event)))
     }
 
-    fn item_done(&mut self, place: u64, item: &Value) -> Vec<Delta> {
+    fn item_done(&mut self, event: &Value, item: &Value) -> Vec<Delta> {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
                 // Some servers send no item before this one, or no pieces of its arguments.
-                let (index, start) = self.start(place, item);
+                let (index, start) = self.start(place_of(event), item);
                 let mut deltas: Vec<Delta> = start.into_iter().collect();
                 if !self.calls[index].has_arguments {
                     let text = item["arguments"].as_str().unwrap_or_default().to_string();
@@ -207,11 +204,17 @@ impl Decoder {
                 }
                 vec![Delta::Reasoning { text: String::new(), opaque: Some(item) }]
             }
+            "message" => {
+                self.is_refused |= is_refusal(item);
+                self.texts.item(event, item)
+            }
             _ => Vec::new(),
         }
     }
 
-    fn finish(&self, response: &Value) -> Vec<Delta> {
+    fn finish(&mut self, response: &Value) -> Vec<Delta> {
+        let text = self.texts.response(response);
+        self.is_refused |= response["output"].as_array().into_iter().flatten().any(is_refusal);
         let usage = &response["usage"];
         let number = |value: &Value| value.as_u64().unwrap_or(0);
         let counted = usage.is_object().then(|| Usage {
@@ -227,6 +230,6 @@ impl Decoder {
             None if self.is_refused => EndReason::Refused,
             None => EndReason::Complete,
         };
-        counted.map(Delta::Usage).into_iter().chain([Delta::End(reason)]).collect()
+        text.into_iter().chain(counted.map(Delta::Usage)).chain([Delta::End(reason)]).collect()
     }
 }

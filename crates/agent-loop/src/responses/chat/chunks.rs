@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
-use crate::model::{Delta, EndReason, read_arguments};
+use crate::model::{Delta, EndReason, TextPosition, read_arguments};
 
 use super::super::events::{code_of, strict_fault, strict_tools};
 use super::{ChatRequest, UsageChunk};
@@ -24,6 +24,7 @@ pub struct ChatEvents {
     stem: String,
     usage_chunk: UsageChunk,
     usage: Option<Usage>,
+    position: TextPosition,
     text: String,
     calls: Vec<Call>,
     strict: Vec<(String, Validator)>,
@@ -62,6 +63,7 @@ impl ChatEvents {
             stem,
             usage_chunk: request.usage,
             usage: None,
+            position: TextPosition::new(),
             text: String::new(),
             calls: Vec::new(),
             strict: strict_tools(&request.api),
@@ -81,7 +83,7 @@ impl ChatEvents {
         if self.outcome.is_some() {
             return Vec::new();
         }
-        match delta {
+        match self.position.resolve(delta) {
             Delta::Text { text } => self.add_text(&text),
             // A block that is no call is still what the model wrote; a call that had begun stays open, and so the
             // reply cannot end well.
@@ -172,7 +174,9 @@ impl ChatEvents {
 
     fn start_call(&mut self, index: usize, id: String, name: String) {
         let at = self.calls.len();
-        let id = if id.is_empty() { format!("call_{}{:04x}", self.stem, at + 1) } else { id };
+        // Some servers give all calls of a reply one id.
+        let is_used = self.calls.iter().any(|call| call.id == id);
+        let id = if id.is_empty() || is_used { format!("call_{}{:04x}", self.stem, at + 1) } else { id };
         let call = json!({
             "index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
         });

@@ -4,46 +4,62 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Text side by side joined.
-fn joined(pieces: impl IntoIterator<Item = Piece>) -> Vec<Piece> {
-    let mut out: Vec<Piece> = Vec::new();
-    for piece in pieces {
-        match (out.last_mut(), piece) {
-            (Some(Piece::Text(last)), Piece::Text(text)) => last.push_str(&text),
-            (_, piece) => out.push(piece),
+/// One line a piece: `"text"`, `name {arguments}`, `! what the fault says | raw`. Text side by side is joined.
+#[derive(Default)]
+struct Shown {
+    lines: Vec<String>,
+    text: String,
+}
+
+impl Shown {
+    fn take(&mut self, pieces: Pieces<'_>) {
+        for piece in pieces {
+            let line = match piece {
+                Piece::Text("") => panic!("a text is never empty"),
+                Piece::Text(text) => {
+                    self.text.push_str(text);
+                    continue;
+                }
+                Piece::Call { name, arguments } => format!("{name} {arguments}"),
+                Piece::Fault { fault, raw } => format!("! {fault} | {raw}"),
+            };
+            self.end_text();
+            self.lines.push(line);
         }
     }
-    out
-}
 
-fn parse(pieces: &[&[u8]]) -> Vec<Piece> {
-    let mut parser = Parser::new();
-    let mut out = Vec::new();
-    for piece in pieces {
-        out.extend(parser.push(piece));
+    fn end_text(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        self.lines.extend((!text.is_empty()).then(|| format!("{text:?}")));
     }
-    out.extend(parser.finish());
-    assert!(out.iter().all(|piece| *piece != Piece::Text(String::new())));
-    joined(out)
 }
 
-/// One line a piece: `"text"`, `name {arguments}`, `! what the fault says | raw`.
-fn show(pieces: &[Piece]) -> Vec<String> {
-    let show = |piece: &Piece| match piece {
-        Piece::Text(text) => format!("{text:?}"),
-        Piece::Call { name, arguments } => format!("{name} {arguments}"),
-        Piece::Fault { fault, raw } => format!("! {fault} | {raw}"),
-    };
-    pieces.iter().map(show).collect()
+fn show(pieces: Pieces<'_>) -> Vec<String> {
+    let mut shown = Shown::default();
+    shown.take(pieces);
+    shown.end_text();
+    shown.lines
+}
+
+fn parse(pieces: &[&[u8]]) -> Vec<String> {
+    let (mut parser, mut shown) = (Parser::new(), Shown::default());
+    // What was read before does not matter either.
+    parser.push(b"before <tool_call>{\"x\xe2").count();
+    parser.finish().count();
+    for piece in pieces {
+        shown.take(parser.push(piece));
+    }
+    shown.take(parser.finish());
+    shown.end_text();
+    shown.lines
 }
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
     let bytes = text.as_bytes();
     let whole = parse(&[bytes]);
-    let shown = show(&whole);
-    assert_eq!(shown.len(), expected.len(), "{text}\n{shown:#?}");
-    for (shown, expected) in shown.iter().zip(expected) {
+    assert_eq!(whole.len(), expected.len(), "{text}\n{whole:#?}");
+    for (shown, expected) in whole.iter().zip(expected) {
         match expected.strip_prefix("! ") {
             Some(part) => assert!(shown.starts_with("! ") && shown.contains(part), "{text}\n{shown}"),
             None => assert_eq!(shown, expected, "{text}"),
@@ -60,16 +76,14 @@ fn check(text: &str, expected: &[&str]) {
 fn the_deltas_of_the_specification() {
     let deltas = ["a<", "b <tool_", "call>{\"na", "me\":\"s\",\"arguments\":\"{}\"}</to", "ol_call", ">c<too"];
     let deltas: Vec<&[u8]> = deltas.iter().map(|delta| delta.as_bytes()).collect();
-    assert_eq!(show(&parse(&deltas)), ["\"a<b \"", "s {}", "\"c<too\""]);
+    assert_eq!(parse(&deltas), ["\"a<b \"", "s {}", "\"c<too\""]);
 }
 
 #[test]
 fn text_passes_at_once_but_for_what_may_be_a_tag() {
     let mut parser = Parser::new();
     for (input, expected) in [("a<", "a"), ("b", "<b"), (" <tool", " "), ("_x", "<tool_x"), ("<", ""), ("<", "<")] {
-        let text: String =
-            parser.push(input.as_bytes()).map(|piece| show(&[piece])[0].trim_matches('"').to_string()).collect();
-        assert_eq!(text, expected, "{input}");
+        assert_eq!(show(parser.push(input.as_bytes())).concat().trim_matches('"'), expected, "{input}");
     }
 }
 
@@ -77,7 +91,7 @@ fn text_passes_at_once_but_for_what_may_be_a_tag() {
 fn a_call_is_out_as_soon_as_its_value_is_complete() {
     let mut parser = Parser::new();
     assert_eq!(parser.push(b"<tool_call>{\"name\":\"s\"").count(), 0);
-    assert_eq!(show(&parser.push(b"}").collect::<Vec<_>>()), ["s {}"]);
+    assert_eq!(show(parser.push(b"}")), ["s {}"]);
     assert_eq!(parser.finish().count(), 0);
 }
 
@@ -195,13 +209,13 @@ fn blocks_that_are_broken_are_faults() {
     check("<tool_call>{'name':'s'}<tool_call>{\"name\":\"t\"}</tool_call>", &["! no valid JSON", "t {}"]);
     check("<tool_call>[1]</tool_call>", &["! no valid JSON"]);
     let deep = format!("<tool_call>{{\"name\":\"s\",\"arguments\":{}", "[".repeat(200));
-    assert!(show(&parse(&[deep.as_bytes()]))[0].contains("too deep"));
+    assert!(parse(&[deep.as_bytes()])[0].contains("too deep"));
 }
 
 #[test]
 fn bytes_that_are_no_text_are_replaced() {
     let pieces = parse(&[b"a\xff", b"b\xe2", b"\x82", b"\xac\xe2\x82"]);
-    assert_eq!(show(&pieces), ["\"a\u{fffd}b€\u{fffd}\""]);
+    assert_eq!(pieces, ["\"a\u{fffd}b€\u{fffd}\""]);
 }
 
 proptest! {
@@ -227,7 +241,7 @@ proptest! {
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(parse(&single), whole.clone());
         if !text.contains("<tool_call>") {
-            prop_assert_eq!(show(&whole).join(""), if text.is_empty() { String::new() } else { format!("{text:?}") });
+            prop_assert_eq!(whole.join(""), if text.is_empty() { String::new() } else { format!("{text:?}") });
         }
     }
 

@@ -1,6 +1,6 @@
 //! Failures over each wire: typed, with status, request id and delay, and never with the key.
 
-use agent_loop::{ErrorKind, Wire};
+use agent_loop::{EndReason, ErrorKind, Wire};
 use serde_json::json;
 
 use super::*;
@@ -10,6 +10,7 @@ cases! {
     "status, request id and delay are told; never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
     "status, request id and delay are told; never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
     "error inside the stream" errors_inside_a_stream,
+    "anything behind the end, in the same bytes or later" anything_behind_the_end,
     "not of the format: no JSON, no UTF-8, a page, nothing" what_is_not_of_the_format,
 }
 
@@ -137,6 +138,26 @@ async fn what_is_not_of_the_format() {
             (Answer::json(200, &json!({})), ErrorKind::CutStream),
         ] {
             assert_eq!(reply(wire, answer).await.unwrap_err().kind(), kind, "{wire:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn anything_behind_the_end() {
+    let late = "data: {\"error\":{\"message\":\"late\"}}\n\n";
+    for wire in WIRES {
+        for behind in ["data: [DONE]\n\n", "data: {\n\n", late, "data: \u{fffd}\n\n", "data: \u{fffd}"] {
+            // Gemini's end is that of the body.
+            if wire == Wire::Gemini && !behind.contains("DONE") {
+                continue;
+            }
+            let bytes = super::wires::text_only(wire, EndReason::Complete) + behind;
+            let broken = bytes.as_bytes().iter().map(|byte| if *byte == 0xbd { 0xff } else { *byte });
+            let broken: Vec<u8> = broken.collect();
+            for (bytes, size) in [(bytes.as_bytes(), bytes.len()), (bytes.as_bytes(), 5), (&broken, bytes.len())] {
+                let reply = reply(wire, Answer::events(bytes, size)).await;
+                assert_eq!(show(&reply.unwrap()), "abc|Complete", "{wire:?} {behind:?} in pieces of {size}");
+            }
         }
     }
 }

@@ -19,6 +19,7 @@ mod served;
 #[cfg(feature = "hosted")]
 mod server;
 mod table;
+pub mod told_again;
 mod whole;
 mod wires;
 

@@ -1,10 +1,14 @@
 //! What needs a clock that stands still, which sockets do not wait for: in memory only.
 
+use agent_loop::{Agent, Pause, Run, RunId, RunOptions, Streaming, Tool};
+
+use super::whole::whole_text;
 use super::wires::parallel_calls;
 use super::*;
 
 cases! {
     "bytes that say nothing yet are no silence" bytes_that_say_nothing_yet_are_no_silence,
+    "one JSON object that comes slowly is no silence" an_object_that_comes_slowly_is_no_silence,
 }
 
 #[tokio::test(start_paused = true)]
@@ -17,5 +21,17 @@ async fn bytes_that_say_nothing_yet_are_no_silence() {
         while let Some(delta) = tokio::time::timeout(within, stream.next()).await.expect("bytes keep coming") {
             delta.unwrap();
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_object_that_comes_slowly_is_no_silence() {
+    for (wire, streaming) in WIRES.into_iter().flat_map(|wire| [(wire, Streaming::Yes), (wire, Streaming::No)]) {
+        let answer = Answer::json(200, &whole_text(wire)).slowly(Duration::from_secs(60));
+        let model = provided(wire, [answer], |provider| provider.streaming = streaming).0;
+        let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
+        let mut run = Run::new(RunId::random(), RunOptions::default(), "go");
+        let pause = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap();
+        assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "abc"), "{wire:?}");
     }
 }

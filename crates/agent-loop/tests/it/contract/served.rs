@@ -13,6 +13,8 @@ use super::*;
 mod failures;
 #[path = "requests.rs"]
 mod requests;
+#[path = "told_again.rs"]
+mod told_again;
 #[path = "whole.rs"]
 mod whole;
 #[path = "wires.rs"]

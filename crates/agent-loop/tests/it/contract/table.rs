@@ -56,10 +56,12 @@ fn are_listed(source: &str, cases: &[Case]) {
 fn the_readme_shows_what_the_suite_runs() {
     are_listed(include_str!("wires.rs"), wires::CASES);
     are_listed(include_str!("whole.rs"), whole::CASES);
+    are_listed(include_str!("told_again.rs"), told_again::CASES);
     are_listed(include_str!("requests.rs"), requests::CASES);
     are_listed(include_str!("failures.rs"), failures::CASES);
     are_listed(include_str!("patience.rs"), patience::CASES);
-    let all = [wires::CASES, whole::CASES, requests::CASES, failures::CASES, patience::CASES].concat();
+    let all =
+        [wires::CASES, whole::CASES, told_again::CASES, requests::CASES, failures::CASES, patience::CASES].concat();
     is_in_the_readme("contract: in memory and over sockets", &table(&all));
 }
 

@@ -1,11 +1,13 @@
 //! Providers that are told not to stream: what is asked for, and what is read, whatever the server makes of it.
 
-use agent_loop::{EndReason, Streaming, Wire};
+use agent_loop::{Delta, EndReason, ErrorKind, Streaming, Wire};
+use serde_json::{Value, json};
 
 use super::*;
 
 cases! {
     "told not to stream; a server that streams all the same" told_not_to_stream,
+    "one JSON object where a stream was asked for, whatever its type says: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
 }
 
 #[tokio::test]
@@ -30,5 +32,44 @@ async fn told_not_to_stream() {
                 assert!(body.get("stream_options").is_none(), "it is refused without a stream");
             }
         }
+    }
+}
+
+/// The reply of a text, in one object.
+pub fn whole_text(wire: Wire) -> Value {
+    match wire {
+        Wire::OpenAiChat | Wire::Chat => {
+            json!({"choices": [{"message": {"role": "assistant", "content": "abc"}, "finish_reason": "stop"}]})
+        }
+        Wire::OpenAiResponses => {
+            let item = json!({"type": "message", "content": [{"type": "output_text", "text": "abc"}]});
+            json!({"object": "response", "status": "completed", "output": [item]})
+        }
+        Wire::Anthropic => {
+            json!({"type": "message", "content": [{"type": "text", "text": "abc"}], "stop_reason": "end_turn"})
+        }
+        Wire::Gemini => json!({"candidates": [{"content": {"parts": [{"text": "abc"}]}, "finishReason": "STOP"}]}),
+    }
+}
+
+#[tokio::test]
+async fn whole_where_a_stream_was_asked_for() {
+    for wire in WIRES {
+        let body = format!("\n {}\n", whole_text(wire));
+        for kind in ["application/json", "text/plain", ""] {
+            for size in [1, 9, body.len()] {
+                let (model, _) = hosted(wire, [Answer::new(200, kind, &body, size)]);
+                let (all, end) = deltas(&model, request()).await;
+                assert_eq!(show(&end.unwrap()), "abc|Complete", "{wire:?} {kind}");
+                let texts =
+                    all.iter().filter(|delta| matches!(delta, Delta::Text { .. } | Delta::TextSoFar { .. })).count();
+                assert!(texts == 1 && matches!(all.last(), Some(Delta::End(_))), "{all:?}");
+            }
+        }
+        let cut = Answer::new(200, "application/json", &body[..body.len() / 2], 9);
+        assert_eq!(reply(wire, cut).await.unwrap_err().kind(), ErrorKind::BadResponse, "{wire:?}");
+        // A stream under a type that says nothing.
+        let streamed = Answer::new(200, "text/plain", super::wires::text_only(wire, EndReason::Complete), 9);
+        assert_eq!(show(&reply(wire, streamed).await.unwrap()), "abc|Complete", "{wire:?}");
     }
 }

@@ -23,16 +23,16 @@ cases! {
 }
 
 /// Chunks of Chat Completions.
-fn chat(chunks: &[Value]) -> String {
+pub fn chat(chunks: &[Value]) -> String {
     let lines: String = chunks.iter().map(|chunk| format!("data: {chunk}\n\n")).collect();
     lines + "data: [DONE]\n\n"
 }
 
-fn delta(delta: Value) -> Value {
+pub fn delta(delta: Value) -> Value {
     json!({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [{"index": 0, "delta": delta, "finish_reason": null}]})
 }
 
-fn finish(reason: &str) -> Value {
+pub fn finish(reason: &str) -> Value {
     json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]})
 }
 
@@ -40,7 +40,7 @@ fn chat_usage() -> Value {
     json!({"choices": [], "usage": {"prompt_tokens": 80, "completion_tokens": 17, "total_tokens": 97}})
 }
 
-fn fragment(index: u64, id: &str, name: &str, arguments: &str) -> Value {
+pub fn fragment(index: u64, id: &str, name: &str, arguments: &str) -> Value {
     let mut call = json!({"index": index, "function": {"arguments": arguments}});
     if !id.is_empty() {
         call["id"] = json!(id);
@@ -53,18 +53,18 @@ fn fragment(index: u64, id: &str, name: &str, arguments: &str) -> Value {
 }
 
 /// Events of Anthropic.
-fn anthropic(events: &[Value]) -> String {
+pub fn anthropic(events: &[Value]) -> String {
     events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", event["type"].as_str().unwrap())).collect()
 }
 
-fn block(index: u64, block: Value, deltas: &[Value]) -> Vec<Value> {
+pub fn block(index: u64, block: Value, deltas: &[Value]) -> Vec<Value> {
     let start = json!({"type": "content_block_start", "index": index, "content_block": block});
     let deltas = deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
     let stop = json!({"type": "content_block_stop", "index": index});
     [start].into_iter().chain(deltas).chain([stop]).collect()
 }
 
-fn message(blocks: Vec<Vec<Value>>, stop: &str) -> Vec<Value> {
+pub fn message(blocks: Vec<Vec<Value>>, stop: &str) -> Vec<Value> {
     let start = json!({"type": "message_start", "message": {"id": "msg_1", "role": "assistant", "content": [],
         "usage": {"input_tokens": 80, "output_tokens": 5}}});
     let end = json!({"type": "message_delta", "delta": {"stop_reason": stop}, "usage": {"input_tokens": 80, "output_tokens": 17}});
@@ -73,20 +73,20 @@ fn message(blocks: Vec<Vec<Value>>, stop: &str) -> Vec<Value> {
     [start, ping].into_iter().chain(blocks.into_iter().flatten()).chain([end, stop]).collect()
 }
 
-fn text_block(text: &str) -> Vec<Value> {
+pub fn text_block(text: &str) -> Vec<Value> {
     let half = text.floor_char_boundary(text.len() / 2);
     let piece = |text: &str| json!({"type": "text_delta", "text": text});
     block(0, json!({"type": "text", "text": ""}), &[piece(&text[..half]), piece(&text[half..])])
 }
 
-fn call_block(index: u64, id: &str, name: &str, pieces: &[&str]) -> Vec<Value> {
+pub fn call_block(index: u64, id: &str, name: &str, pieces: &[&str]) -> Vec<Value> {
     let pieces: Vec<Value> =
         pieces.iter().map(|json| json!({"type": "input_json_delta", "partial_json": json})).collect();
     block(index, json!({"type": "tool_use", "id": id, "name": name, "input": {}}), &pieces)
 }
 
 /// Events of the Responses API; all that is left out means nothing to a client.
-fn responses(events: Vec<Value>, end: &str, reason: Value) -> String {
+pub fn responses(events: Vec<Value>, end: &str, reason: Value) -> String {
     let usage = json!({"input_tokens": 80, "output_tokens": 17, "total_tokens": 97});
     let response = json!({"id": "resp_1", "status": end, "incomplete_details": reason, "usage": usage, "output": []});
     let first = json!({"type": "response.created", "response": {"id": "resp_1"}});
@@ -95,7 +95,7 @@ fn responses(events: Vec<Value>, end: &str, reason: Value) -> String {
 }
 
 /// The events of a call in the output of a response.
-fn response_call(place: u64, name: &str, pieces: &[&str], status: &str) -> Vec<Value> {
+pub fn response_call(place: u64, name: &str, pieces: &[&str], status: &str) -> Vec<Value> {
     let (id, item_id) = (format!("call_{place}"), format!("fc_{place}"));
     let item = |arguments: &str, status: &str| json!({"type": "function_call", "id": item_id, "call_id": id, "name": name, "arguments": arguments, "status": status});
     let all = pieces.concat();
@@ -117,7 +117,7 @@ fn response_text(text: &str) -> Vec<Value> {
 }
 
 /// Chunks of Gemini, the last of which has the finish reason.
-fn gemini(parts: &[Value], finish: &str) -> String {
+pub fn gemini(parts: &[Value], finish: &str) -> String {
     let last = json!({"candidates": [{"content": {"role": "model", "parts": []}, "finishReason": finish}],
         "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 17}});
     let chunk = |part: &Value| json!({"candidates": [{"content": {"role": "model", "parts": [part]}}]});
@@ -589,4 +589,8 @@ async fn dialects_of_responses() {
         let reply = reply(Wire::OpenAiResponses, answer).await.unwrap();
         assert_eq!(show(&reply), "notes.read {\"x\":1}|notes.read {\"x\":2}|Complete", "{what}");
     }
+    // Whatever the response says of itself.
+    let cut = responses(response_call(0, "notes_read", &["{\"x\":4815}"], "incomplete"), "completed", Value::Null);
+    let reply = reply(Wire::OpenAiResponses, Answer::events(cut, 17)).await.unwrap();
+    assert!(show(&reply).starts_with("!notes.read "), "an item that is incomplete never runs");
 }

@@ -135,6 +135,40 @@ fn invariant_03_what_the_session_grants_is_not_asked_about_again() {
 }
 
 #[test]
+fn invariant_03_a_decision_that_does_not_fit_costs_no_other() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(rules));
+    let wrong = decision(&asked[0], |decision| decision.run = RunId("another".into()));
+    let rejections = run.decide(rules, [wrong, asked[1].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(rejections.len(), 1, "{rejections:?}");
+    let asked = run.questions(rules);
+    let open: Vec<&str> = asked.iter().map(|question| question.call.id.0.as_str()).collect();
+    assert_eq!(open, ["c1"], "the one behind it is taken");
+}
+
+#[test]
+fn invariant_03_allowing_once_allows_one_call() {
+    let tools = set();
+    let rules = rules(&tools, &AskBeforeWriting);
+    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(rules));
+    decide(&mut run, rules, &asked[0], Verdict::Allow);
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    finish(&mut run, rules, "c1", "");
+    let asked = questions(run.next(rules));
+    assert_eq!(asked[0].call.id.0, "c2", "another call of the same tool is asked about");
+    decide(&mut run, rules, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "c"}) });
+    assert_eq!(ready(&run.next(rules)), ["c2"]);
+    finish(&mut run, rules, "c2", "");
+    request(run.next(rules));
+    run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
+    assert_eq!(questions(run.next(rules)).len(), 1, "and so is the same call of a later turn");
+    assert_eq!(run.grants().count(), 0);
+}
+
+#[test]
 fn invariant_03_a_grant_and_a_no_in_one_batch_are_both_taken() {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);

@@ -225,6 +225,15 @@ fn invariant_09_cancelling_leaves_a_valid_history_that_says_what_was_done() {
 
     run.cancel(vec![Part::Text { text: "half a sen".into() }]);
     assert_eq!(outcome(run.next(rules)).text, "half a sen");
+
+    // Of a write that was under way nobody knows what became.
+    let rules = self::rules(&tools, &AllowAll);
+    let mut run = called(rules, &[("put", json!({})), ("look", json!({}))]);
+    assert_eq!(ready(&run.next(rules)), ["c1"]);
+    run.cancel(Vec::new());
+    let told = results(&run);
+    assert!(told[0].1 == Status::Cancelled && told[0].2.contains("may or may not have taken effect"), "{told:?}");
+    assert_eq!(told[1].2, "Cancelled before it ran.");
 }
 
 #[test]

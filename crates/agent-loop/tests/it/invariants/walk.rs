@@ -56,6 +56,52 @@ fn any_reply() -> impl Strategy<Value = Reply> {
     (prop::collection::vec(part, 0..5), end).prop_map(|(parts, end)| Reply { parts, end, usage: None })
 }
 
+#[test]
+fn invariant_01_each_way_to_break_a_history_is_refused() {
+    let call = |id: &str| ToolCall::new(id, "look", json!({}));
+    let made = |ids: &[&str]| Message::Assistant { parts: ids.iter().map(|id| Part::Call(call(id))).collect() };
+    let of = |ids: &[&str]| Message::Results {
+        results: ids.iter().map(|id| ToolResult::new(&call(id), Status::Ok, "")).collect(),
+    };
+    let (go, said) = (|| Message::user("go"), || Message::assistant("done"));
+    for fits in [
+        vec![go()],
+        vec![go(), said()],
+        vec![go(), made(&["a", "b"]), of(&["a", "b"]), made(&["c"]), of(&["c"]), said(), go()],
+        vec![Message::note("(a summary)"), made(&["a"]), of(&["a"])],
+    ] {
+        assert!(History::from_messages(fits.clone()).is_ok(), "{fits:?}");
+        assert!(Messages::from_iter(fits.clone()).check().is_ok(), "{fits:?}");
+    }
+    for (what, broken) in [
+        ("the model speaks first", vec![said()]),
+        ("nothing is said", vec![go(), made(&[])]),
+        ("no result before the model speaks", vec![go(), made(&["a"]), said()]),
+        ("no result before the person speaks", vec![go(), made(&["a"]), go()]),
+        ("no result before other calls", vec![go(), made(&["a"]), made(&["b"]), of(&["b"])]),
+        ("a result of another call", vec![go(), made(&["a"]), of(&["b"])]),
+        ("a result too few", vec![go(), made(&["a", "b"]), of(&["a"])]),
+        ("a result too many", vec![go(), made(&["a"]), of(&["a", "b"])]),
+        ("a result twice", vec![go(), made(&["a"]), of(&["a", "a"])]),
+        ("results twice", vec![go(), made(&["a"]), of(&["a"]), of(&["a"])]),
+        ("results in another order", vec![go(), made(&["a", "b"]), of(&["b", "a"])]),
+        ("results of no call", vec![go(), of(&["a"])]),
+        ("results of none", vec![go(), made(&["a"]), of(&[])]),
+        ("an id twice in a message", vec![go(), made(&["a", "a"]), of(&["a", "a"])]),
+        ("an id twice", vec![go(), made(&["a"]), of(&["a"]), made(&["a"]), of(&["a"])]),
+        ("an empty id", vec![go(), made(&[""]), of(&[""])]),
+    ] {
+        assert!(History::from_messages(broken.clone()).is_err(), "{what}");
+        assert!(Messages::from_iter(broken.clone()).check().is_err(), "{what}");
+        let (mended, repairs) = History::repaired(broken);
+        assert!(mended.messages().check().is_ok(), "{what}");
+        assert_eq!(repairs.is_empty(), what == "results in another order", "{what}: {repairs:?}");
+    }
+    let open = vec![go(), made(&["a"])];
+    assert!(History::from_messages(open.clone()).is_ok(), "the results may still come");
+    assert!(Messages::from_iter(open).check().is_err(), "but it must not be sent");
+}
+
 /// What may happen to a run from outside.
 #[derive(Debug, Clone)]
 enum Act {

@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
-use agent_loop::{Scripted, Step};
+use agent_loop::{Delta, EndReason, Scripted, Step};
 use serde_json::{Value, json};
 
 use super::{CHAT, RESPONSES, Running, question};
 use crate::chat::check_chunks;
+use crate::contract::told_again::told_in_whole;
+use crate::contract::{Answer, WIRES, hosted};
 use crate::responses::accumulate;
 
 /// A text-only model that makes these replies.
@@ -68,6 +70,66 @@ async fn chat_answers_with_chunks_and_as_one_object() {
     assert_eq!(message["content"], "I look.");
     assert_eq!(message["tool_calls"][1]["function"], json!({"name": "look", "arguments": "{}"}));
     server.ended().await;
+}
+
+/// What a client of either API was told, streaming or not.
+async fn text_of(server: &Running, path: &str, body: &Value) -> String {
+    let mut client = server.client().await;
+    client.send("POST", path, &[], &body.to_string()).await;
+    let of_output = |output: &Value| {
+        let items = output.as_array().unwrap().iter().filter(|item| item["type"] == "message");
+        items.map(|item| item["content"][0]["text"].as_str().unwrap()).collect::<String>()
+    };
+    match (path, body["stream"] == true) {
+        (RESPONSES, true) => {
+            client.head().await;
+            let events = client.events().await;
+            let pieces = events.iter().filter(|event| event["type"] == "response.output_text.delta");
+            let pieces: String = pieces.map(|event| event["delta"].as_str().unwrap()).collect();
+            assert_eq!(of_output(&accumulate(&events)["response"]["output"]), pieces);
+            pieces
+        }
+        (RESPONSES, false) => of_output(&client.json().await.1["output"]),
+        (_, true) => {
+            client.head().await;
+            check_chunks(&client.events().await).text
+        }
+        _ => client.json().await.1["choices"][0]["message"]["content"].as_str().unwrap().to_string(),
+    }
+}
+
+#[tokio::test]
+async fn what_a_backend_tells_again_is_passed_on_once() {
+    let so_far = |begin: usize, text: &str| Delta::TextSoFar { begin, text: text.into() };
+    let reply = || {
+        Step::deltas([
+            Delta::Text { text: "ha ".into() },
+            Delta::Text { text: "ha ".into() },
+            so_far(0, "ha ha "),
+            so_far(3, "ha no<b"),
+            so_far(0, "ha ha no<b"),
+            Delta::End(EndReason::Complete),
+        ])
+    };
+    for path in [RESPONSES, CHAT] {
+        for stream in [true, false] {
+            let tool = match path {
+                RESPONSES => json!({"type": "function", "name": "look"}),
+                _ => json!({"type": "function", "function": {"name": "look"}}),
+            };
+            let mut body = question(path, "hi", stream);
+            body["tools"] = json!([tool]);
+            for model in [Scripted::new([reply()]), Scripted::new([reply()]).without_tools()] {
+                let server = Running::with(ProxyOptions::default(), model).await;
+                assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
+            }
+            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, told_in_whole(wire)?))) {
+                let model = hosted(wire, [Answer::events(bytes, 11)]).0;
+                let server = Running::with(ProxyOptions::default(), model).await;
+                assert_eq!(text_of(&server, path, &body).await, "ha ha", "{wire:?} {body}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

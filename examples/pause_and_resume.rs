@@ -1,8 +1,5 @@
 //! A run that waits for a person is saved, and goes on in "another process":
-//! `cargo run -p agent-loop --example pause_and_resume`.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! `cargo run -p examples --example pause_and_resume`.
 
 use agent_loop::{Agent, Durability, Pause, Run, RunId, RunOptions, Scripted, Step, Tool, Transcript, Verdict};
 use serde_json::json;

@@ -1,8 +1,5 @@
 //! A model that only writes text, behind the Responses and the Chat Completions API:
-//! `cargo run -p agent-loop --features proxy --example responses_proxy -- [PORT]`.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! `cargo run -p examples --example responses_proxy -- [PORT]`.
 
 use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
 use agent_loop::{Boxed, Delta, EndReason, Model, ReplyStream, Request, Result, ToolSupport};

@@ -1,7 +1,4 @@
-//! A person decides in the terminal: `cargo run -p agent-loop --example approve_in_terminal`. The model is scripted.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! A person decides in the terminal: `cargo run -p examples --example approve_in_terminal`. The model is scripted.
 
 use std::io::{BufRead, Write};
 

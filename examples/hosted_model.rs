@@ -1,8 +1,5 @@
 //! Asks a hosted model and prints what it writes as it comes; the key is taken from the environment:
-//! `cargo run -p agent-loop --features hosted --example hosted_model -- anthropic MODEL "How do I prune roses?"`.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! `cargo run -p examples --example hosted_model -- anthropic MODEL "How do I prune roses?"`.
 
 use std::io::Write;
 

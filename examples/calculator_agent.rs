@@ -1,7 +1,4 @@
-//! The whole loop in one page, offline: `cargo run -p agent-loop --example calculator_agent`.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! The whole loop in one page, offline: `cargo run -p examples --example calculator_agent`.
 
 use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, Step, Tool, ToolError};
 use serde_json::json;

@@ -1,7 +1,4 @@
-//! A model that only writes text calls tools: `cargo run -p agent-loop --example text_only_model`.
-
-// A program may print.
-#![allow(clippy::print_stdout)]
+//! A model that only writes text calls tools: `cargo run -p examples --example text_only_model`.
 
 use agent_loop::{Agent, Pause, Run, RunId, RunOptions, Scripted, Step, TextCalls, Tool, ToolOutput};
 

@@ -1,0 +1,134 @@
+//! How to reach a provider, as plain data.
+
+use std::fmt;
+
+/// How to reach a provider.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Provider {
+    /// What it is called in errors and events.
+    pub name: String,
+    /// The format it speaks.
+    pub wire: Wire,
+    /// Where its API begins, without the wire's own path: `https://api.openai.com/v1`.
+    pub base_url: String,
+    /// The key, if it wants one. It is in no error and no debug output.
+    pub key: Option<String>,
+    /// Sent with every request, after those of the wire.
+    pub headers: Vec<(String, String)>,
+    /// Whether replies come in pieces.
+    pub streaming: Streaming,
+    /// What each piece of text holds.
+    pub text_pieces: TextPieces,
+}
+
+/// Whether replies come in pieces.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Streaming {
+    /// As they are written. A server that answers with one object all the same is read too: its bytes are signs of
+    /// life, and what it says comes at its end.
+    #[default]
+    Yes,
+    /// Whole, for servers that cannot stream, or not with tools. They say nothing, not even the head, before all is
+    /// written: the agent's limit of silence is then one on the reply.
+    No,
+}
+
+/// What each piece of a streamed text holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TextPieces {
+    /// What is new, as all the formats have it.
+    #[default]
+    New,
+    /// The whole text of the reply so far, as some servers and gateways send it: what is new is known by its position.
+    SoFar,
+}
+
+/// A format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wire {
+    /// Chat Completions as OpenAI has it, with strict schemas.
+    OpenAiChat,
+    /// Chat Completions as everybody else has it: OpenRouter, Ollama, LM Studio, llama.cpp, vLLM, Groq, Mistral …
+    Chat,
+    /// OpenAI's Responses, nothing stored, with strict schemas.
+    OpenAiResponses,
+    /// Anthropic's Messages.
+    Anthropic,
+    /// Gemini's generateContent.
+    Gemini,
+}
+
+impl Wire {
+    /// Whether schemas that allow it are sent in strict mode.
+    pub(super) fn is_strict(self) -> bool {
+        matches!(self, Self::OpenAiChat | Self::OpenAiResponses)
+    }
+}
+
+impl Provider {
+    /// A provider under an address.
+    pub fn new(name: impl Into<String>, wire: Wire, base_url: impl Into<String>, key: Option<String>) -> Self {
+        let base_url = base_url.into().trim_end_matches('/').to_string();
+        Self {
+            name: name.into(),
+            wire,
+            base_url,
+            key,
+            headers: Vec::new(),
+            streaming: Streaming::Yes,
+            text_pieces: TextPieces::New,
+        }
+    }
+
+    /// OpenAI, by its Responses.
+    pub fn openai(key: impl Into<String>) -> Self {
+        Self::new("openai", Wire::OpenAiResponses, "https://api.openai.com/v1", Some(key.into()))
+    }
+
+    /// Anthropic.
+    pub fn anthropic(key: impl Into<String>) -> Self {
+        Self::new("anthropic", Wire::Anthropic, "https://api.anthropic.com/v1", Some(key.into()))
+    }
+
+    /// Gemini.
+    pub fn gemini(key: impl Into<String>) -> Self {
+        let base_url = "https://generativelanguage.googleapis.com/v1beta";
+        Self::new("gemini", Wire::Gemini, base_url, Some(key.into()))
+    }
+
+    /// OpenRouter.
+    pub fn openrouter(key: impl Into<String>) -> Self {
+        Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()))
+    }
+
+    /// Ollama on this machine.
+    pub fn ollama() -> Self {
+        Self::new("ollama", Wire::Chat, "http://127.0.0.1:11434/v1", None)
+    }
+
+    /// LM Studio on this machine.
+    pub fn lm_studio() -> Self {
+        Self::new("lm-studio", Wire::Chat, "http://127.0.0.1:1234/v1", None)
+    }
+
+    /// The server of llama.cpp on this machine.
+    pub fn llama_cpp() -> Self {
+        Self::new("llama.cpp", Wire::Chat, "http://127.0.0.1:8080/v1", None)
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let key = self.key.as_ref().map(|_| "…");
+        let headers: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Provider")
+            .field("name", &self.name)
+            .field("wire", &self.wire)
+            .field("base_url", &self.base_url)
+            .field("key", &key)
+            .field("headers", &headers)
+            .field("streaming", &self.streaming)
+            .field("text_pieces", &self.text_pieces)
+            .finish()
+    }
+}

@@ -1,0 +1,40 @@
+//! A call as a model writes it, read from its JSON.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::model::read_arguments;
+
+use super::Piece;
+
+/// One call as it is written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
+#[derive(Deserialize)]
+struct Written<'a> {
+    name: Option<String>,
+    #[serde(borrow)]
+    arguments: Option<&'a RawValue>,
+    #[serde(borrow)]
+    parameters: Option<&'a RawValue>,
+}
+
+pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
+    let wrong = |error: serde_json::Error| format!("The tool call is no valid JSON: {error}.");
+    if json.starts_with('[') {
+        let written: Vec<Written<'_>> = serde_json::from_str(json).map_err(wrong)?;
+        return written.into_iter().map(read_call).collect();
+    }
+    Ok(vec![read_call(serde_json::from_str(json).map_err(wrong)?)?])
+}
+
+fn read_call(written: Written<'_>) -> Result<Piece<'static>, String> {
+    let name = written.name.filter(|name| !name.is_empty()).ok_or("The tool call has no \"name\".")?;
+    let raw = written.arguments.or(written.parameters).map_or("null", RawValue::get);
+    // Arguments in a string are taken out of it once; what they say is not changed.
+    let text =
+        if raw.starts_with('"') { serde_json::from_str(raw).map_err(|e| e.to_string())? } else { raw.to_string() };
+    let arguments = match read_arguments(&text)? {
+        serde_json::Value::Object(fields) if fields.is_empty() => "{}".into(),
+        _ => text,
+    };
+    Ok(Piece::Call { name, arguments })
+}

@@ -1,0 +1,393 @@
+//! What nobody should do and somebody does: states edited by hand, odd requests, cancelling at any moment, limits of
+//! nothing and without end, replies without end.
+
+use std::time::Duration;
+
+use agent_loop::responses::chat::ChatRequest;
+use agent_loop::responses::{ApiRequest, ResponseEvents};
+use agent_loop::{
+    Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, Next, Observer, Part, Pause,
+    Reply, Retries, Run, RunOptions, Scripted, Step, Stop, TextCalls, ToolOutput,
+};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::bench_tools::*;
+
+/// Every value that one change by hand makes of a document.
+fn edited(document: &Value) -> Vec<(String, Value)> {
+    fn places(value: &Value, at: String, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                let escaped = |name: &str| name.replace('~', "~0").replace('/', "~1");
+                fields.iter().for_each(|(name, value)| places(value, format!("{at}/{}", escaped(name)), found));
+            }
+            Value::Array(items) => {
+                items.iter().enumerate().for_each(|(index, value)| places(value, format!("{at}/{index}"), found));
+            }
+            _ => {}
+        }
+        found.push(at);
+    }
+    let (mut found, mut all) = (Vec::new(), Vec::new());
+    places(document, String::new(), &mut found);
+    let odd = [
+        json!(null),
+        json!(0),
+        json!(-1),
+        json!(u32::MAX),
+        json!(u64::MAX),
+        json!(1e300),
+        json!(""),
+        json!("x"),
+        json!([]),
+        json!({}),
+        json!(true),
+        json!([[]]),
+        json!({"": {}}),
+    ];
+    for place in found {
+        for value in &odd {
+            let mut changed = document.clone();
+            *changed.pointer_mut(&place).unwrap() = value.clone();
+            all.push((format!("{place} = {value}"), changed));
+        }
+        // Twice, or not at all.
+        let (parent, last) = place.rsplit_once('/').unwrap_or_default();
+        for is_twice in [true, false] {
+            let mut changed = document.clone();
+            let Some(parent) = changed.pointer_mut(parent).filter(|_| !place.is_empty()) else { continue };
+            match parent {
+                Value::Array(items) => {
+                    let index: usize = last.parse().unwrap();
+                    let item = items[index].clone();
+                    if is_twice { items.insert(index, item) } else { drop(items.remove(index)) }
+                }
+                Value::Object(fields) if !is_twice => drop(fields.remove(last)),
+                _ => continue,
+            }
+            all.push((format!("{place} {}", if is_twice { "twice" } else { "gone" }), changed));
+        }
+    }
+    all
+}
+
+/// Drives a run to its end, whatever it asks for; its history stays whole.
+fn drive_to_the_end(run: &mut Run, what: &str) {
+    let tools = set();
+    let rules = rules(&tools, &AllowAll);
+    for turn in 0..40 {
+        match run.next(rules) {
+            Next::CallModel(request) => {
+                request.messages.check().unwrap_or_else(|error| panic!("{what}: {error}"));
+                drop(request);
+                let reply = if turn < 2 {
+                    calls(&[("look", json!({})), ("put", json!({"at": "x"}))])
+                } else {
+                    Reply::text("{}")
+                };
+                run.replied(reply).unwrap();
+            }
+            Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
+            Next::RunTools(ready) => {
+                for ready in ready {
+                    run.finished(rules, &ready.call.id, Ok(ToolOutput::text("seen"))).unwrap();
+                }
+            }
+            Next::Ask(questions) => {
+                let decisions: Vec<_> =
+                    questions.iter().map(|question| question.decide(agent_loop::Verdict::Allow)).collect();
+                run.decide(rules, decisions).unwrap_or_else(|rejected| panic!("{what}: {rejected:?}"));
+            }
+            Next::Wait => panic!("{what}: nothing runs"),
+            Next::Done(_) => {
+                run.history().messages().check().unwrap_or_else(|error| panic!("{what}: {error}"));
+                return;
+            }
+        }
+    }
+    panic!("{what}: no end");
+}
+
+#[test]
+fn a_saved_run_that_was_edited_by_hand_is_refused_or_goes_on() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/runs");
+    let (mut went_on, mut refused) = (0, 0);
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let file: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+        for (what, changed) in edited(&file["run"]) {
+            match Run::from_json(&changed.to_string()) {
+                Err(_) => refused += 1,
+                Ok((mut run, _)) => {
+                    went_on += 1;
+                    let what = format!("{} {what}", path.display());
+                    drive_to_the_end(&mut run, &what);
+                    run.say("go on").unwrap();
+                    drive_to_the_end(&mut run, &what);
+                }
+            }
+        }
+    }
+    assert!(went_on > 1_000 && refused > 1_000, "{went_on} {refused}");
+}
+
+#[test]
+fn odd_requests_are_understood_or_refused_by_name() {
+    let tool = json!({"type": "function", "name": "look", "parameters": {"type": "object"}, "strict": true});
+    let responses = json!({
+        "model": "m", "stream": true, "instructions": "Be brief.", "tools": [tool], "tool_choice": {"type": "function", "name": "look"},
+        "parallel_tool_calls": false, "max_output_tokens": 9, "temperature": 0.5, "metadata": {"a": "b"},
+        "text": {"format": {"type": "json_schema", "schema": {"type": "object"}}},
+        "input": [
+            {"role": "user", "content": [{"type": "input_text", "text": "hi"}]},
+            {"type": "reasoning", "id": "r"},
+            {"type": "function_call", "call_id": "c", "name": "look", "arguments": "{}"},
+            {"type": "function_call_output", "call_id": "c", "output": [{"type": "input_text", "text": "seen"}]},
+        ],
+    });
+    let function = json!({"name": "look", "arguments": "{}"});
+    let chat = json!({
+        "model": "m", "n": 1, "stream_options": {"include_usage": true}, "max_tokens": 9,
+        "tools": [{"type": "function", "function": {"name": "look", "parameters": {"type": "object"}}}],
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [{"function": {"name": "look"}}]}},
+        "response_format": {"type": "json_schema", "json_schema": {"schema": {"type": "object"}}},
+        "messages": [
+            {"role": "system", "content": "Be brief."},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": null, "tool_calls": [{"id": "c", "type": "function", "function": function}]},
+            {"role": "tool", "tool_call_id": "c", "content": "seen"},
+        ],
+    });
+    for (what, body) in edited(&responses) {
+        match ApiRequest::parse(body.to_string().as_bytes()) {
+            Ok(request) => request.request.messages.check().unwrap(),
+            Err(error) => assert!(error.status == 400 && !error.message.is_empty(), "{what}: {error}"),
+        }
+    }
+    for (what, body) in edited(&chat) {
+        match ChatRequest::parse(body.to_string().as_bytes()) {
+            Ok(request) => request.api.request.messages.check().unwrap(),
+            Err(error) => assert!(error.status == 400 && !error.message.is_empty(), "{what}: {error}"),
+        }
+    }
+}
+
+#[test]
+fn a_schema_that_leads_to_itself_ends() {
+    for parameters in [
+        json!({"$ref": "#"}),
+        json!({"type": "object", "$ref": "#"}),
+        json!({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}, "$ref": "#/$defs/a"}),
+        json!({"allOf": [{"$ref": "#"}]}),
+    ] {
+        let tool = json!({"type": "function", "name": "look", "parameters": parameters, "strict": true});
+        let body = json!({"model": "m", "input": "hi", "tools": [tool]});
+        let Ok(request) = ApiRequest::parse(body.to_string().as_bytes()) else { continue };
+        let mut events = ResponseEvents::new(&request, "ab", 0);
+        events.start();
+        events.push(Delta::CallStart { index: 0, id: "c".into(), name: "look".into() });
+        events.push(Delta::CallArguments { index: 0, text: "{\"a\":1}".into() });
+        events.push(Delta::CallEnd { index: 0, opaque: None });
+        events.push(Delta::End(EndReason::Complete));
+        assert!(events.response().is_some());
+    }
+}
+
+#[tokio::test]
+async fn a_schema_that_asks_for_the_same_field_again_and_again_ends() {
+    let deep = (0..8).fold(
+        json!({"type": "string"}),
+        |inner, _| json!({"type": "object", "properties": {"a": inner}, "required": vec!["a"; 100]}),
+    );
+    let mut tool = specs().remove(0);
+    tool.parameters = deep;
+    let example = agent_loop::text_calls::example(&tool.parameters);
+    assert!(example.to_string().starts_with("{\"a\":{\"a\":"));
+}
+
+/// Cancels when it has heard or saved so much.
+struct CancelsAt {
+    left: usize,
+    cancel: CancellationToken,
+}
+
+impl CancelsAt {
+    fn count(&mut self) {
+        match self.left {
+            0 => self.cancel.cancel(),
+            _ => self.left -= 1,
+        }
+    }
+}
+
+impl Observer for CancelsAt {
+    fn event(&mut self, _: Event) {
+        self.count();
+    }
+
+    fn save(&mut self, _: &Run) -> agent_loop::Result<()> {
+        self.count();
+        Ok(())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from() {
+    let (mut cancelled, mut moment) = (0, 0);
+    loop {
+        let failing = Step::fails(Error::new(ErrorKind::Unavailable, "busy"));
+        let said = "I look. <tool_call>{\"name\":\"look\"}</tool_call><tool_call>{\"name\":\"put\"}</tool_call>\
+            <tool_call>{\"name\":\"list\"}</tool_call>";
+        let steps = [failing, Step::text(said).usage(9, 9), Step::text("Done."), Step::text("Again.")];
+        let model = Scripted::new(steps).without_tools();
+        let model = std::sync::Arc::new(model);
+        let agent = Agent::new(TextCalls::new(std::sync::Arc::clone(&model)), live(&Default::default())).unwrap();
+        let agent = agent.policy(AllowAll);
+        let mut run = run();
+        let cancel = CancellationToken::new();
+        let mut observer = CancelsAt { left: moment, cancel: cancel.clone() };
+        let began = tokio::time::Instant::now();
+        let pause = agent.drive(&mut run, &mut observer, &cancel).await.unwrap();
+        assert!(began.elapsed() < Duration::from_secs(5), "moment {moment}");
+        let Pause::Done(outcome) = pause else { panic!("{pause:?}") };
+        run.history().messages().check().unwrap();
+        let is_cancelled = outcome.stop == Stop::Cancelled;
+        if is_cancelled {
+            cancelled += 1;
+            // It goes on: in another process, with what the person says next.
+            let (mut loaded, repairs) = Run::from_json(&run.to_json()).unwrap();
+            assert_eq!(repairs, []);
+            loaded.say("go on").unwrap();
+            drive_to_the_end(&mut loaded, "after cancelling");
+        }
+        // A scripted model takes it ill when steps are left, and here some are.
+        std::mem::forget(model);
+        if !is_cancelled && observer.left > 0 {
+            break;
+        }
+        moment += 1;
+    }
+    assert!(cancelled > 15, "{cancelled} moments");
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_of_nothing_and_without_end() {
+    let nothing = Budget {
+        turns: Some(0),
+        calls: Some(0),
+        tokens: Some(0),
+        time: Some(Duration::ZERO),
+        repeats: Some(0),
+        at_limit: AtLimit::SumUp,
+    };
+    let all = |limit: usize| Budget {
+        turns: (limit == 0).then_some(0),
+        calls: (limit == 1).then_some(0),
+        tokens: (limit == 2).then_some(0),
+        time: (limit == 3).then_some(Duration::ZERO),
+        repeats: (limit == 4).then_some(0),
+        at_limit: AtLimit::Stop,
+    };
+    for budget in (0..5).map(all).chain([nothing]) {
+        let mut run = run_with(RunOptions { budget, compact_above: Some(0), ..RunOptions::default() });
+        let tools = set();
+        let rules = rules(&tools, &AllowAll);
+        let mut turns = 0;
+        while !matches!(run.next(rules), Next::Done(_)) {
+            match run.next(rules) {
+                Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
+                Next::CallModel(_) => {
+                    turns += 1;
+                    run.replied(calls(&[("look", json!({}))])).unwrap();
+                }
+                // It was handed out by the look before.
+                Next::Wait => finish(&mut run, rules, &format!("c{turns}"), "seen"),
+                other => panic!("{other:?}"),
+            }
+            assert!(turns < 3);
+        }
+        run.history().messages().check().unwrap();
+    }
+
+    let ever = Duration::MAX;
+    let retries = Retries { attempts: u32::MAX, first: ever, longest: ever, longest_asked: ever };
+    for asked in [None, Some(ever)] {
+        let error = Error::new(ErrorKind::RateLimit, "x");
+        let error = asked.map_or_else(|| Error::new(ErrorKind::RateLimit, "x"), |asked| error.with_retry_after(asked));
+        for random in [0.0, 0.5, 1.0] {
+            assert!(retries.delay(u32::MAX - 1, &error, random).unwrap() > Duration::from_secs(1 << 40));
+        }
+    }
+    for (time, seats) in [(ever, usize::MAX), (Duration::ZERO, 0)] {
+        let limits = Limits { cancel: time, parallel_reads: seats, ..Limits::default() };
+        let limits =
+            if time == ever { Limits { tool: time, silence: time, compaction: time, ..limits } } else { limits };
+        let model = Scripted::new([Step::calls([("look", json!({})), ("list", json!({}))]), Step::text("Done.")]);
+        let agent = Agent::new(model, live(&Default::default())).unwrap().limits(limits.clone());
+        assert!(matches!(agent.drive(&mut run(), &mut (), &Default::default()).await.unwrap(), Pause::Done(_)));
+
+        // Cancelled while tools run.
+        let model = Scripted::new([Step::calls([("look", json!({})), ("list", json!({}))])]);
+        let agent = Agent::new(model, live(&Default::default())).unwrap().limits(limits);
+        let cancel = CancellationToken::new();
+        let mut observer = |event| {
+            if let Event::ToolStarted { .. } = event {
+                cancel.cancel()
+            }
+        };
+        let mut run = run();
+        let pause = agent.drive(&mut run, &mut observer, &cancel).await.unwrap();
+        assert!(matches!(pause, Pause::Done(outcome) if outcome.stop == Stop::Cancelled));
+        run.history().messages().check().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
+    let text = "x".repeat(1 << 20);
+    let mut deltas: Vec<Delta> = (0..20).map(|_| Delta::Text { text: text.clone() }).collect();
+    for index in 0..5_000 {
+        deltas.push(Delta::CallStart { index, id: "same".into(), name: "look".into() });
+        deltas.push(Delta::CallEnd { index, opaque: None });
+    }
+    deltas.push(Delta::End(EndReason::Complete));
+    let agent = Agent::new(Scripted::new([Step::deltas(deltas)]), live(&Default::default())).unwrap();
+    let mut run = run();
+    let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap() else { panic!() };
+    assert_eq!(outcome.spent.calls, 64, "the budget's");
+    assert_eq!(run.results().count(), 5_000, "each has its result, whatever it was called");
+    run.history().messages().check().unwrap();
+    let is_whole = |part: &Part| matches!(part, Part::Text { text } if text.len() == 20 << 20);
+    assert!(matches!(&*run.history().messages()[1], agent_loop::Message::Assistant { parts } if is_whole(&parts[0])));
+}
+
+#[test]
+fn ids_that_a_backend_uses_twice_are_told_apart() {
+    let body = json!({"model": "m", "input": "hi"}).to_string();
+    let mut responses = ResponseEvents::new(&ApiRequest::parse(body.as_bytes()).unwrap(), "ab", 0);
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();
+    let chat = ChatRequest::parse(body.as_bytes()).unwrap();
+    let mut chat = agent_loop::responses::chat::ChatEvents::new(&chat, "ab", 0);
+    responses.start();
+    chat.start();
+    for index in 0..3 {
+        for delta in [
+            Delta::CallStart { index, id: "call_0".into(), name: "look".into() },
+            Delta::CallEnd { index, opaque: None },
+        ] {
+            responses.push(delta.clone());
+            chat.push(delta);
+        }
+    }
+    responses.push(Delta::End(EndReason::Complete));
+    chat.push(Delta::End(EndReason::Complete));
+    let chat = chat.completion().unwrap();
+    let calls = chat["choices"][0]["message"]["tool_calls"].as_array().unwrap();
+    let of_chat: Vec<&str> = calls.iter().map(|call| call["id"].as_str().unwrap()).collect();
+    let items = responses.response().unwrap()["output"].as_array().unwrap();
+    let of_responses: Vec<&str> = items.iter().map(|item| item["call_id"].as_str().unwrap()).collect();
+    for ids in [of_chat, of_responses] {
+        assert!(ids[0] == "call_0" && ids[1] != ids[0] && ids[2] != ids[0] && ids[1] != ids[2], "{ids:?}");
+    }
+}
