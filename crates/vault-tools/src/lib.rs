@@ -74,7 +74,7 @@ pub use journal::{PruneOptions, Pruned, RunId, RunKind};
 pub use log::{
     Decision, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
-pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace};
+pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace, SaveOptions, Trial};
 pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Verdict};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;

@@ -111,33 +111,11 @@ pub fn read(state: &State) -> Result<Vec<Record>> {
 /// # Errors
 /// When the file cannot be read or written.
 pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
-    if !state.has(FILE) {
-        return Ok(0);
-    }
-    // Nobody adds a line between the reading and the writing.
-    let _lock = state.lock_file(FILE)?;
-    let lines = state.lines(FILE)?;
-    let is_kept = |line: &&str| {
+    state.prune_lines(FILE, max_bytes, &|line| {
         let Ok(record) = serde_json::from_str::<Record>(line) else { return false };
         let at = record.timestamp.parse::<Timestamp>().ok();
         before.is_none_or(|before| at.is_some_and(|at| at >= before))
-    };
-    let mut kept: Vec<&str> = lines.iter().map(String::as_str).filter(is_kept).collect();
-    if let Some(most) = max_bytes {
-        let mut bytes: u64 = 0;
-        let fits = |line: &&&str| {
-            bytes += line.len() as u64 + 1;
-            bytes <= most
-        };
-        let count = kept.iter().rev().take_while(fits).count();
-        kept.drain(..kept.len() - count);
-    }
-    let dropped = lines.len() - kept.len();
-    if dropped > 0 {
-        let text: String = kept.iter().flat_map(|line| [line, "\n"]).collect();
-        state.replace(FILE, &text)?;
-    }
-    Ok(dropped)
+    })
 }
 
 /// Calls of one tool, summed up.

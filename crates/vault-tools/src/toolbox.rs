@@ -280,7 +280,12 @@ impl Toolbox {
 
     /// Adds a line to the log. What was done is done, whether that can be written or not.
     pub(crate) fn log(&mut self, record: &Record) {
-        if let Err(error) = log::append(self.vault.state(), record) {
+        self.unlogged_if(log::append(self.vault.state(), record));
+    }
+
+    /// Remembers why something could not be noted of what was done.
+    pub(crate) fn unlogged_if(&mut self, noted: Result<()>) {
+        if let Err(error) = noted {
             self.unlogged = Some(error);
         }
     }

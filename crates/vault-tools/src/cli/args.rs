@@ -87,7 +87,7 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     /// Take back the newest undo
     #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
-    /// Save plans under a name, and run them again without a model
+    /// Save plans that ran under a name, and run them again without a model
     #[command(subcommand)]
     Macro(MacroCommand),
     /// What was called, and how it went
@@ -95,14 +95,14 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     Log(LogArgs),
     /// Drop old runs from the journal, and old lines from the log
     #[command(
-        after_help = "Runs that are dropped can no longer be taken back.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
+        after_help = "Runs that are dropped can no longer be taken back, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
     )]
     Prune(PruneArgs),
-    /// Delete journal, log and macros of a vault; the notes stay
+    /// Delete journal, log, plans and macros of a vault; the notes stay
     #[command(after_help = "Nothing can be taken back after that. The index is forgotten with vault-index forget.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
     Forget(ForgetArgs),
-    /// Take over journal, log and macros of a vault whose folder has moved
+    /// Take over journal, log, plans and macros of a vault whose folder has moved
     #[command(after_help = "The index is taken over with vault-index adopt.\n\n\
 Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
@@ -136,10 +136,11 @@ vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MacroCommand {
-    /// Save a plan under a name
-    #[command(
-        after_help = "Example:\n  vault-tools macro save bullets plan.json --description 'a note for each bullet'"
-    )]
+    /// Save a plan that ran to its end under a name
+    #[command(after_help = "Without FILE and --run it is the plan that ran last.\n\n\
+Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
+vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n  \
+vault-tools macro save bullets plan.json --untried")]
     Save(MacroSaveArgs),
     /// The macros there are
     #[command(after_help = "Example:\n  vault-tools macro list --json")]
@@ -347,9 +348,15 @@ pub(super) struct MacroSaveArgs {
     /// What it is to be called
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    /// The plan, which must have run to its end in this vault; `-` reads standard input
+    #[arg(value_name = "FILE", conflicts_with = "run")]
+    pub file: Option<PathBuf>,
+    /// The plan of a run, by its number in undo --list
+    #[arg(long, value_name = "RUN")]
+    pub run: Option<u64>,
+    /// Save a plan that never ran to its end, too
+    #[arg(long, requires = "file")]
+    pub untried: bool,
     /// What it is for
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub description: String,

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::event::{Event, RunStatus};
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
+use super::tried;
 use crate::change::{ApplyOptions, Applying, Go, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
@@ -42,7 +43,8 @@ pub struct PlanRun {
 ///
 /// # Errors
 /// [`ErrorKind::Denied`] when it was not approved; [`ErrorKind::Conflict`] before anything was done. A step that
-/// fails is no error of this call: it is in [`PlanRun::failed`]. Both are logged.
+/// fails is no error of this call: it is in [`PlanRun::failed`]. Both are logged, and a plan that came to its end is
+/// kept, so that it can be saved as a macro.
 pub fn run(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
@@ -60,7 +62,13 @@ pub fn run(
     let (status, run) = outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.run));
     tell(&Event::RunFinished { status, run: run.map(|run| run.0) });
     match &outcome {
-        Ok(done) => record(toolbox, preview, done, decision, millis_since(started)),
+        Ok(done) => {
+            record(toolbox, preview, done, decision, millis_since(started));
+            if done.status == RunStatus::Done {
+                let kept = tried::keep(toolbox.vault().state(), &preview.plan, done.run);
+                toolbox.unlogged_if(kept);
+            }
+        }
         Err(error) => record_all(toolbox, preview, error, decision, millis_since(started)),
     }
     outcome

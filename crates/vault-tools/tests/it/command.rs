@@ -268,7 +268,9 @@ fn a_plan_with_faults_fails_its_check() {
 fn macros_from_the_command_line() {
     let shell = Shell::new("//- a.md\nx\n");
     let save = ["macro", "save", "bullets", "-", "--description", "notes", "--default", "selection=- x"];
-    let saved = shell.run_with(&save, &example().to_string());
+    let untried = shell.run_with(&save, &example().to_string());
+    assert!(untried.code == 3 && untried.err.contains("--untried"), "{}", untried.err);
+    let saved = shell.run_with(&[&save[..], &["--untried"]].concat(), &example().to_string());
     assert_eq!(saved.code, 0, "{}", saved.err);
     assert!(shell.done(&["macro", "list"]).contains("bullets"));
     shell.done(&["macro", "run", "bullets", "--yes"]);
@@ -279,6 +281,20 @@ fn macros_from_the_command_line() {
     let imported = shell.run_with(&["macro", "import", "-"], &export);
     assert_eq!(imported.code, 0, "{}", imported.err);
     assert_eq!(shell.run_with(&["macro", "import", "-"], &export).code, 1);
+    // One that ran can be saved: as its file, as what ran last, by its run.
+    let saved = shell.run_with(&["macro", "save", "file", "-"], &example().to_string());
+    assert_eq!(saved.code, 0, "{}", saved.err);
+    shell.done(&["macro", "save", "last"]);
+    shell.done(&["macro", "save", "first", "--run", "1"]);
+    let unknown = shell.run(&["macro", "save", "second", "--run", "2"]);
+    assert!(unknown.code == 2 && unknown.err.contains("run 2 is no plan that ran to its end"), "{}", unknown.err);
+    let plan = |name: &str| {
+        let shown: Value = serde_json::from_str(&shell.done(&["macro", "show", name])).unwrap();
+        shown["plan"].clone()
+    };
+    assert!(plan("file") == plan("last") && plan("last") == plan("first"));
+    shell.done(&["prune", "--older-than", "0"]);
+    assert_eq!(shell.run(&["macro", "save", "late"]).code, 2);
     shell.done(&["macro", "delete", "b"]);
     assert_eq!(shell.run(&["macro", "show", "b"]).code, 2);
 }
@@ -453,7 +469,8 @@ fn macros_that_are_saved_at_once_are_all_saved() {
     std::fs::write(&file, example().to_string()).unwrap();
     let file = file.to_str().unwrap();
     let names: Vec<String> = (0..12).map(|number| format!("m{number}")).collect();
-    let children: Vec<Child> = names.iter().map(|name| shell.start(&["macro", "save", name, file])).collect();
+    let children: Vec<Child> =
+        names.iter().map(|name| shell.start(&["macro", "save", name, file, "--untried"])).collect();
     for child in children {
         let ran = Ran::of(child);
         assert_eq!(ran.code, 0, "{}", ran.err);
