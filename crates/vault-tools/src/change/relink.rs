@@ -67,6 +67,7 @@ impl Overlay<'_> {
             Some(sources) => sources,
             None => Sources::new(self)?,
         };
+        self.seen.looked(sources.print());
         // On an error the names are lost, and made anew when they are next needed.
         let relinked = self.relink_with(delta, &mut sources)?;
         self.sources = Some(sources);
