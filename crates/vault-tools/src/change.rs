@@ -100,6 +100,11 @@ impl Change {
         &self.actions
     }
 
+    /// What the reader of a preview should know besides.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
     /// Whether nothing is done.
     pub fn is_empty(&self) -> bool {
         self.actions.is_empty()

@@ -189,7 +189,7 @@ impl Toolbox {
             Err(error) => {
                 let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
                 let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
-                let record = Record::new(name, &args, &Err(error.clone()), millis_since(started), decision);
+                let record = Record::new(name, &args, Err(&error), millis_since(started), decision);
                 self.log(&record);
                 Err(error)
             }
@@ -268,11 +268,11 @@ impl Toolbox {
     pub fn apply(&mut self, proposal: Proposal, decision: Decision) -> Result<Output> {
         let started = Instant::now();
         let outcome = self.try_apply(&proposal, decision);
-        let value = outcome.as_ref().map(|output| output.value.clone()).map_err(Clone::clone);
-        let refused = matches!(&value, Err(error) if error.kind() == ErrorKind::Denied);
+        let value = outcome.as_ref().map(|output| &output.value);
+        let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
         let decision = if refused { Decision::Denied } else { decision };
         let took = proposal.took_ms + millis_since(started);
-        let mut record = Record::new(&proposal.tool, &proposal.args, &value, took, decision);
+        let mut record = Record::new(&proposal.tool, &proposal.args, value, took, decision);
         record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
         self.log(&record);
         outcome
@@ -331,7 +331,7 @@ impl Toolbox {
     /// Writes down that a person, or nobody being there to ask, kept a call from being made.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
         let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
-        let record = Record::new(name, args, &Err(reason.clone()), 0, Decision::Denied);
+        let record = Record::new(name, args, Err(reason), 0, Decision::Denied);
         self.log(&record);
     }
 

@@ -134,6 +134,17 @@ impl<'v> Overlay<'v> {
         }
     }
 
+    /// The same, of an overlay that is no longer needed.
+    pub(crate) fn into_change(self) -> Change {
+        Change {
+            actions: self.actions,
+            carried: self.carried,
+            reads: self.reads.into_inner().unwrap_or_else(PoisonError::into_inner),
+            seen: self.seen,
+            notices: self.notices.into_iter().map(|(_, text)| text).collect(),
+        }
+    }
+
     /// Binds the change to what a file holds now, since something was learnt of it elsewhere, as from the index.
     pub fn bind(&self, path: &SafePath) {
         if self.is_shared {

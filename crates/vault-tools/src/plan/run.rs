@@ -149,11 +149,11 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
         let outcome = match (&done.failed, done.outputs.get(&step.id)) {
-            (_, Some(output)) => Ok(output.clone()),
-            (Some((failed, error)), None) if *failed == step.id => Err(error.clone()),
+            (_, Some(output)) => Ok(output),
+            (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
         };
-        let mut record = Record::new(&step.tool, &args_of(step), &outcome, took, decision);
+        let mut record = Record::of_calls(&step.tool, args_of(step), outcome, took, decision);
         record.run = done.run.map(|run| run.0);
         toolbox.log(&record);
     }
@@ -162,13 +162,12 @@ fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision
 /// The same for steps none of which ran.
 fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        toolbox.log(&Record::new(&step.tool, &args_of(step), &Err(error.clone()), took, decision));
+        toolbox.log(&Record::of_calls(&step.tool, args_of(step), Err(error), took, decision));
     }
 }
 
-fn args_of(step: &StepPreview) -> Value {
-    let args: Vec<Value> = step.calls.iter().map(|call| call.args.clone()).collect();
-    if let [only] = args.as_slice() { only.clone() } else { Value::Array(args) }
+fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = &Value> {
+    step.calls.iter().map(|call| &call.args)
 }
 
 /// Which step a run is at.
@@ -335,8 +334,11 @@ impl<'a> Walk<'a> {
                 entry.tool.effect_failed(&mut output, &error);
             }
         }
-        (self.tell)(&Event::StepFinished { step: step.id.clone(), output: output.clone() });
-        self.outputs.insert(step.id.clone(), output);
+        let finished = Event::StepFinished { step: step.id.clone(), output };
+        (self.tell)(&finished);
+        if let Event::StepFinished { step, output } = finished {
+            self.outputs.insert(step, output);
+        }
         self.at += 1;
         self.begun = None;
     }
