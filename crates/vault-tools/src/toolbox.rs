@@ -19,6 +19,9 @@ use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Context, Effect, Entry, Stop, Tool, ToolSpec};
 use crate::tools;
 
+/// So often a call is made anew on files that change while it looks at them.
+const LOOKS: usize = 5;
+
 /// The tools of one vault.
 pub struct Toolbox {
     vault: Arc<Vault>,
@@ -183,7 +186,14 @@ impl Toolbox {
     /// An unknown tool, arguments that do not fit, a call that is denied, and whatever the tool says. They are logged.
     pub fn propose(&mut self, name: &str, args: Value, stop: Stop<'_>) -> Result<Proposal> {
         let started = Instant::now();
-        let proposal = self.try_propose(name, &args, stop);
+        let mut proposal = self.try_propose(name, &args, stop);
+        // A file changed between two looks at it. Nothing was shown yet, so that it can be looked at anew.
+        for _ in 1..LOOKS {
+            match &proposal {
+                Err(error) if error.kind() == ErrorKind::Conflict => proposal = self.try_propose(name, &args, stop),
+                _ => break,
+            }
+        }
         match proposal {
             Ok(proposal) => Ok(Proposal { took_ms: millis_since(started), ..proposal }),
             Err(error) => {

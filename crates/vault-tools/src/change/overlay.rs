@@ -210,8 +210,11 @@ impl<'v> Overlay<'v> {
             ErrorKind::NotFound => Error::not_found(path, &[]),
             _ => error,
         })?;
-        self.lock_reads().insert(base, content.hash());
-        Ok(content)
+        // Whoever builds on two reads builds on one state.
+        match *self.lock_reads().entry(base).or_insert(content.hash()) {
+            first if first == content.hash() => Ok(content),
+            _ => Err(Error::conflict(path, "changed since it was read")),
+        }
     }
 
     fn lock_reads(&self) -> MutexGuard<'_, BTreeMap<SafePath, ContentHash>> {
