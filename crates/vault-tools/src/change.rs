@@ -64,7 +64,21 @@ pub struct Change {
     /// Names and links of the disk by which links were kept.
     seen: Seen,
     /// What the reader of a preview should know besides.
-    notices: Vec<String>,
+    notices: Vec<Notice>,
+}
+
+/// What the reader of a preview should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Notice {
+    /// A file that the call did not name, and that is told of by this.
+    about: Option<SafePath>,
+    text: String,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { about: None, text }
+    }
 }
 
 /// What a folder that is moved takes along, by its paths before the move.
@@ -101,8 +115,13 @@ impl Change {
     }
 
     /// What the reader of a preview should know besides.
-    pub fn notices(&self) -> &[String] {
-        &self.notices
+    pub fn notices(&self) -> impl Iterator<Item = &str> {
+        self.notices.iter().map(|notice| notice.text.as_str())
+    }
+
+    /// Leaves out what would tell of files that may not be shown.
+    pub(crate) fn tell_only(&mut self, may_be_shown: &dyn Fn(&SafePath) -> bool) {
+        self.notices.retain(|notice| notice.about.as_ref().is_none_or(may_be_shown));
     }
 
     /// Whether nothing is done.

@@ -268,6 +268,36 @@ impl Rules {
         self.paths.allowed.is_empty() && self.paths.denied.is_empty()
     }
 
+    /// Whether a call may change what it would. `named` are the paths that it names itself: of no other one that is
+    /// denied is it told that it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn permit_changes(&self, named: &[String], changed: &[String]) -> Result<()> {
+        if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
+            return Ok(());
+        }
+        let what =
+            "it would change something else that your settings deny, as a note that links to it or lies in a folder";
+        Err(Error::new(ErrorKind::Denied, what))
+    }
+
+    /// An error that tells of no denied file but those in `named`.
+    pub(crate) fn discreet(&self, error: Error, named: &[String]) -> Error {
+        // Pointers into arguments, and files of ours, begin with a slash.
+        let is_hidden = |path: &str| !path.starts_with('/') && !self.permits_path(path);
+        match error.path() {
+            Some(path) if is_hidden(path) && !named.iter().any(|name| name == path) => {
+                let what = match error.kind() {
+                    ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
+                    _ => "something that your settings deny stands in the way",
+                };
+                Error::new(error.kind(), what).remedy("nothing was done; repeat the change, or choose another name")
+            }
+            _ => error,
+        }
+    }
+
     fn denial(&self, call: &Call<'_>) -> Option<String> {
         let tool = key(call.tool);
         if self.denied_tools.iter().any(|glob| glob.is_match(&tool)) {
@@ -312,7 +342,7 @@ struct PathRules {
 
 impl PathRules {
     fn refusal(&self, path: &str) -> Option<String> {
-        let normal: String = path.trim_start_matches("./").nfc().collect();
+        let normal = folded(path.trim_start_matches("./"));
         let normal = normal.trim_end_matches('/');
         if self.denied.iter().any(|glob| glob.is_match(normal)) {
             return Some(format!("{path}: this path is denied by your settings"));
@@ -351,7 +381,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
 fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
-        let stem: String = bare(pattern).trim_matches('/').nfc().collect();
+        let stem = folded(bare(pattern).trim_matches('/'));
         add_matchers(&stem, pattern, &mut matchers)?;
     }
     Ok(matchers)
@@ -361,13 +391,18 @@ fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
 fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
-        let stem: String = bare(pattern).trim_matches('/').nfc().collect();
+        let stem = folded(bare(pattern).trim_matches('/'));
         add_matchers(&stem, pattern, &mut matchers)?;
         if !bare(pattern).trim_end_matches('/').contains('/') {
             add_matchers(&format!("**/{stem}"), pattern, &mut matchers)?;
         }
     }
     Ok(matchers)
+}
+
+/// As paths are compared: globs fold the case of ASCII letters alone.
+fn folded(path: &str) -> String {
+    path.nfc().collect::<String>().to_lowercase().nfc().collect()
 }
 
 fn bare(pattern: &str) -> &str {

@@ -214,9 +214,11 @@ impl Toolbox {
         let now = self.now();
         let at = Workplace { overlay: &mut overlay, editor: &mut editor, effects: &mut effects, now: &now, stop };
         let done = self.run_on(&vault, name, args.clone(), at)?;
-        let change = overlay.change();
-        let mut paths = done.paths;
-        paths.extend(change.paths());
+        let mut change = overlay.into_change();
+        change.tell_only(&|path| self.rules.permits_path(path.as_str()));
+        let (mut paths, changed) = (done.paths, change.paths());
+        self.rules.permit_changes(&paths, &changed)?;
+        paths.extend(changed);
         let proposal = Proposal {
             risk: if change.deletes() { done.risk.max(Risk::Delete) } else { done.risk },
             tool: done.tool,
@@ -259,7 +261,8 @@ impl Toolbox {
             stop: at.stop,
         };
         let entry = self.entries.iter().find(|entry| entry.spec.name == tool).expect("it was just found");
-        let output = entry.tool.call(args.clone(), &mut context)?;
+        let called = entry.tool.call(args.clone(), &mut context);
+        let output = called.map_err(|error| self.rules.discreet(error, &paths))?;
         Ok(Done { tool, toolset, risk, args, paths, output })
     }
 
@@ -324,7 +327,8 @@ impl Toolbox {
         let mut run = None;
         if !proposal.change.is_empty() {
             let options = ApplyOptions { label: proposal.tool.clone(), ..ApplyOptions::default() };
-            let done = self.vault.apply(&proposal.change, options)?;
+            let applied = self.vault.apply(&proposal.change, options);
+            let done = applied.map_err(|error| self.rules.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);
             // From here on nothing is an error any more: it is done.
             self.entry(&proposal.tool)?.tool.settle(&mut value, self.vault.sandbox());

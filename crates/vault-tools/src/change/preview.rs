@@ -142,7 +142,7 @@ impl Change {
             tracks.into_iter().chain(gone).filter_map(|(path, track)| track.preview(&path)).collect();
         files.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         let folders = folders.into_iter().map(|(path, kind)| FolderPreview { path: path.to_string(), kind }).collect();
-        Preview { files, folders, notices: self.notices.clone() }
+        Preview { files, folders, notices: self.notices().map(str::to_owned).collect() }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::change::overlay::{FileNode, LookUp, Node};
 use crate::change::relink::Relinked;
 use crate::change::seen::files_below;
 use crate::change::sources::Delta;
-use crate::change::{Overlay, origin_of};
+use crate::change::{Notice, Overlay, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, Stat, View, check_new_name};
@@ -114,7 +114,7 @@ impl Overlay<'_> {
         }
         self.push(Action::Create { path: path.clone(), content: content.into() });
         self.edit_all(relinked.edits);
-        relinked.unread.into_iter().for_each(|told| self.notice(told));
+        relinked.unread.into_iter().for_each(|told| self.tell(told));
         Ok(())
     }
 
@@ -182,10 +182,10 @@ impl Overlay<'_> {
         self.push(Action::Move { from: from.clone(), to: to.clone() });
         let Relinked { edits, rewritten, satisfied, dangling, redirected, unread } = relinked;
         self.edit_all(edits);
-        self.tell(&satisfied, "led nowhere and leads to a note now");
-        self.tell(&dangling, "leads nowhere now");
-        self.tell(&redirected, "led to what was there before and leads to what takes its place");
-        unread.into_iter().for_each(|told| self.notice(told));
+        self.tell_of(&satisfied, "led nowhere and leads to a note now");
+        self.tell_of(&dangling, "leads nowhere now");
+        self.tell_of(&redirected, "led to what was there before and leads to what takes its place");
+        unread.into_iter().for_each(|told| self.tell(told));
         Ok(Renamed { moved, rewritten, satisfied })
     }
 
@@ -211,15 +211,16 @@ impl Overlay<'_> {
             self.push(action);
         }
         let Relinked { dangling, redirected, unread, .. } = relinked;
-        self.tell(&dangling, "leads nowhere now");
-        self.tell(&redirected, "leads to another note of that name now");
-        unread.into_iter().for_each(|told| self.notice(told));
+        self.tell_of(&dangling, "leads nowhere now");
+        self.tell_of(&redirected, "leads to another note of that name now");
+        unread.into_iter().for_each(|told| self.tell(told));
         Ok(Deleted { trashed_to, dangling, redirected })
     }
 
-    fn tell(&mut self, links: &[LinkAt], what: &str) {
+    fn tell_of(&mut self, links: &[LinkAt], what: &str) {
         for link in links {
-            self.notice(format!("{}:{}: the link {} {what}", link.path, link.line, link.raw));
+            let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
+            self.tell(Notice { about: Some(link.path.clone()), text });
         }
     }
 
@@ -391,7 +392,7 @@ impl Overlay<'_> {
         }
         self.push(Action::Edit { path: path.clone(), before, after });
         if let Ok(Some(caution)) = self.vault.sandbox().caution(&origin_of(&self.actions, path)) {
-            self.notice(format!("{path} {caution}"));
+            self.tell(Notice { about: Some(path.clone()), text: format!("{path} {caution}") });
         }
     }
 }

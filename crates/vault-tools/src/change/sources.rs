@@ -8,7 +8,7 @@ use vault_index::{FileId, VaultPath, VaultPrint};
 
 use crate::change::overlay::LookUp;
 use crate::change::place_of_links::link_keys;
-use crate::change::{IndexUse, Overlay, Vault};
+use crate::change::{IndexUse, Notice, Overlay, Vault};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
@@ -37,7 +37,7 @@ pub(super) struct OnDisk {
     /// Notes that were read here, by the keys of their links: those that the index leaves out, or all.
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
-    unread: Vec<String>,
+    unread: Vec<Notice>,
     /// By which it is seen whether another look would find the same; `None` where only that look can tell.
     pub print: Option<VaultPrint>,
 }
@@ -101,8 +101,9 @@ pub(super) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
 }
 
 /// What the reader of a preview is told of a note that could not be read.
-pub(super) fn not_looked_through(path: &SafePath, why: &str) -> String {
-    format!("{path}: links in it were not looked at and may lead nowhere now: {why}")
+pub(super) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
+    let text = format!("{path}: links in it were not looked at and may lead nowhere now: {why}");
+    Notice { about: Some(path.clone()), text }
 }
 
 /// A text in which what is not UTF-8 is replaced, to see which links it may hold.
@@ -146,20 +147,20 @@ impl Sources {
         keys.map(|key| (key.clone(), self.disk.named(key))).collect()
     }
 
-    /// What to tell of the notes that could not be read, once.
     /// By which it is seen whether the disk is as it was looked at.
     pub fn print(&self) -> Option<&VaultPrint> {
         self.disk.print.as_ref()
     }
 
-    pub fn unread(&mut self) -> Vec<String> {
+    /// What to tell of the notes that could not be read, once.
+    pub fn unread(&mut self) -> Vec<Notice> {
         if std::mem::replace(&mut self.is_told, true) {
             return Vec::new();
         }
-        let mut told: Vec<String> = self.disk.unread.iter().take(TOLD).cloned().collect();
+        let mut told: Vec<Notice> = self.disk.unread.iter().take(TOLD).cloned().collect();
         let more = self.disk.unread.len().saturating_sub(TOLD);
         if more > 0 {
-            told.push(format!("links in {more} more notes, which could not be read, were not looked at"));
+            told.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
         }
         told
     }

@@ -70,11 +70,11 @@ impl Vault {
 
     fn shown(&self, undoing: Undoing) -> Change {
         let Undoing { mut change, lost, .. } = undoing;
-        change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}")));
+        change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}").into()));
         let links = self.links_left(&change);
-        change.notices.extend(links.iter().take(NAMED).cloned());
+        change.notices.extend(links.iter().take(NAMED).cloned().map(Into::into));
         if links.len() > NAMED {
-            change.notices.push(format!("and {} more such links", links.len() - NAMED));
+            change.notices.push(format!("and {} more such links", links.len() - NAMED).into());
         }
         change
     }

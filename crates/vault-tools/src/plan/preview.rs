@@ -323,22 +323,25 @@ impl Rehearsal<'_, '_> {
     }
 
     fn finish(mut self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
-        let change = self.overlay.into_change();
+        let mut change = self.overlay.into_change();
+        change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
             step.output = self.outputs.remove(&step.id).unwrap_or_default();
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);
             }
-            step.paths.extend(change.paths_in(step.actions.clone()));
+            let changed = change.paths_in(step.actions.clone());
+            self.toolbox.rules().permit_changes(&step.paths, &changed).map_err(|error| of_step(&step.id, &error))?;
+            step.paths.extend(changed);
         }
         let running = || steps.iter().filter(|step| step.state == StepState::Ready);
         let grants = Grants::default();
         for step in running() {
             if let Verdict::Deny(reason) = self.toolbox.rules().decide(&step.as_call(), &grants, Attendance::Attended) {
-                return Err(Error::new(ErrorKind::Denied, format!("the step {}: {reason}", step.id)));
+                return Err(of_step(&step.id, &Error::new(ErrorKind::Denied, reason)));
             }
         }
-        let mut notices: Vec<String> = change.notices().to_vec();
+        let mut notices: Vec<String> = change.notices().map(str::to_owned).collect();
         for step in running() {
             notices.extend(step.effects.iter().map(|effect| notice(&step.id, effect)));
         }
@@ -379,6 +382,10 @@ fn notice(step: &str, effect: &Effect) -> String {
         Effect::Open { .. } => "",
     };
     format!("the step {step} {effect}{lost}")
+}
+
+fn of_step(step: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("the step {step}: {}", error.message()))
 }
 
 fn unresolved(faults: &[Fault]) -> Error {

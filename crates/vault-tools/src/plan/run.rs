@@ -85,14 +85,15 @@ fn run_approved(
     stop: Stop<'_>,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<PlanRun> {
-    let vault = Arc::clone(toolbox.vault());
+    let (vault, rules) = (Arc::clone(toolbox.vault()), toolbox.rules().clone());
+    let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
     let mut walk = Walk::new(preview, &vault, toolbox.host_and_entries(), stop, tell);
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
             let mut progress = |at: Applying| walk.reach(at.index);
             let options = ApplyOptions { label: preview.plan.goal.clone(), progress: Some(&mut progress) };
-            match vault.apply(&preview.change, options) {
+            match vault.apply(&preview.change, options).map_err(|error| rules.discreet(error, &named)) {
                 Ok(done) => run = (done.done > 0).then_some(done.id),
                 Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
                 Err(error) => match walk.begins_anew(&error) {
