@@ -1,11 +1,9 @@
 //! `vault-tools macro`: plans saved, listed, run, carried elsewhere.
 
-use super::args::{
-    ContextArgs, ListArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
-    MacroSaveArgs, PlaceArgs,
-};
+use super::args::{ContextArgs, ListArgs, PlaceArgs};
 use super::context::{json_of, pairs, toolbox};
 use super::output::Out;
+use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs};
 use super::records::MacroRow;
 use super::terminal::harmless_line;
 use super::{Ended, Outcome, plan, settings};
