@@ -40,7 +40,7 @@ mod vault;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::seen::Seen;
 use crate::content::ContentHash;
 use crate::sandbox::SafePath;
@@ -179,7 +179,8 @@ impl Change {
             let contents = match action {
                 Action::Create { content, .. } => format!("{}", content.hash()),
                 Action::Edit { before, after, .. } => format!("{} {}", before.hash(), after.hash()),
-                Action::Delete { content, .. } => format!("{}", content.hash()),
+                Action::Delete { content, to: Gone::ForGood, .. } => format!("{}", content.hash()),
+                Action::Delete { content, to: Gone::SystemTrash, .. } => format!("{} trash", content.hash()),
                 _ => String::new(),
             };
             // No path has a line break in it.

@@ -98,6 +98,17 @@ pub enum Setting {
     ByRisk,
 }
 
+/// Where deleted files go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trash {
+    /// Into the vault's `.trash`.
+    #[default]
+    Vault,
+    /// Into the system's.
+    System,
+}
+
 /// The user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -119,6 +130,8 @@ pub struct Policy {
     /// Paths that may be neither read nor written. Folders or globs; one without a `/` fits at any depth, as in
     /// `.gitignore`, and one with a `/` in it or at its front counts from the vault's root.
     pub denied_paths: Vec<String>,
+    /// Where deleted files go. Into the vault's `.trash` unless told.
+    pub trash: Trash,
     /// What was decided about single tools, by name.
     pub tools: BTreeMap<String, Setting>,
 }
@@ -134,6 +147,7 @@ impl Default for Policy {
             denied_tools: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
+            trash: Trash::default(),
             tools: BTreeMap::new(),
         }
     }
@@ -261,6 +275,11 @@ impl Rules {
     /// Which paths may be read: what a search or a listing finds elsewhere is left out.
     pub fn permits_path(&self, path: &str) -> bool {
         self.paths.refusal(path).is_none()
+    }
+
+    /// Where deleted files go.
+    pub fn trash(&self) -> Trash {
+        self.policy.trash
     }
 
     /// Whether every path may be read, so that none has to be looked at.

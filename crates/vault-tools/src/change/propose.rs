@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::overlay::{FileNode, LookUp, Node};
 use crate::change::relink::Relinked;
 use crate::change::seen::files_below;
@@ -10,7 +10,7 @@ use crate::change::sources::Delta;
 use crate::change::{Notice, Overlay, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::{EntryKind, SafePath, Stat, View, check_new_name};
+use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name};
 
 /// What writing a file did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -65,14 +65,20 @@ pub enum Deletion {
     /// Into the vault's `.trash`, in the folder they lay in.
     #[default]
     Trash,
+    /// A file into the system's trash; undo makes it anew from the journal. What could not be made anew as it was, a
+    /// folder or a symbolic link, goes into `.trash`.
+    SystemTrash,
     /// Nowhere; the journal alone still has them.
     Permanent,
 }
 
+/// What stands for the place of what is in the system's trash.
+pub(super) const SYSTEM_TRASH: &str = "the system's trash";
+
 /// What a deletion did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Deleted {
-    /// Where it lies now.
+    /// Where it lies now: a path in `.trash`, or `the system's trash`.
     pub trashed_to: Option<String>,
     /// Links that lead nowhere now.
     pub dangling: Vec<LinkAt>,
@@ -199,14 +205,24 @@ impl Overlay<'_> {
         self.mark();
         let gone = self.files_of(path, &stat)?;
         let actions = match deletion {
-            Deletion::Trash => self.trash(path)?,
+            Deletion::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
+            Deletion::Trash | Deletion::SystemTrash => self.trash(path)?,
             Deletion::Permanent => self.delete_for_good(path, &stat)?,
         };
         let relinked = self.relink(&Delta { gone, ..Delta::default() })?;
         let trashed_to = match actions.last() {
             Some(Action::Move { to, .. }) => Some(to.to_string()),
+            Some(Action::Delete { to: Gone::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
             _ => None,
         };
+        if trashed_to.as_deref() == Some(SYSTEM_TRASH) {
+            let what = "goes to the system's trash; undo makes it anew from the journal and leaves that copy there";
+            self.notice(format!("{path} {what}"));
+        } else if deletion == Deletion::SystemTrash {
+            self.notice(format!(
+                "{path} goes to the vault's .trash, since undo could not make it anew from the journal"
+            ));
+        }
         for action in actions {
             self.push(action);
         }
@@ -251,6 +267,14 @@ impl Overlay<'_> {
         Ok(actions)
     }
 
+    fn system_trash(&self, path: &SafePath) -> Result<Vec<Action>> {
+        if !HAS_SYSTEM_TRASH {
+            return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
+                .remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
+        }
+        Ok(vec![Action::Delete { path: path.clone(), content: self.read(path)?, to: Gone::SystemTrash }])
+    }
+
     fn delete_for_good(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
         let mut actions = Vec::new();
         let mut folders = Vec::new();
@@ -276,7 +300,7 @@ impl Overlay<'_> {
                 }
                 EntryKind::File => {
                     let content = self.read(&path)?;
-                    actions.push(Action::Delete { path, content });
+                    actions.push(Action::Delete { path, content, to: Gone::ForGood });
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::expected::{Expected, Step, expected};
 use crate::change::{Change, IndexUse, Overlay, Run, Vault};
 use crate::content::Content;
@@ -287,7 +287,7 @@ impl Backwards<'_> {
                     if now.hash() != *after {
                         self.lost.push(format!("{path}: what was changed in it after the run"));
                     }
-                    self.push(Action::Delete { path, content: now }, kept);
+                    self.push(Action::Delete { path, content: now, to: Gone::ForGood }, kept);
                 }
             }
             Step::Edit(_, _, after) => match self.file(&path)? {

@@ -21,7 +21,8 @@ Writes are shown and asked about; without a terminal they need --yes.
 
 Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
-allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, and \
+allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
+trash (\"vault\", the default: .trash in it, or \"system\"), and \
 under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\". Paths are folders or globs; one that is denied and \
 has no / in it is denied in every folder. What is denied stays denied, whatever a flag says. \
 NO_COLOR set to anything turns colours off.";
