@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::WalkRules;
+use crate::files::{VaultPrint, WalkRules};
 use crate::index::model::Loaded;
 use crate::indexer::{Indexer, SyncOptions, Vectors};
 use crate::place::{self, LockName, canonical_vault};
@@ -164,6 +164,15 @@ impl Index {
             Some(wanted) => self.rebuild_into(store, options, &wanted),
             None => Ok(report),
         }
+    }
+
+    /// Whether the vault's files are as a sync saw them, told by a look at the files alone: the index is not read. What
+    /// another sync wrote since does not matter.
+    ///
+    /// # Errors
+    /// When the vault cannot be listed.
+    pub fn shows(&self, print: &VaultPrint) -> Result<bool> {
+        print.is_of(&self.vault, &self.rules)
     }
 
     /// A snapshot to search. The same one again while nothing was committed; else one that takes over what it can from

@@ -21,7 +21,7 @@ mod prepare;
 mod text;
 
 pub(crate) use compare::{Differences, Remarks};
-pub use options::{Look, SyncOptions, Vectors};
+pub use options::{Look, Print, SyncOptions, Vectors};
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
@@ -34,7 +34,7 @@ use rayon::prelude::*;
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result, Warning};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, VaultPrint, WalkRules, diff, read_note, settle, walk,
 };
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::path::{FileId, VaultPath};
@@ -155,9 +155,15 @@ impl Indexer<'_> {
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
         let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
+        let print = |report: &mut Report| -> Result<()> {
+            if self.options.print == Print::Yes {
+                report.print = VaultPrint::of(&walked, now, &|path| self.store.hash_of(path))?;
+            }
+            Ok(())
+        };
         if difference.is_empty() && outdated.is_empty() && !walk_warnings {
             report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
-            return Ok(());
+            return print(report);
         }
         let (hashes, _) = self.hash(&difference.to_hash())?;
         let changes = settle(&difference, &hashes);
@@ -170,7 +176,7 @@ impl Indexer<'_> {
         end_stage(report, "links", stage);
         self.write_notes(jobs, version, report)?;
         end_stage(report, "text", stage);
-        Ok(())
+        print(report)
     }
 
     /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an

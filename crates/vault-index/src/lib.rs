@@ -59,10 +59,11 @@ pub use embed::{
     load as load_model,
 };
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
+pub use files::VaultPrint;
 pub use index::{GraphData, GraphNode, Index, Options, Repair};
 #[cfg(feature = "watch")]
 pub use index::{WatchEvent, WatchOptions};
-pub use indexer::{Look, SyncOptions, Vectors};
+pub use indexer::{Look, Print, SyncOptions, Vectors};
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use place::{config_folder, default_index_file, home, state_folder};

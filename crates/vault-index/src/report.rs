@@ -7,6 +7,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Warning;
+use crate::files::VaultPrint;
 use crate::links::Rule;
 use crate::note::LinkKind;
 use crate::path::VaultPath;
@@ -40,6 +41,9 @@ pub struct Report {
     pub stages_ms: BTreeMap<String, u64>,
     /// Milliseconds of all of it.
     pub took_ms: u64,
+    /// What it saw of the vault's files, if it was asked to tell and that is certain.
+    #[serde(skip)]
+    pub print: Option<VaultPrint>,
 }
 
 impl Report {

@@ -7,7 +7,7 @@
 //! | `Create` | `Delete` |
 //! | `Edit` | `Edit` back |
 //! | `Move` a file or folder | `Move` back |
-//! | `Delete` a file for good | `Create` |
+//! | `Delete` a file: for good, or into the system's trash | `Create` |
 //!
 //! Deleting to the trash is a `Move` into `.trash`.
 
@@ -50,13 +50,25 @@ pub enum Action {
         /// To where.
         to: SafePath,
     },
-    /// Deletes a file for good.
+    /// Takes a file out of the vault.
     Delete {
         /// The file.
         path: SafePath,
         /// What it must hold.
         content: Content,
+        /// Where the file goes.
+        to: Gone,
     },
+}
+
+/// Where a file goes that leaves the vault. Its inverse makes it anew all the same.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Gone {
+    /// Nowhere.
+    #[default]
+    ForGood,
+    /// Into the system's trash, where it stays when this is taken back.
+    SystemTrash,
 }
 
 impl Action {
@@ -66,10 +78,10 @@ impl Action {
         match self.clone() {
             Self::MakeFolder { path } => Self::RemoveFolder { path },
             Self::RemoveFolder { path } => Self::MakeFolder { path },
-            Self::Create { path, content } => Self::Delete { path, content },
+            Self::Create { path, content } => Self::Delete { path, content, to: Gone::ForGood },
             Self::Edit { path, before, after } => Self::Edit { path, before: after, after: before },
             Self::Move { from, to } => Self::Move { from: to, to: from },
-            Self::Delete { path, content } => Self::Create { path, content },
+            Self::Delete { path, content, .. } => Self::Create { path, content },
         }
     }
 
@@ -111,7 +123,7 @@ mod tests {
             Action::Create { path: path("a"), content: "x".into() },
             Action::Edit { path: path("a"), before: "x".into(), after: "y".into() },
             Action::Move { from: path("a"), to: path("b") },
-            Action::Delete { path: path("a"), content: "x".into() },
+            Action::Delete { path: path("a"), content: "x".into(), to: Gone::ForGood },
         ] {
             assert_ne!(action.inverse(), action);
             assert_eq!(action.inverse().inverse(), action);

@@ -40,7 +40,7 @@ mod vault;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::seen::Seen;
 use crate::content::ContentHash;
 use crate::sandbox::SafePath;
@@ -64,7 +64,21 @@ pub struct Change {
     /// Names and links of the disk by which links were kept.
     seen: Seen,
     /// What the reader of a preview should know besides.
-    notices: Vec<String>,
+    notices: Vec<Notice>,
+}
+
+/// What the reader of a preview should know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Notice {
+    /// A file that the call did not name, and that is told of by this.
+    about: Option<SafePath>,
+    text: String,
+}
+
+impl From<String> for Notice {
+    fn from(text: String) -> Self {
+        Self { about: None, text }
+    }
 }
 
 /// What a folder that is moved takes along, by its paths before the move.
@@ -98,6 +112,16 @@ impl Change {
     /// What is done, in order.
     pub fn actions(&self) -> &[Action] {
         &self.actions
+    }
+
+    /// What the reader of a preview should know besides.
+    pub fn notices(&self) -> impl Iterator<Item = &str> {
+        self.notices.iter().map(|notice| notice.text.as_str())
+    }
+
+    /// Leaves out what would tell of files that may not be shown.
+    pub(crate) fn tell_only(&mut self, may_be_shown: &dyn Fn(&SafePath) -> bool) {
+        self.notices.retain(|notice| notice.about.as_ref().is_none_or(may_be_shown));
     }
 
     /// Whether nothing is done.
@@ -155,7 +179,8 @@ impl Change {
             let contents = match action {
                 Action::Create { content, .. } => format!("{}", content.hash()),
                 Action::Edit { before, after, .. } => format!("{} {}", before.hash(), after.hash()),
-                Action::Delete { content, .. } => format!("{}", content.hash()),
+                Action::Delete { content, to: Gone::ForGood, .. } => format!("{}", content.hash()),
+                Action::Delete { content, to: Gone::SystemTrash, .. } => format!("{} trash", content.hash()),
                 _ => String::new(),
             };
             // No path has a line break in it.

@@ -62,7 +62,7 @@ mod macros;
 #[doc(hidden)]
 pub mod cli;
 
-pub use action::Action;
+pub use action::{Action, Gone};
 pub use change::{
     ApplyOptions, Applying, Change, Deleted, Deletion, FilePreview, FolderPreview, Force, Go, IndexUse, Kind, LinkAt,
     Overlay, Preview, Recovered, Renamed, Rewritten, Run, RunInfo, RunStatus, Vault, VaultOptions, Written,
@@ -74,8 +74,8 @@ pub use journal::{PruneOptions, Pruned, RunId, RunKind};
 pub use log::{
     Decision, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
-pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace};
-pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Verdict};
+pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace, SaveOptions, Trial};
+pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Trash, Verdict};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
 pub use tool::{Context, Effect, Fault, PathArg, Stop, Tool, ToolSpec, of_arguments, of_output};

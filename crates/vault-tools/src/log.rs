@@ -66,7 +66,18 @@ impl Record {
     pub(crate) fn new(
         tool: &str,
         arguments: &Value,
-        outcome: &Result<Value>,
+        outcome: Result<&Value, &Error>,
+        duration_ms: u64,
+        decision: Decision,
+    ) -> Self {
+        Self::of_calls(tool, std::iter::once(arguments), outcome, duration_ms, decision)
+    }
+
+    /// A record of all calls of a step at once.
+    pub(crate) fn of_calls<'a>(
+        tool: &str,
+        arguments: impl ExactSizeIterator<Item = &'a Value>,
+        outcome: Result<&Value, &Error>,
         duration_ms: u64,
         decision: Decision,
     ) -> Self {
@@ -78,7 +89,7 @@ impl Record {
         Self {
             timestamp,
             tool: tool.into(),
-            arguments: shortened(arguments),
+            arguments: all_shortened(arguments),
             result,
             error,
             duration_ms,
@@ -111,33 +122,11 @@ pub fn read(state: &State) -> Result<Vec<Record>> {
 /// # Errors
 /// When the file cannot be read or written.
 pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
-    if !state.has(FILE) {
-        return Ok(0);
-    }
-    // Nobody adds a line between the reading and the writing.
-    let _lock = state.lock_file(FILE)?;
-    let lines = state.lines(FILE)?;
-    let is_kept = |line: &&str| {
+    state.prune_lines(FILE, max_bytes, &|line| {
         let Ok(record) = serde_json::from_str::<Record>(line) else { return false };
         let at = record.timestamp.parse::<Timestamp>().ok();
         before.is_none_or(|before| at.is_some_and(|at| at >= before))
-    };
-    let mut kept: Vec<&str> = lines.iter().map(String::as_str).filter(is_kept).collect();
-    if let Some(most) = max_bytes {
-        let mut bytes: u64 = 0;
-        let fits = |line: &&&str| {
-            bytes += line.len() as u64 + 1;
-            bytes <= most
-        };
-        let count = kept.iter().rev().take_while(fits).count();
-        kept.drain(..kept.len() - count);
-    }
-    let dropped = lines.len() - kept.len();
-    if dropped > 0 {
-        let text: String = kept.iter().flat_map(|line| [line, "\n"]).collect();
-        state.replace(FILE, &text)?;
-    }
-    Ok(dropped)
+    })
 }
 
 /// Calls of one tool, summed up.
@@ -181,6 +170,23 @@ pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     named.collect()
 }
 
+/// The arguments of one call, or a list of those of several.
+fn all_shortened<'a>(mut calls: impl ExactSizeIterator<Item = &'a Value>) -> Value {
+    match (calls.len(), calls.next()) {
+        (1, Some(only)) => shortened(only),
+        (_, None) => Value::Array(Vec::new()),
+        (_, Some(first)) => shortened_list(calls.len() + 1, std::iter::once(first).chain(calls)),
+    }
+}
+
+fn shortened_list<'a>(count: usize, items: impl Iterator<Item = &'a Value>) -> Value {
+    let mut short: Vec<Value> = items.take(LONGEST_LIST).map(shortened).collect();
+    if count > LONGEST_LIST {
+        short.push(Value::String(format!("… ({count} in all)")));
+    }
+    Value::Array(short)
+}
+
 /// A value with long texts and lists cut.
 fn shortened(value: &Value) -> Value {
     match value {
@@ -188,13 +194,7 @@ fn shortened(value: &Value) -> Value {
             Some((end, _)) => Value::String(format!("{}… ({} bytes)", &text[..end], text.len())),
             None => value.clone(),
         },
-        Value::Array(items) => {
-            let mut short: Vec<Value> = items.iter().take(LONGEST_LIST).map(shortened).collect();
-            if items.len() > LONGEST_LIST {
-                short.push(Value::String(format!("… ({} in all)", items.len())));
-            }
-            Value::Array(short)
-        }
+        Value::Array(items) => shortened_list(items.len(), items.iter()),
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
         other => other.clone(),
     }
@@ -211,7 +211,7 @@ mod tests {
     use serde_json::json;
 
     fn record(tool: &str, outcome: Result<Value>, decision: Decision) -> Record {
-        Record::new(tool, &json!({ "path": "a.md" }), &outcome, 10, decision)
+        Record::new(tool, &json!({ "path": "a.md" }), outcome.as_ref(), 10, decision)
     }
 
     #[test]

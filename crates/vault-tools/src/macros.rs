@@ -1,5 +1,8 @@
 //! Saved plans: kept under a name, run again without a model, through the same checks, preview and approval.
 //!
+//! A plan is saved once it has run to its end ([`plan::that_succeeded`](crate::plan::that_succeeded)), unless the caller
+//! waives that.
+//!
 //! They lie in the vault's state folder, private to the user, in the form in which they are exported:
 //! `{"version": "1.0", "exported": TIME, "macros": [...]}`.
 
@@ -11,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{PlanFaults, validate};
+use crate::plan::{Checked, PlanFaults, has_succeeded, validate};
 use crate::state::State;
 use crate::toolbox::Toolbox;
 
@@ -97,12 +100,36 @@ pub struct Rejected {
 }
 
 /// What happens to a macro of the same name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Replace {
     /// It stays, and the new one is refused.
+    #[default]
     Refuse,
     /// It gives way.
     Replace,
+}
+
+/// Whether a plan must have run to its end before it is saved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Trial {
+    /// Yes, in this vault.
+    #[default]
+    Needed,
+    /// No.
+    Waived,
+}
+
+/// How a plan is saved.
+#[derive(Debug, Clone, Default)]
+pub struct SaveOptions {
+    /// What it is for.
+    pub description: String,
+    /// Values of parameters that nobody gives.
+    pub defaults: Vec<(String, String)>,
+    /// What happens to a macro of the same name.
+    pub replace: Replace,
+    /// Whether the plan must have run to its end.
+    pub trial: Trial,
 }
 
 /// The macros of a vault.
@@ -140,21 +167,18 @@ impl<'s> Macros<'s> {
         macros.iter().find(|saved| saved.name == name).cloned().ok_or_else(|| unknown(name, &macros))
     }
 
-    /// Saves a plan. Its parameters are found in it; `defaults` gives values to those that have one.
+    /// Saves a plan. Its parameters are found in it.
     ///
     /// # Errors
-    /// A name that is none, or is taken; a plan with faults.
-    pub fn save(
-        &self,
-        toolbox: &Toolbox,
-        name: &str,
-        description: &str,
-        plan: &Value,
-        defaults: &[(String, String)],
-        replace: Replace,
-    ) -> Result<Macro> {
-        let mut parameters = parameters(toolbox, plan)?;
-        for (name, value) in defaults {
+    /// A name that is none, or is taken; a plan with faults; [`ErrorKind::Refused`] for one that never ran to its end.
+    pub fn save(&self, toolbox: &Toolbox, name: &str, plan: &Value, options: &SaveOptions) -> Result<Macro> {
+        let checked = checked(toolbox, plan)?;
+        if options.trial == Trial::Needed && !has_succeeded(self.state, &checked.plan)? {
+            return Err(Error::new(ErrorKind::Refused, "this plan never ran to its end in this vault")
+                .remedy("run it first (vault-tools plan run), or save it all the same with --untried"));
+        }
+        let mut parameters = parameters(checked);
+        for (name, value) in &options.defaults {
             let Some(parameter) = parameters.iter_mut().find(|parameter| parameter.name == *name) else {
                 return Err(Error::new(ErrorKind::InvalidArguments, format!("the plan has no parameter `{name}`")));
             };
@@ -162,14 +186,14 @@ impl<'s> Macros<'s> {
         }
         let saved = Macro {
             name: checked_name(name)?,
-            description: description.to_string(),
+            description: options.description.clone(),
             parameters,
             plan: plan.clone(),
             saved: now(),
         };
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
-        put(&mut macros, saved.clone(), replace)?;
+        put(&mut macros, saved.clone(), options.replace)?;
         self.write(macros)?;
         Ok(saved)
     }
@@ -248,10 +272,14 @@ impl<'s> Macros<'s> {
 }
 
 /// The parameters of a plan: names that neither a step nor a loop binds. Dates are given by the clock.
-fn parameters(toolbox: &Toolbox, plan: &Value) -> Result<Vec<Parameter>> {
-    let names: BTreeSet<String> = validate(plan, toolbox).map_err(|faults: PlanFaults| Error::from(faults))?.parameters;
+fn parameters(checked: Checked) -> Vec<Parameter> {
+    let names: BTreeSet<String> = checked.parameters;
     let asked = names.into_iter().filter(|name| !matches!(name.as_str(), "date" | "today" | "now"));
-    Ok(asked.map(|name| Parameter { kind: kind_of(&name), name, default: None }).collect())
+    asked.map(|name| Parameter { kind: kind_of(&name), name, default: None }).collect()
+}
+
+fn checked(toolbox: &Toolbox, plan: &Value) -> Result<Checked> {
+    validate(plan, toolbox).map_err(|faults: PlanFaults| Error::from(faults))
 }
 
 /// Names say what they stand for.
@@ -269,7 +297,7 @@ fn kind_of(name: &str) -> ParameterKind {
 fn read(toolbox: &Toolbox, entry: &Value) -> Result<Macro> {
     let saved: Macro = serde_json::from_value(entry.clone())
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-    let mut found = parameters(toolbox, &saved.plan)?;
+    let mut found = parameters(checked(toolbox, &saved.plan)?);
     for parameter in &mut found {
         if let Some(told) = saved.parameters.iter().find(|told| told.name == parameter.name) {
             *parameter = told.clone();
@@ -313,7 +341,7 @@ fn unknown(name: &str, macros: &[Macro]) -> Error {
     let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
     let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
     match names.is_empty() {
-        true => error.remedy("none is saved yet: vault-tools macro save NAME PLAN"),
+        true => error.remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
         false => error.remedy(format!("there are: {}", names.join(", "))),
     }
 }

@@ -98,6 +98,17 @@ pub enum Setting {
     ByRisk,
 }
 
+/// Where deleted files go.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Trash {
+    /// Into the vault's `.trash`.
+    #[default]
+    Vault,
+    /// Into the system's.
+    System,
+}
+
 /// The user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -119,6 +130,8 @@ pub struct Policy {
     /// Paths that may be neither read nor written. Folders or globs; one without a `/` fits at any depth, as in
     /// `.gitignore`, and one with a `/` in it or at its front counts from the vault's root.
     pub denied_paths: Vec<String>,
+    /// Where deleted files go. Into the vault's `.trash` unless told.
+    pub trash: Trash,
     /// What was decided about single tools, by name.
     pub tools: BTreeMap<String, Setting>,
 }
@@ -134,6 +147,7 @@ impl Default for Policy {
             denied_tools: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
+            trash: Trash::default(),
             tools: BTreeMap::new(),
         }
     }
@@ -263,9 +277,44 @@ impl Rules {
         self.paths.refusal(path).is_none()
     }
 
+    /// Where deleted files go.
+    pub fn trash(&self) -> Trash {
+        self.policy.trash
+    }
+
     /// Whether every path may be read, so that none has to be looked at.
     pub(crate) fn permits_all_paths(&self) -> bool {
         self.paths.allowed.is_empty() && self.paths.denied.is_empty()
+    }
+
+    /// Whether a call may change what it would. `named` are the paths that it names itself: of no other one that is
+    /// denied is it told that it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn permit_changes(&self, named: &[String], changed: &[String]) -> Result<()> {
+        if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
+            return Ok(());
+        }
+        let what =
+            "it would change something else that your settings deny, as a note that links to it or lies in a folder";
+        Err(Error::new(ErrorKind::Denied, what))
+    }
+
+    /// An error that tells of no denied file but those in `named`.
+    pub(crate) fn discreet(&self, error: Error, named: &[String]) -> Error {
+        // Pointers into arguments, and files of ours, begin with a slash.
+        let is_hidden = |path: &str| !path.starts_with('/') && !self.permits_path(path);
+        match error.path() {
+            Some(path) if is_hidden(path) && !named.iter().any(|name| name == path) => {
+                let what = match error.kind() {
+                    ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
+                    _ => "something that your settings deny stands in the way",
+                };
+                Error::new(error.kind(), what).remedy("nothing was done; repeat the change, or choose another name")
+            }
+            _ => error,
+        }
     }
 
     fn denial(&self, call: &Call<'_>) -> Option<String> {
@@ -312,7 +361,7 @@ struct PathRules {
 
 impl PathRules {
     fn refusal(&self, path: &str) -> Option<String> {
-        let normal: String = path.trim_start_matches("./").nfc().collect();
+        let normal = folded(path.trim_start_matches("./"));
         let normal = normal.trim_end_matches('/');
         if self.denied.iter().any(|glob| glob.is_match(normal)) {
             return Some(format!("{path}: this path is denied by your settings"));
@@ -351,7 +400,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
 fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
-        let stem: String = bare(pattern).trim_matches('/').nfc().collect();
+        let stem = folded(bare(pattern).trim_matches('/'));
         add_matchers(&stem, pattern, &mut matchers)?;
     }
     Ok(matchers)
@@ -361,13 +410,18 @@ fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
 fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
-        let stem: String = bare(pattern).trim_matches('/').nfc().collect();
+        let stem = folded(bare(pattern).trim_matches('/'));
         add_matchers(&stem, pattern, &mut matchers)?;
         if !bare(pattern).trim_end_matches('/').contains('/') {
             add_matchers(&format!("**/{stem}"), pattern, &mut matchers)?;
         }
     }
     Ok(matchers)
+}
+
+/// As paths are compared: globs fold the case of ASCII letters alone.
+fn folded(path: &str) -> String {
+    path.nfc().collect::<String>().to_lowercase().nfc().collect()
 }
 
 fn bare(pattern: &str) -> &str {

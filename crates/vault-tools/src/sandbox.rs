@@ -3,12 +3,13 @@
 //! A path is followed name by name from a handle on the vault's folder, and no name on the way may be a symbolic
 //! link. So what is done is done inside the vault, even if somebody swaps a folder for a link in between. A file
 //! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
-//! and folders are not there, except that what is deleted goes to `.trash`.
+//! and folders are not there, except that what is deleted goes to `.trash`, or out to the system's trash.
 
 mod aside;
 mod disk;
 mod nearest;
 mod path;
+mod system_trash;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -20,4 +21,5 @@ pub use disk::Sandbox;
 pub(crate) use nearest::missing;
 pub use path::SafePath;
 pub(crate) use path::check_new_name;
+pub(crate) use system_trash::HAS_SYSTEM_TRASH;
 pub use view::{Entry, EntryKind, Stat, View};

@@ -17,7 +17,7 @@ const APP: &str = "vault-tools";
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
 /// What is worth keeping.
-const KEPT: [&str; 3] = ["journal", "log.jsonl", "macros.json"];
+const KEPT: [&str; 4] = ["journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
 /// Whether a name is one of a file of ours: what is kept, locks, and what a crash left of a file written anew.
 fn is_ours(name: &str) -> bool {
@@ -115,6 +115,53 @@ impl State {
             file.write_all(format!("{begin}{line}\n").as_bytes())
         };
         add().map_err(|error| self.failed(name, &error))
+    }
+
+    /// How many bytes a file has; 0 when there is none.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn length(&self, name: &str) -> Result<u64> {
+        match std::fs::metadata(self.folder.join(name)) {
+            Ok(metadata) => Ok(metadata.len()),
+            Err(error) if error.kind() == IoKind::NotFound => Ok(0),
+            Err(error) => Err(self.failed(name, &error)),
+        }
+    }
+
+    /// Drops the lines of a file that are not wanted, then the oldest until the rest takes at most `max_bytes`.
+    /// Returns how many.
+    ///
+    /// # Errors
+    /// When it cannot be read or written.
+    pub(crate) fn prune_lines(
+        &self,
+        name: &str,
+        max_bytes: Option<u64>,
+        is_wanted: &dyn Fn(&str) -> bool,
+    ) -> Result<usize> {
+        if !self.has(name) {
+            return Ok(0);
+        }
+        // Nobody adds a line between the reading and the writing.
+        let _lock = self.lock_file(name)?;
+        let lines = self.lines(name)?;
+        let mut kept: Vec<&str> = lines.iter().map(String::as_str).filter(|line| is_wanted(line)).collect();
+        if let Some(most) = max_bytes {
+            let mut bytes: u64 = 0;
+            let fits = |line: &&&str| {
+                bytes += line.len() as u64 + 1;
+                bytes <= most
+            };
+            let count = kept.iter().rev().take_while(fits).count();
+            kept.drain(..kept.len() - count);
+        }
+        let dropped = lines.len() - kept.len();
+        if dropped > 0 {
+            let text: String = kept.iter().flat_map(|line| [line, "\n"]).collect();
+            self.replace(name, &text)?;
+        }
+        Ok(dropped)
     }
 
     /// Gives a file new text, all at once: whoever reads it sees the old or the new.

@@ -19,6 +19,9 @@ use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Context, Effect, Entry, Stop, Tool, ToolSpec};
 use crate::tools;
 
+/// So often a call is made anew on files that change while it looks at them.
+const LOOKS: usize = 5;
+
 /// The tools of one vault.
 pub struct Toolbox {
     vault: Arc<Vault>,
@@ -183,13 +186,20 @@ impl Toolbox {
     /// An unknown tool, arguments that do not fit, a call that is denied, and whatever the tool says. They are logged.
     pub fn propose(&mut self, name: &str, args: Value, stop: Stop<'_>) -> Result<Proposal> {
         let started = Instant::now();
-        let proposal = self.try_propose(name, &args, stop);
+        let mut proposal = self.try_propose(name, &args, stop);
+        // A file changed between two looks at it. Nothing was shown yet, so that it can be looked at anew.
+        for _ in 1..LOOKS {
+            match &proposal {
+                Err(error) if error.kind() == ErrorKind::Conflict => proposal = self.try_propose(name, &args, stop),
+                _ => break,
+            }
+        }
         match proposal {
             Ok(proposal) => Ok(Proposal { took_ms: millis_since(started), ..proposal }),
             Err(error) => {
                 let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
                 let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
-                let record = Record::new(name, &args, &Err(error.clone()), millis_since(started), decision);
+                let record = Record::new(name, &args, Err(&error), millis_since(started), decision);
                 self.log(&record);
                 Err(error)
             }
@@ -204,9 +214,11 @@ impl Toolbox {
         let now = self.now();
         let at = Workplace { overlay: &mut overlay, editor: &mut editor, effects: &mut effects, now: &now, stop };
         let done = self.run_on(&vault, name, args.clone(), at)?;
-        let change = overlay.change();
-        let mut paths = done.paths;
-        paths.extend(change.paths());
+        let mut change = overlay.into_change();
+        change.tell_only(&|path| self.rules.permits_path(path.as_str()));
+        let (mut paths, changed) = (done.paths, change.paths());
+        self.rules.permit_changes(&paths, &changed)?;
+        paths.extend(changed);
         let proposal = Proposal {
             risk: if change.deletes() { done.risk.max(Risk::Delete) } else { done.risk },
             tool: done.tool,
@@ -249,7 +261,8 @@ impl Toolbox {
             stop: at.stop,
         };
         let entry = self.entries.iter().find(|entry| entry.spec.name == tool).expect("it was just found");
-        let output = entry.tool.call(args.clone(), &mut context)?;
+        let called = entry.tool.call(args.clone(), &mut context);
+        let output = called.map_err(|error| self.rules.discreet(error, &paths))?;
         Ok(Done { tool, toolset, risk, args, paths, output })
     }
 
@@ -268,11 +281,11 @@ impl Toolbox {
     pub fn apply(&mut self, proposal: Proposal, decision: Decision) -> Result<Output> {
         let started = Instant::now();
         let outcome = self.try_apply(&proposal, decision);
-        let value = outcome.as_ref().map(|output| output.value.clone()).map_err(Clone::clone);
-        let refused = matches!(&value, Err(error) if error.kind() == ErrorKind::Denied);
+        let value = outcome.as_ref().map(|output| &output.value);
+        let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
         let decision = if refused { Decision::Denied } else { decision };
         let took = proposal.took_ms + millis_since(started);
-        let mut record = Record::new(&proposal.tool, &proposal.args, &value, took, decision);
+        let mut record = Record::new(&proposal.tool, &proposal.args, value, took, decision);
         record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
         self.log(&record);
         outcome
@@ -280,7 +293,12 @@ impl Toolbox {
 
     /// Adds a line to the log. What was done is done, whether that can be written or not.
     pub(crate) fn log(&mut self, record: &Record) {
-        if let Err(error) = log::append(self.vault.state(), record) {
+        self.unlogged_if(log::append(self.vault.state(), record));
+    }
+
+    /// Remembers why something could not be noted of what was done.
+    pub(crate) fn unlogged_if(&mut self, noted: Result<()>) {
+        if let Err(error) = noted {
             self.unlogged = Some(error);
         }
     }
@@ -309,7 +327,8 @@ impl Toolbox {
         let mut run = None;
         if !proposal.change.is_empty() {
             let options = ApplyOptions { label: proposal.tool.clone(), ..ApplyOptions::default() };
-            let done = self.vault.apply(&proposal.change, options)?;
+            let applied = self.vault.apply(&proposal.change, options);
+            let done = applied.map_err(|error| self.rules.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);
             // From here on nothing is an error any more: it is done.
             self.entry(&proposal.tool)?.tool.settle(&mut value, self.vault.sandbox());
@@ -326,7 +345,7 @@ impl Toolbox {
     /// Writes down that a person, or nobody being there to ask, kept a call from being made.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
         let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
-        let record = Record::new(name, args, &Err(reason.clone()), 0, Decision::Denied);
+        let record = Record::new(name, args, Err(reason), 0, Decision::Denied);
         self.log(&record);
     }
 

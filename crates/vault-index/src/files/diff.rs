@@ -24,7 +24,7 @@ use crate::path::{FileId, FileKind, VaultPath};
 
 /// A file's time must lie this far before the look at it to be trusted; the coarsest clock in use
 /// (FAT's) ticks every two seconds.
-const TRUST_NS: i64 = 2_000_000_000;
+pub(super) const TRUST_NS: i64 = 2_000_000_000;
 
 /// A BLAKE3 hash of a file's bytes.
 pub type ContentHash = [u8; 32];

@@ -12,6 +12,7 @@
 
 mod diff;
 mod exclude;
+mod print;
 mod read;
 mod stamp;
 mod toml_file;
@@ -22,6 +23,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
+pub use print::VaultPrint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stamp::Stamp;
 #[cfg(feature = "cli")]

@@ -23,6 +23,8 @@ pub struct SyncOptions<'a> {
     pub deadline: Option<Instant>,
     /// Whether files whose size and times are unchanged are hashed all the same.
     pub look: Look,
+    /// Whether the report tells what was seen, so that [`Index::shows`](crate::Index::shows) can be asked.
+    pub print: Print,
 }
 
 impl SyncOptions<'_> {
@@ -52,6 +54,16 @@ pub enum Vectors {
     Embed,
     /// Not now; what lacks a vector stays pending.
     Later,
+}
+
+/// Whether a sync tells what it saw of the vault's files.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Print {
+    /// No.
+    #[default]
+    No,
+    /// In its report.
+    Yes,
 }
 
 /// How hard a sync looks for changes.

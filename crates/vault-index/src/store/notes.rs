@@ -252,6 +252,16 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
+    /// The hash of what was read of a note.
+    pub(crate) fn hash_of(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
+        let read = || -> rusqlite::Result<Option<Vec<u8>>> {
+            let mut statement = self.conn.prepare_cached("SELECT hash FROM file WHERE path = ?1")?;
+            Ok(statement.query_row([path.as_str()], |row| row.get(0)).optional()?.flatten())
+        };
+        let hash = read().map_err(|e| self.error(e))?;
+        Ok(hash.and_then(|hash| hash.try_into().ok()).filter(|hash| *hash != UNREAD))
+    }
+
     /// Where a file lies.
     pub(crate) fn path_of(&self, id: FileId) -> Result<Option<VaultPath>> {
         self.conn

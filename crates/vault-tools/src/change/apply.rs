@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use serde::Serialize;
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::expected::{Expected, Step, expected};
 use crate::change::put_back::{Inverse, PutBack};
 use crate::change::{Change, Vault, origin_of};
@@ -178,9 +178,12 @@ impl Vault {
                 sandbox.replace(path, after, &temporary)
             }
             Action::Move { from, to } => sandbox.rename(from, to, &doing.gives),
-            Action::Delete { path, content } => {
+            Action::Delete { path, content, to } => {
                 self.is_still(path, content)?;
-                sandbox.remove_file(path)
+                match to {
+                    Gone::ForGood => sandbox.remove_file(path),
+                    Gone::SystemTrash => sandbox.to_system_trash(path),
+                }
             }
         }
     }
@@ -272,9 +275,13 @@ pub(super) fn temporary(run: RunId, index: usize) -> String {
 /// Says where in a run something failed.
 fn while_doing(error: &Error, index: usize, total: usize) -> Error {
     let text = format!("action {} of {total} failed, and all was put back", index + 1);
-    let told = Error::new(error.kind(), text).because(error.message());
-    match error.path() {
-        Some(path) => told.at(path),
+    let mut told = Error::new(error.kind(), text).because(error.message());
+    if let Some(path) = error.path() {
+        told = told.at(path);
+    }
+    match error.remedy_text() {
+        // Theirs may say that nothing was done, which is so again.
+        Some(remedy) => told.remedy(remedy),
         None => told,
     }
 }

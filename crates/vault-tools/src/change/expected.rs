@@ -53,7 +53,7 @@ impl Step {
             Action::Create { path, content } => Self::Create(path.clone(), content.hash()),
             Action::Edit { path, before, after } => Self::Edit(path.clone(), before.hash(), after.hash()),
             Action::Move { from, to } => Self::Move(from.clone(), to.clone()),
-            Action::Delete { path, content } => Self::Delete(path.clone(), content.hash()),
+            Action::Delete { path, content, .. } => Self::Delete(path.clone(), content.hash()),
         }
     }
 

@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use crate::action::Action;
 use crate::change::seen::Seen;
 use crate::change::sources::Sources;
-use crate::change::{Carried, Change, Vault, origin_of};
+use crate::change::{Carried, Change, Notice, Vault, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
@@ -24,7 +24,7 @@ pub struct Overlay<'v> {
     /// Actions before this one are never changed again.
     pub(super) sealed: usize,
     /// What was told, and how many actions there were by then.
-    pub(super) notices: Vec<(usize, String)>,
+    pub(super) notices: Vec<(usize, Notice)>,
     /// What moves along with folders, by the place of the action.
     carried: BTreeMap<usize, Carried>,
     /// Names of all files and who links to what; made when first needed.
@@ -130,7 +130,18 @@ impl<'v> Overlay<'v> {
             carried: self.carried.clone(),
             reads: self.lock_reads().clone(),
             seen: self.seen.clone(),
-            notices: self.notices.iter().map(|(_, text)| text.clone()).collect(),
+            notices: self.notices.iter().map(|(_, notice)| notice.clone()).collect(),
+        }
+    }
+
+    /// The same, of an overlay that is no longer needed.
+    pub(crate) fn into_change(self) -> Change {
+        Change {
+            actions: self.actions,
+            carried: self.carried,
+            reads: self.reads.into_inner().unwrap_or_else(PoisonError::into_inner),
+            seen: self.seen,
+            notices: self.notices.into_iter().map(|(_, notice)| notice).collect(),
         }
     }
 
@@ -150,7 +161,11 @@ impl<'v> Overlay<'v> {
 
     /// Adds a line to what the reader of a preview should know.
     pub fn notice(&mut self, text: impl Into<String>) {
-        self.notices.push((self.actions.len(), text.into()));
+        self.tell(text.into().into());
+    }
+
+    pub(super) fn tell(&mut self, notice: Notice) {
+        self.notices.push((self.actions.len(), notice));
     }
 
     /// What is at a path, itself.
@@ -199,8 +214,11 @@ impl<'v> Overlay<'v> {
             ErrorKind::NotFound => Error::not_found(path, &[]),
             _ => error,
         })?;
-        self.lock_reads().insert(base, content.hash());
-        Ok(content)
+        // Whoever builds on two reads builds on one state.
+        match *self.lock_reads().entry(base).or_insert(content.hash()) {
+            first if first == content.hash() => Ok(content),
+            _ => Err(Error::conflict(path, "changed since it was read")),
+        }
     }
 
     fn lock_reads(&self) -> MutexGuard<'_, BTreeMap<SafePath, ContentHash>> {

@@ -6,7 +6,8 @@ use std::fmt;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
+use crate::change::propose::SYSTEM_TRASH;
 use crate::change::{Carried, Change};
 use crate::content::Content;
 use crate::sandbox::SafePath;
@@ -32,7 +33,7 @@ pub struct FilePreview {
     pub kind: Kind,
     /// Where it is now; for a new file, where it will be.
     pub path: String,
-    /// Where it will be, if that changes: in the trash, for one that is deleted there.
+    /// Where it will be, if that changes: in `.trash`, or `the system's trash`, for one that is deleted there.
     pub to: Option<String>,
     /// The change of its text as a unified diff. `None` if its text stays or it is no text.
     pub diff: Option<String>,
@@ -75,7 +76,7 @@ struct Track {
     origin: Option<SafePath>,
     before: Option<Content>,
     after: Option<Content>,
-    deleted: bool,
+    deleted: Option<Gone>,
     inside: Vec<String>,
 }
 
@@ -113,14 +114,14 @@ impl Change {
                     }
                     track.after = Some(after.clone());
                 }
-                Action::Delete { path, content } => {
+                Action::Delete { path, content, to } => {
                     let track = tracks.remove(path).unwrap_or_else(|| Track {
                         origin: origin_of(path),
                         before: Some(content.clone()),
                         ..Track::default()
                     });
                     if track.origin.is_some() {
-                        gone.push((path.clone(), Track { deleted: true, after: None, ..track }));
+                        gone.push((path.clone(), Track { deleted: Some(*to), after: None, ..track }));
                     }
                 }
                 Action::Move { from, to } => {
@@ -142,7 +143,7 @@ impl Change {
             tracks.into_iter().chain(gone).filter_map(|(path, track)| track.preview(&path)).collect();
         files.sort_by(|a, b| (&a.path, a.kind).cmp(&(&b.path, b.kind)));
         let folders = folders.into_iter().map(|(path, kind)| FolderPreview { path: path.to_string(), kind }).collect();
-        Preview { files, folders, notices: self.notices.clone() }
+        Preview { files, folders, notices: self.notices().map(str::to_owned).collect() }
     }
 }
 
@@ -151,7 +152,7 @@ impl Track {
         let Self { origin, before, after, deleted, inside } = self;
         let moved = origin.as_ref().is_some_and(|origin| origin != now);
         let kind = match &origin {
-            _ if deleted || now.is_in_trash() => Kind::Deleted,
+            _ if deleted.is_some() || now.is_in_trash() => Kind::Deleted,
             None => Kind::Created,
             Some(_) if moved => Kind::Renamed,
             Some(_) => Kind::Modified,
@@ -160,7 +161,11 @@ impl Track {
             return None;
         }
         let path = origin.as_ref().unwrap_or(now).to_string();
-        let to = (moved && !deleted).then(|| now.to_string());
+        let to = match deleted {
+            Some(Gone::SystemTrash) => Some(SYSTEM_TRASH.to_owned()),
+            Some(Gone::ForGood) => None,
+            None => moved.then(|| now.to_string()),
+        };
         let names = match kind {
             Kind::Created => ("/dev/null".to_owned(), format!("b/{now}")),
             Kind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),

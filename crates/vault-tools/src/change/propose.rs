@@ -2,15 +2,15 @@
 
 use serde::Serialize;
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::overlay::{FileNode, LookUp, Node};
 use crate::change::relink::Relinked;
 use crate::change::seen::files_below;
 use crate::change::sources::Delta;
-use crate::change::{Overlay, origin_of};
+use crate::change::{Notice, Overlay, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::{EntryKind, SafePath, Stat, View, check_new_name};
+use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name};
 
 /// What writing a file did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -65,14 +65,20 @@ pub enum Deletion {
     /// Into the vault's `.trash`, in the folder they lay in.
     #[default]
     Trash,
+    /// A file into the system's trash; undo makes it anew from the journal. What could not be made anew as it was, a
+    /// folder or a symbolic link, goes into `.trash`.
+    SystemTrash,
     /// Nowhere; the journal alone still has them.
     Permanent,
 }
 
+/// What stands for the place of what is in the system's trash.
+pub(super) const SYSTEM_TRASH: &str = "the system's trash";
+
 /// What a deletion did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Deleted {
-    /// Where it lies now.
+    /// Where it lies now: a path in `.trash`, or `the system's trash`.
     pub trashed_to: Option<String>,
     /// Links that lead nowhere now.
     pub dangling: Vec<LinkAt>,
@@ -114,7 +120,7 @@ impl Overlay<'_> {
         }
         self.push(Action::Create { path: path.clone(), content: content.into() });
         self.edit_all(relinked.edits);
-        relinked.unread.into_iter().for_each(|told| self.notice(told));
+        relinked.unread.into_iter().for_each(|told| self.tell(told));
         Ok(())
     }
 
@@ -182,10 +188,10 @@ impl Overlay<'_> {
         self.push(Action::Move { from: from.clone(), to: to.clone() });
         let Relinked { edits, rewritten, satisfied, dangling, redirected, unread } = relinked;
         self.edit_all(edits);
-        self.tell(&satisfied, "led nowhere and leads to a note now");
-        self.tell(&dangling, "leads nowhere now");
-        self.tell(&redirected, "led to what was there before and leads to what takes its place");
-        unread.into_iter().for_each(|told| self.notice(told));
+        self.tell_of(&satisfied, "led nowhere and leads to a note now");
+        self.tell_of(&dangling, "leads nowhere now");
+        self.tell_of(&redirected, "led to what was there before and leads to what takes its place");
+        unread.into_iter().for_each(|told| self.tell(told));
         Ok(Renamed { moved, rewritten, satisfied })
     }
 
@@ -199,27 +205,38 @@ impl Overlay<'_> {
         self.mark();
         let gone = self.files_of(path, &stat)?;
         let actions = match deletion {
-            Deletion::Trash => self.trash(path)?,
+            Deletion::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
+            Deletion::Trash | Deletion::SystemTrash => self.trash(path)?,
             Deletion::Permanent => self.delete_for_good(path, &stat)?,
         };
         let relinked = self.relink(&Delta { gone, ..Delta::default() })?;
         let trashed_to = match actions.last() {
             Some(Action::Move { to, .. }) => Some(to.to_string()),
+            Some(Action::Delete { to: Gone::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
             _ => None,
         };
+        if trashed_to.as_deref() == Some(SYSTEM_TRASH) {
+            let what = "goes to the system's trash; undo makes it anew from the journal and leaves that copy there";
+            self.notice(format!("{path} {what}"));
+        } else if deletion == Deletion::SystemTrash {
+            self.notice(format!(
+                "{path} goes to the vault's .trash, since undo could not make it anew from the journal"
+            ));
+        }
         for action in actions {
             self.push(action);
         }
         let Relinked { dangling, redirected, unread, .. } = relinked;
-        self.tell(&dangling, "leads nowhere now");
-        self.tell(&redirected, "leads to another note of that name now");
-        unread.into_iter().for_each(|told| self.notice(told));
+        self.tell_of(&dangling, "leads nowhere now");
+        self.tell_of(&redirected, "leads to another note of that name now");
+        unread.into_iter().for_each(|told| self.tell(told));
         Ok(Deleted { trashed_to, dangling, redirected })
     }
 
-    fn tell(&mut self, links: &[LinkAt], what: &str) {
+    fn tell_of(&mut self, links: &[LinkAt], what: &str) {
         for link in links {
-            self.notice(format!("{}:{}: the link {} {what}", link.path, link.line, link.raw));
+            let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
+            self.tell(Notice { about: Some(link.path.clone()), text });
         }
     }
 
@@ -250,6 +267,14 @@ impl Overlay<'_> {
         Ok(actions)
     }
 
+    fn system_trash(&self, path: &SafePath) -> Result<Vec<Action>> {
+        if !HAS_SYSTEM_TRASH {
+            return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
+                .remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
+        }
+        Ok(vec![Action::Delete { path: path.clone(), content: self.read(path)?, to: Gone::SystemTrash }])
+    }
+
     fn delete_for_good(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
         let mut actions = Vec::new();
         let mut folders = Vec::new();
@@ -275,7 +300,7 @@ impl Overlay<'_> {
                 }
                 EntryKind::File => {
                     let content = self.read(&path)?;
-                    actions.push(Action::Delete { path, content });
+                    actions.push(Action::Delete { path, content, to: Gone::ForGood });
                 }
             }
         }
@@ -391,7 +416,7 @@ impl Overlay<'_> {
         }
         self.push(Action::Edit { path: path.clone(), before, after });
         if let Ok(Some(caution)) = self.vault.sandbox().caution(&origin_of(&self.actions, path)) {
-            self.notice(format!("{path} {caution}"));
+            self.tell(Notice { about: Some(path.clone()), text: format!("{path} {caution}") });
         }
     }
 }

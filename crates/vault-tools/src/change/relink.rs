@@ -11,12 +11,12 @@ use std::collections::{BTreeSet, HashMap};
 use vault_index::FileId;
 use vault_index::links::{Names, Resolver, keys_leading_to, link_key};
 
-use crate::change::Overlay;
 use crate::change::json_text::span_in_json;
 use crate::change::place_of_links::{Fragment, Site, fragments, link_keys};
 use crate::change::propose::{LinkAt, Rewritten};
 use crate::change::sources::{Delta, Sources, lossy, not_looked_through, readable};
 use crate::change::spell::{LinkFormat, Spelling, encode};
+use crate::change::{Notice, Overlay};
 use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
@@ -35,7 +35,7 @@ pub(super) struct Relinked {
     /// Links whose file is gone and that now lead to another.
     pub redirected: Vec<LinkAt>,
     /// What could not be looked at, in words.
-    pub unread: Vec<String>,
+    pub unread: Vec<Notice>,
 }
 
 /// A note that may hold such links.
@@ -67,6 +67,7 @@ impl Overlay<'_> {
             Some(sources) => sources,
             None => Sources::new(self)?,
         };
+        self.seen.looked(sources.print());
         // On an error the names are lost, and made anew when they are next needed.
         let relinked = self.relink_with(delta, &mut sources)?;
         self.sources = Some(sources);
@@ -122,7 +123,7 @@ impl Overlay<'_> {
 
         let settings = self.vault.sandbox().obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";
-            relinked.unread.push(format!("{what}: {}", error.message()));
+            relinked.unread.push(format!("{what}: {}", error.message()).into());
             None
         });
         let format = LinkFormat::of(settings.as_deref());

@@ -5,6 +5,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use vault_index::VaultPrint;
+
 use crate::change::Vault;
 use crate::change::sources::OnDisk;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,6 +23,20 @@ pub(super) struct Seen {
     pub linking: BTreeSet<SafePath>,
     /// The files in a folder that moves or goes.
     pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
+    /// How the vault's files were at that.
+    look: Looked,
+}
+
+/// How the vault's files were when they were looked at.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+enum Looked {
+    /// They were not.
+    #[default]
+    Never,
+    /// So, each time.
+    At(VaultPrint),
+    /// Not always the same, or not certain.
+    Unknown,
 }
 
 impl Seen {
@@ -31,7 +47,17 @@ impl Seen {
         }
     }
 
-    /// Looks at all of it again. Costs what the first look of a rename costs; nothing if no links were looked at.
+    /// What is added was seen in files that were so.
+    pub fn looked(&mut self, print: Option<&VaultPrint>) {
+        self.look = match (print, &self.look) {
+            (Some(print), Looked::Never) => Looked::At(print.clone()),
+            (Some(print), Looked::At(first)) if print == first => return,
+            _ => Looked::Unknown,
+        };
+    }
+
+    /// Looks at all of it again. If not a file of the vault is other than it was, a walk tells that; else it costs what
+    /// the first look of a rename costs. Nothing if no links were looked at.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] with a file that makes a difference.
@@ -43,6 +69,11 @@ impl Seen {
             }
         }
         if self.names.is_empty() && self.keys.is_empty() {
+            return Ok(());
+        }
+        if let Looked::At(print) = &self.look
+            && vault.opened_index()?.shows(print).unwrap_or(false)
+        {
             return Ok(());
         }
         let disk = OnDisk::now(vault)?;

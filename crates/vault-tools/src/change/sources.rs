@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use vault_index::links::{Names, keys_leading_to, ranked};
-use vault_index::{FileId, VaultPath};
+use vault_index::{FileId, VaultPath, VaultPrint};
 
 use crate::change::overlay::LookUp;
 use crate::change::place_of_links::link_keys;
-use crate::change::{IndexUse, Overlay, Vault};
+use crate::change::{IndexUse, Notice, Overlay, Vault};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
@@ -37,18 +37,22 @@ pub(super) struct OnDisk {
     /// Notes that were read here, by the keys of their links: those that the index leaves out, or all.
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
-    unread: Vec<String>,
+    unread: Vec<Notice>,
+    /// By which it is seen whether another look would find the same; `None` where only that look can tell.
+    pub print: Option<VaultPrint>,
 }
 
 impl OnDisk {
     /// As it is now.
     pub fn now(vault: &Vault) -> Result<Self> {
-        let (files, indexed) = files(vault)?;
-        let mut disk =
-            Self { files: Vec::new(), names: HashMap::new(), indexed, read: HashMap::new(), unread: Vec::new() };
+        let Files { files, indexed, print } = files(vault)?;
+        let (names, read, unread) = (HashMap::new(), HashMap::new(), Vec::new());
+        let mut disk = Self { files: Vec::new(), names, indexed, read, unread, print };
         for (path, is_indexed) in files {
             if !is_indexed && path.is_note() {
                 disk.scan(vault, &path);
+                // What was read here, the index knows nothing of.
+                disk.print = None;
             }
             for key in keys_leading_to(path.vault_path()) {
                 disk.names.entry(key).or_default().push(disk.files.len());
@@ -97,8 +101,9 @@ pub(super) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
 }
 
 /// What the reader of a preview is told of a note that could not be read.
-pub(super) fn not_looked_through(path: &SafePath, why: &str) -> String {
-    format!("{path}: links in it were not looked at and may lead nowhere now: {why}")
+pub(super) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
+    let text = format!("{path}: links in it were not looked at and may lead nowhere now: {why}");
+    Notice { about: Some(path.clone()), text }
 }
 
 /// A text in which what is not UTF-8 is replaced, to see which links it may hold.
@@ -142,15 +147,20 @@ impl Sources {
         keys.map(|key| (key.clone(), self.disk.named(key))).collect()
     }
 
+    /// By which it is seen whether the disk is as it was looked at.
+    pub fn print(&self) -> Option<&VaultPrint> {
+        self.disk.print.as_ref()
+    }
+
     /// What to tell of the notes that could not be read, once.
-    pub fn unread(&mut self) -> Vec<String> {
+    pub fn unread(&mut self) -> Vec<Notice> {
         if std::mem::replace(&mut self.is_told, true) {
             return Vec::new();
         }
-        let mut told: Vec<String> = self.disk.unread.iter().take(TOLD).cloned().collect();
+        let mut told: Vec<Notice> = self.disk.unread.iter().take(TOLD).cloned().collect();
         let more = self.disk.unread.len().saturating_sub(TOLD);
         if more > 0 {
-            told.push(format!("links in {more} more notes, which could not be read, were not looked at"));
+            told.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
         }
         told
     }
@@ -218,15 +228,23 @@ impl Sources {
     }
 }
 
-/// Every file of the disk that a link can lead to, whether the index knows its links, and whether there is an index.
-fn files(vault: &Vault) -> Result<(Vec<(SafePath, bool)>, bool)> {
+/// Every file of the disk that a link can lead to.
+struct Files {
+    /// With whether the index knows its links.
+    files: Vec<(SafePath, bool)>,
+    /// Whether there is an index.
+    indexed: bool,
+    print: Option<VaultPrint>,
+}
+
+fn files(vault: &Vault) -> Result<Files> {
     if vault.uses_index() == IndexUse::Index {
         // Without a model there may be no index; what links there are can be read from the notes all the same.
-        if let Ok(index) = vault.index_of_now()
+        if let Ok((index, print)) = vault.index_of_now()
             && let Ok(files) = index.files()
         {
             let files = files.into_iter().filter_map(|(path, known)| Some((SafePath::found(path)?, known)));
-            return Ok((files.collect(), true));
+            return Ok(Files { files: files.collect(), indexed: true, print });
         }
     }
     let entries = vault.sandbox().walk(None)?.into_iter();
@@ -234,5 +252,5 @@ fn files(vault: &Vault) -> Result<(Vec<(SafePath, bool)>, bool)> {
         // A link to a note is no note of its own.
         (entry.path, entry.stat.symlink)
     });
-    Ok((files.collect(), false))
+    Ok(Files { files: files.collect(), indexed: false, print: None })
 }

@@ -385,6 +385,20 @@ fn the_preview_tells_file_by_file() {
     assert!(serde_json::to_value(&preview).unwrap()["files"][0]["diff"].is_string());
 }
 
+/// What is written is made of what was read first, not of what somebody wrote meanwhile.
+#[test]
+fn a_file_that_changes_between_two_looks_is_a_conflict() {
+    for theirs in ["one and theirs", "one and mine"] {
+        let fixture = Fixture::new("//- a.md\none");
+        let mut overlay = fixture.vault.overlay();
+        let text = overlay.text(&path("a.md")).unwrap();
+        write(fixture.root(), "a.md", theirs);
+        let error = overlay.write(&path("a.md"), format!("{text} and mine")).unwrap_err();
+        assert_eq!((error.kind(), fixture.read("a.md").as_str()), (ErrorKind::Conflict, theirs));
+        assert!(!overlay.is_changed());
+    }
+}
+
 #[test]
 fn what_changed_since_is_a_conflict() {
     let fixture = Fixture::new("//- a.md\none\n//- b.md\n[[a]]\n//- c.md\nread\n");

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::action::Action;
+use crate::action::{Action, Gone};
 use crate::change::expected::{Expected, Step, expected};
 use crate::change::{Change, IndexUse, Overlay, Run, Vault};
 use crate::content::Content;
@@ -70,11 +70,11 @@ impl Vault {
 
     fn shown(&self, undoing: Undoing) -> Change {
         let Undoing { mut change, lost, .. } = undoing;
-        change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}")));
+        change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}").into()));
         let links = self.links_left(&change);
-        change.notices.extend(links.iter().take(NAMED).cloned());
+        change.notices.extend(links.iter().take(NAMED).cloned().map(Into::into));
         if links.len() > NAMED {
-            change.notices.push(format!("and {} more such links", links.len() - NAMED));
+            change.notices.push(format!("and {} more such links", links.len() - NAMED).into());
         }
         change
     }
@@ -93,7 +93,7 @@ impl Vault {
             IndexUse::Index if !gone.is_empty() => self.index_of_now(),
             _ => return Vec::new(),
         };
-        let Ok(index) = index else { return Vec::new() };
+        let Ok((index, _)) = index else { return Vec::new() };
         // Their links are given back too, or they go themselves.
         let mut touched: BTreeSet<&str> = change.actions.iter().map(|action| action.paths().0.as_str()).collect();
         touched.extend(gone.iter().map(|path| path.as_str()));
@@ -287,7 +287,7 @@ impl Backwards<'_> {
                     if now.hash() != *after {
                         self.lost.push(format!("{path}: what was changed in it after the run"));
                     }
-                    self.push(Action::Delete { path, content: now }, kept);
+                    self.push(Action::Delete { path, content: now, to: Gone::ForGood }, kept);
                 }
             }
             Step::Edit(_, _, after) => match self.file(&path)? {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
+use super::plan_args::{MacroCommand, PlanCommand};
 use crate::policy::Toolset;
 
 const EXAMPLES: &str = "\
@@ -20,7 +21,8 @@ Writes are shown and asked about; without a terminal they need --yes.
 
 Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
-allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, and \
+allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
+trash (\"vault\", the default: .trash in it, or \"system\"), and \
 under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\". Paths are folders or globs; one that is denied and \
 has no / in it is denied in every folder. What is denied stays denied, whatever a flag says. \
 NO_COLOR set to anything turns colours off.";
@@ -87,7 +89,7 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     /// Take back the newest undo
     #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
-    /// Save plans under a name, and run them again without a model
+    /// Save plans that ran under a name, and run them again without a model
     #[command(subcommand)]
     Macro(MacroCommand),
     /// What was called, and how it went
@@ -95,14 +97,14 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     Log(LogArgs),
     /// Drop old runs from the journal, and old lines from the log
     #[command(
-        after_help = "Runs that are dropped can no longer be taken back.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
+        after_help = "Runs that are dropped can no longer be taken back, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
     )]
     Prune(PruneArgs),
-    /// Delete journal, log and macros of a vault; the notes stay
+    /// Delete journal, log, plans and macros of a vault; the notes stay
     #[command(after_help = "Nothing can be taken back after that. The index is forgotten with vault-index forget.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
     Forget(ForgetArgs),
-    /// Take over journal, log and macros of a vault whose folder has moved
+    /// Take over journal, log, plans and macros of a vault whose folder has moved
     #[command(after_help = "The index is taken over with vault-index adopt.\n\n\
 Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
@@ -112,58 +114,6 @@ Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     /// Print the manual page
     #[command(after_help = "Example:\n  vault-tools man | man -l -")]
     Man,
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum PlanCommand {
-    /// Check a plan without running anything; exit code 1 if it has faults
-    #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
-    Check(PlanFileArgs),
-    /// Show what a plan would do: its steps, loops expanded, and all diffs
-    #[command(
-        after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
-    )]
-    Preview(PlanPreviewArgs),
-    /// Show a plan, ask, and run it
-    #[command(
-        after_help = "What runs is exactly what was shown. Ctrl-C stops it; a step that is under way is put back, the steps before it \
-stay, and undo takes them back.\n\n\
-Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
-vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
-    )]
-    Run(PlanRunArgs),
-}
-
-#[derive(Debug, Subcommand)]
-pub(super) enum MacroCommand {
-    /// Save a plan under a name
-    #[command(
-        after_help = "Example:\n  vault-tools macro save bullets plan.json --description 'a note for each bullet'"
-    )]
-    Save(MacroSaveArgs),
-    /// The macros there are
-    #[command(after_help = "Example:\n  vault-tools macro list --json")]
-    List(ListArgs),
-    /// A macro with its plan
-    #[command(after_help = "Example:\n  vault-tools macro show bullets")]
-    Show(MacroNameArgs),
-    /// Run a macro: shown, asked about and journalled as any plan
-    #[command(
-        after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
-    )]
-    Run(MacroRunArgs),
-    /// Give a macro another name
-    #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
-    Rename(MacroRenameArgs),
-    /// Delete a macro
-    #[command(after_help = "Example:\n  vault-tools macro delete bullets")]
-    Delete(MacroNameArgs),
-    /// Print macros as JSON
-    #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
-    Export(MacroExportArgs),
-    /// Take in exported macros; bad entries are reported, good ones kept
-    #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
-    Import(MacroImportArgs),
 }
 
 /// Options of a command that answers with a list.
@@ -260,52 +210,6 @@ pub(super) struct CallArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct PlanFileArgs {
-    /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Print one JSON document
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PlanPreviewArgs {
-    #[command(flatten)]
-    pub plan: PlanFileArgs,
-    #[command(flatten)]
-    pub context: ContextArgs,
-}
-
-/// How a plan or macro is run.
-#[derive(Debug, Args)]
-pub(super) struct RunningArgs {
-    /// Run it without asking
-    #[arg(long)]
-    pub yes: bool,
-    /// Run it without asking if its preview has this digest, given with its moment as plan preview prints it
-    #[arg(long, value_name = "DIGEST")]
-    pub digest: Option<String>,
-    /// Show what it would do, and do nothing
-    #[arg(long, conflicts_with_all = ["yes", "digest"])]
-    pub dry_run: bool,
-    /// Print an event a line as JSON
-    #[arg(long, help_heading = "Output")]
-    pub jsonl: bool,
-    #[command(flatten)]
-    pub context: ContextArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct PlanRunArgs {
-    /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    #[command(flatten)]
-    pub running: RunningArgs,
-}
-
-#[derive(Debug, Args)]
 pub(super) struct UndoArgs {
     /// The run's number; the newest that is not taken back yet unless told
     #[arg(value_name = "RUN")]
@@ -338,71 +242,6 @@ pub(super) struct RedoArgs {
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
     /// Print what was done as JSON
-    #[arg(long, help_heading = "Output")]
-    pub json: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroSaveArgs {
-    /// What it is to be called
-    #[arg(value_name = "NAME")]
-    pub name: String,
-    /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// What it is for
-    #[arg(long, value_name = "TEXT", default_value = "")]
-    pub description: String,
-    /// What a parameter is unless it is given (repeatable)
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub default: Vec<String>,
-    /// Replace a macro of the same name
-    #[arg(long)]
-    pub force: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroNameArgs {
-    /// The macro
-    #[arg(value_name = "NAME")]
-    pub name: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroRunArgs {
-    /// The macro
-    #[arg(value_name = "NAME")]
-    pub name: String,
-    #[command(flatten)]
-    pub running: RunningArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroRenameArgs {
-    /// The macro
-    #[arg(value_name = "NAME")]
-    pub name: String,
-    /// Its new name
-    #[arg(value_name = "NEW_NAME")]
-    pub new_name: String,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroExportArgs {
-    /// The macros; all unless told
-    #[arg(value_name = "NAME")]
-    pub names: Vec<String>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct MacroImportArgs {
-    /// What was exported; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    pub file: PathBuf,
-    /// Replace macros of the same names
-    #[arg(long)]
-    pub force: bool,
-    /// Print one JSON document
     #[arg(long, help_heading = "Output")]
     pub json: bool,
 }

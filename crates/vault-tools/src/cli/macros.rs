@@ -1,22 +1,33 @@
 //! `vault-tools macro`: plans saved, listed, run, carried elsewhere.
 
-use super::args::{
-    ContextArgs, ListArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
-    MacroSaveArgs, PlaceArgs,
-};
+use super::args::{ContextArgs, ListArgs, PlaceArgs};
 use super::context::{json_of, pairs, toolbox};
 use super::output::Out;
+use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs};
 use super::records::MacroRow;
 use super::terminal::harmless_line;
 use super::{Ended, Outcome, plan, settings};
-use crate::macros::{Macros, Replace};
+use crate::journal::RunId;
+use crate::macros::{Macros, Replace, SaveOptions, Trial};
+use crate::plan::that_succeeded;
 
 pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Ended {
     let toolbox = toolbox(place, &ContextArgs::default())?;
-    let value = json_of(&args.file)?;
-    let defaults = pairs("--default", &args.default)?;
-    let macros = Macros::new(toolbox.vault().state());
-    let saved = macros.save(&toolbox, &args.name, &args.description, &value, &defaults, replace(args.force))?;
+    let state = toolbox.vault().state();
+    let value = match &args.file {
+        Some(file) => json_of(file)?,
+        None => {
+            let plan = that_succeeded(state, args.run.map(RunId))?;
+            serde_json::to_value(plan).map_err(std::io::Error::from)?
+        }
+    };
+    let options = SaveOptions {
+        description: args.description.clone(),
+        defaults: pairs("--default", &args.default)?,
+        replace: replace(args.force),
+        trial: if args.untried { Trial::Waived } else { Trial::Needed },
+    };
+    let saved = Macros::new(state).save(&toolbox, &args.name, &value, &options)?;
     let given: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
     let given = if given.is_empty() { String::new() } else { format!("; it is given: {}", given.join(", ")) };
     out.line(&format!("saved {}{given}", saved.name))?;

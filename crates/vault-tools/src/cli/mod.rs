@@ -15,6 +15,7 @@ mod macros;
 mod manual;
 mod output;
 mod plan;
+mod plan_args;
 mod records;
 mod settings;
 mod terminal;
@@ -27,8 +28,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 use crate::error::{Error, ErrorKind};
-use args::{Command, MacroCommand, PlanCommand, ToolsArgs};
+use args::{Command, ToolsArgs};
 use output::Out;
+use plan_args::{MacroCommand, PlanCommand};
 
 /// How a command ended well.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

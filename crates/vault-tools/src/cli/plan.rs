@@ -7,10 +7,11 @@ use jiff::{Timestamp, Unit, Zoned};
 use serde_json::{Value, json};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
-use super::args::{ContextArgs, PlaceArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::args::{ContextArgs, PlaceArgs};
 use super::call::warn_of_log;
 use super::context::{json_of, parameters, toolbox};
 use super::output::Out;
+use super::plan_args::{PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::records::PlanRecord;
 use super::terminal::{ask, can_ask, harmless_line};
 use super::{Ended, Failure, Outcome, cancel, say};

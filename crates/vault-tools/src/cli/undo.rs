@@ -11,7 +11,7 @@ use super::{Ended, Outcome, cancel, settings};
 use crate::change::{Change, Force, Run, Vault};
 use crate::error::Result;
 use crate::journal::{PruneOptions, RunId};
-use crate::log;
+use crate::{log, plan};
 
 /// What is asked about an undo or redo.
 struct Asking {
@@ -115,6 +115,7 @@ pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> Ended
         .and_then(|age| jiff::SignedDuration::try_from(age).ok())
         .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());
     let lines = log::prune(vault.state(), before, max_bytes)?;
+    plan::prune_tried(vault.state(), before, max_bytes)?;
     out.line(&format!(
         "dropped {} runs ({} bytes) and {lines} lines of the log; {} runs are left",
         pruned.runs, pruned.bytes, pruned.left

@@ -1,6 +1,7 @@
 //! The journal by example: written, read, cut at every byte, hurt at every byte, of another version, pruned.
 
 use super::*;
+use crate::action::Gone;
 use crate::error::ErrorKind;
 use crate::sandbox::SafePath;
 
@@ -15,7 +16,7 @@ fn actions() -> Vec<(Action, Kept)> {
         (Action::Create { path: path("é/a.md"), content: "new".into() }, Kept::default()),
         (Action::Edit { path: path("b.md"), before: "vt1 was\nvt1 2\n\0".into(), after: "is".into() }, Kept::default()),
         (Action::Move { from: path("c.md"), to: path("d.md") }, Kept::default()),
-        (Action::Delete { path: path("é.md"), content: "gone".into() }, kept),
+        (Action::Delete { path: path("é.md"), content: "gone".into(), to: Gone::ForGood }, kept),
     ]
 }
 
@@ -173,7 +174,7 @@ fn a_note_that_holds_a_journal_is_a_note() {
         frame(&Record::Begin { run: RunId(9), time_ms: 0, label: "x".into(), kind: RunKind::Apply, of: None }, b"");
     other.extend(frame(&Record::Ready { run: RunId(9), actions: 0 }, b""));
     other.extend(slot(&Record::End { run: RunId(9), done: 0, rolled_back: false }));
-    let note = vec![(Action::Delete { path: path("a.md"), content: other.into() }, Kept::default())];
+    let note = vec![(Action::Delete { path: path("a.md"), content: other.into(), to: Gone::ForGood }, Kept::default())];
     begin(&state, &note).end(Ending::Done(1)).unwrap();
     run(&state);
     let good = bytes(&state);

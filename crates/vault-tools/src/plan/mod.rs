@@ -15,6 +15,7 @@ mod preview;
 mod reference;
 mod run;
 mod schema;
+mod tried;
 mod validate;
 
 pub use event::{Event, RunStatus};
@@ -22,4 +23,6 @@ pub use parameters::Parameters;
 pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
 pub use run::{PlanRun, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
+pub(crate) use tried::has_succeeded;
+pub use tried::{prune as prune_tried, that_succeeded};
 pub use validate::{Checked, PlanFaults, validate};

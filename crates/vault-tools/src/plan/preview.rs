@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::order::captures;
 use super::parameters::Parameters;
@@ -88,13 +88,11 @@ pub enum StepState {
     },
 }
 
-/// One call with its references resolved.
+/// One call with its references resolved. Its answer is that of its step, or of a loop in the `items` of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallPreview {
     /// Its arguments.
     pub args: Value,
-    /// Its answer.
-    pub output: Value,
 }
 
 impl PlanPreview {
@@ -209,15 +207,15 @@ impl Rehearsal<'_, '_> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let deadline = [stop.deadline, timeout].into_iter().flatten().min();
         let stop = Stop { deadline, ..stop };
-        let items = self.items(step)?;
         let mut effects = Vec::new();
         let mut calls = Vec::new();
+        let mut answers = Vec::new();
         let mut paths = Vec::new();
-        let count = items.as_ref().map(Vec::len);
-        for (number, item) in items.unwrap_or_else(|| vec![Value::Null]).into_iter().enumerate() {
+        let count = self.count(step)?;
+        for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
-            let args = self.args(step, number, item).map_err(|faults| place(unresolved(&faults)))?;
+            let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
             let at = Workplace {
                 overlay: &mut self.overlay,
                 editor: &mut self.editor,
@@ -227,16 +225,17 @@ impl Rehearsal<'_, '_> {
             };
             let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
             paths.extend(done.paths);
-            calls.push(CallPreview { args: done.args, output: done.output });
+            calls.push(CallPreview { args: done.args });
+            answers.push(done.output);
         }
         let output = match count {
             Some(count) => {
-                let items: Vec<Value> = calls.iter().map(|call| call.output.clone()).collect();
-                json!({ "items": items, "count": count })
+                let items = Value::Array(answers);
+                Value::Object([("items".to_owned(), items), ("count".to_owned(), count.into())].into_iter().collect())
             }
-            None => calls.first().map_or(Value::Null, |call| call.output.clone()),
+            None => answers.pop().unwrap_or(Value::Null),
         };
-        self.outputs.insert(step.id.clone(), output.clone());
+        self.outputs.insert(step.id.clone(), output);
         let end = self.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
@@ -246,7 +245,8 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            output,
+            // It stays where the steps after this one look for it, and comes here when all are done.
+            output: Value::Null,
             effects,
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -278,16 +278,18 @@ impl Rehearsal<'_, '_> {
     fn log(&mut self, step: &Step, error: &Error) {
         let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
         let args = Value::Object(step.args.clone());
-        self.toolbox.log(&Record::new(&step.tool, &args, &Err(error.clone()), 0, decision));
+        self.toolbox.log(&Record::new(&step.tool, &args, Err(error), 0, decision));
     }
 
-    /// The items of a loop; `None` for a step that is none.
-    fn items(&self, step: &Step) -> Result<Option<Vec<Value>>> {
+    /// How many items a loop has; `None` for a step that is none.
+    fn count(&self, step: &Step) -> Result<Option<usize>> {
         let Some(foreach) = &step.foreach else { return Ok(None) };
-        let from = Value::String(foreach.from.clone());
-        let value = self.scope().resolve(&from, &Value::Null, "/foreach/from");
-        let value = value.map_err(|faults| told(unresolved(&faults), step, None))?;
-        let Value::Array(items) = value else {
+        let scope = self.scope();
+        let list = scope.list(&foreach.from).map_err(|message| {
+            let fault = Fault { pointer: "/foreach/from".to_owned(), message };
+            told(unresolved(&[fault]), step, None)
+        })?;
+        let Some(items) = list else {
             let message = format!("`{}` is no list, so there is nothing to loop over", foreach.from);
             return Err(told(Error::new(ErrorKind::Plan, message), step, None));
         };
@@ -295,7 +297,7 @@ impl Rehearsal<'_, '_> {
             let message = format!("a loop over {} items; {MOST_ITEMS} at most", items.len());
             return Err(told(Error::new(ErrorKind::Plan, message), step, None));
         }
-        Ok(Some(items))
+        Ok(Some(items.len()))
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -307,10 +309,11 @@ impl Rehearsal<'_, '_> {
         }
     }
 
-    fn args(&self, step: &Step, number: usize, item: Value) -> Result<Value, Vec<Fault>> {
+    fn args(&self, step: &Step, number: usize) -> Result<Value, Vec<Fault>> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
-            scope.bindings.insert(foreach.item_name.clone(), item);
+            let item = scope.list(&foreach.from).ok().flatten().and_then(|items| items.get(number)).cloned();
+            scope.bindings.insert(foreach.item_name.clone(), item.unwrap_or_default());
             if let Some(index) = &foreach.index_name {
                 scope.bindings.insert(index.clone(), number.into());
             }
@@ -319,31 +322,57 @@ impl Rehearsal<'_, '_> {
         scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
     }
 
-    fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
-        let change = self.overlay.change();
+    fn finish(mut self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
+        let mut change = self.overlay.into_change();
+        change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
+            step.output = self.outputs.remove(&step.id).unwrap_or_default();
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);
             }
-            step.paths.extend(change.paths_in(step.actions.clone()));
+            let changed = change.paths_in(step.actions.clone());
+            self.toolbox.rules().permit_changes(&step.paths, &changed).map_err(|error| of_step(&step.id, &error))?;
+            step.paths.extend(changed);
         }
         let running = || steps.iter().filter(|step| step.state == StepState::Ready);
         let grants = Grants::default();
         for step in running() {
             if let Verdict::Deny(reason) = self.toolbox.rules().decide(&step.as_call(), &grants, Attendance::Attended) {
-                return Err(Error::new(ErrorKind::Denied, format!("the step {}: {reason}", step.id)));
+                return Err(of_step(&step.id, &Error::new(ErrorKind::Denied, reason)));
             }
         }
-        let mut notices = change.preview().notices;
+        let mut notices: Vec<String> = change.notices().map(str::to_owned).collect();
         for step in running() {
             notices.extend(step.effects.iter().map(|effect| notice(&step.id, effect)));
         }
-        let effects: Vec<&Effect> = running().flat_map(|step| &step.effects).collect();
-        let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
-        let told = json!({ "plan": plan, "calls": calls, "effects": effects, "change": change.digest() });
-        let digest = blake3::hash(told.to_string().as_bytes()).to_hex().to_string();
+        let told = Told {
+            plan,
+            calls: running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect(),
+            effects: running().flat_map(|step| &step.effects).collect(),
+            change: change.digest(),
+        };
+        let digest = told.digest()?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
         Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.editor })
+    }
+}
+
+/// What the digest of a preview is of.
+#[derive(Serialize)]
+struct Told<'a> {
+    plan: &'a Plan,
+    calls: Vec<&'a Value>,
+    effects: Vec<&'a Effect>,
+    change: String,
+}
+
+impl Told<'_> {
+    /// The hash of it as JSON, which is nowhere as a whole.
+    fn digest(&self) -> Result<String> {
+        let mut hasher = blake3::Hasher::new();
+        serde_json::to_writer(&mut hasher, self)
+            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan is no JSON: {error}")))?;
+        Ok(hasher.finalize().to_hex().to_string())
     }
 }
 
@@ -353,6 +382,10 @@ fn notice(step: &str, effect: &Effect) -> String {
         Effect::Open { .. } => "",
     };
     format!("the step {step} {effect}{lost}")
+}
+
+fn of_step(step: &str, error: &Error) -> Error {
+    Error::new(error.kind(), format!("the step {step}: {}", error.message()))
 }
 
 fn unresolved(faults: &[Fault]) -> Error {

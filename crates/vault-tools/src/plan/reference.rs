@@ -260,6 +260,17 @@ impl Scope<'_> {
         Ok(value)
     }
 
+    /// The list that a text stands for as a whole; `None` where it stands for something else.
+    ///
+    /// # Errors
+    /// What is missing, in words.
+    pub(super) fn list(&self, text: &str) -> Result<Option<&[Value]>, String> {
+        match parse(text)? {
+            Some(Template::Whole(reference)) => Ok(self.value(&reference)?.as_array().map(Vec::as_slice)),
+            _ => Ok(None),
+        }
+    }
+
     /// A tree with its references replaced. `schema` says which texts are paths.
     ///
     /// # Errors

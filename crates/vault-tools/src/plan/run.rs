@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::event::{Event, RunStatus};
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
+use super::tried;
 use crate::change::{ApplyOptions, Applying, Go, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
@@ -42,7 +43,8 @@ pub struct PlanRun {
 ///
 /// # Errors
 /// [`ErrorKind::Denied`] when it was not approved; [`ErrorKind::Conflict`] before anything was done. A step that
-/// fails is no error of this call: it is in [`PlanRun::failed`]. Both are logged.
+/// fails is no error of this call: it is in [`PlanRun::failed`]. Both are logged, and a plan that came to its end is
+/// kept, so that it can be saved as a macro.
 pub fn run(
     toolbox: &mut Toolbox,
     preview: &PlanPreview,
@@ -60,7 +62,13 @@ pub fn run(
     let (status, run) = outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.run));
     tell(&Event::RunFinished { status, run: run.map(|run| run.0) });
     match &outcome {
-        Ok(done) => record(toolbox, preview, done, decision, millis_since(started)),
+        Ok(done) => {
+            record(toolbox, preview, done, decision, millis_since(started));
+            if done.status == RunStatus::Done {
+                let kept = tried::keep(toolbox.vault().state(), &preview.plan, done.run);
+                toolbox.unlogged_if(kept);
+            }
+        }
         Err(error) => record_all(toolbox, preview, error, decision, millis_since(started)),
     }
     outcome
@@ -77,14 +85,15 @@ fn run_approved(
     stop: Stop<'_>,
     tell: &mut dyn FnMut(&Event),
 ) -> Result<PlanRun> {
-    let vault = Arc::clone(toolbox.vault());
+    let (vault, rules) = (Arc::clone(toolbox.vault()), toolbox.rules().clone());
+    let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
     let mut walk = Walk::new(preview, &vault, toolbox.host_and_entries(), stop, tell);
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
             let mut progress = |at: Applying| walk.reach(at.index);
             let options = ApplyOptions { label: preview.plan.goal.clone(), progress: Some(&mut progress) };
-            match vault.apply(&preview.change, options) {
+            match vault.apply(&preview.change, options).map_err(|error| rules.discreet(error, &named)) {
                 Ok(done) => run = (done.done > 0).then_some(done.id),
                 Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
                 Err(error) => match walk.begins_anew(&error) {
@@ -141,11 +150,11 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
         let outcome = match (&done.failed, done.outputs.get(&step.id)) {
-            (_, Some(output)) => Ok(output.clone()),
-            (Some((failed, error)), None) if *failed == step.id => Err(error.clone()),
+            (_, Some(output)) => Ok(output),
+            (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
         };
-        let mut record = Record::new(&step.tool, &args_of(step), &outcome, took, decision);
+        let mut record = Record::of_calls(&step.tool, args_of(step), outcome, took, decision);
         record.run = done.run.map(|run| run.0);
         toolbox.log(&record);
     }
@@ -154,13 +163,12 @@ fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision
 /// The same for steps none of which ran.
 fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        toolbox.log(&Record::new(&step.tool, &args_of(step), &Err(error.clone()), took, decision));
+        toolbox.log(&Record::of_calls(&step.tool, args_of(step), Err(error), took, decision));
     }
 }
 
-fn args_of(step: &StepPreview) -> Value {
-    let args: Vec<Value> = step.calls.iter().map(|call| call.args.clone()).collect();
-    if let [only] = args.as_slice() { only.clone() } else { Value::Array(args) }
+fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = &Value> {
+    step.calls.iter().map(|call| &call.args)
 }
 
 /// Which step a run is at.
@@ -327,8 +335,11 @@ impl<'a> Walk<'a> {
                 entry.tool.effect_failed(&mut output, &error);
             }
         }
-        (self.tell)(&Event::StepFinished { step: step.id.clone(), output: output.clone() });
-        self.outputs.insert(step.id.clone(), output);
+        let finished = Event::StepFinished { step: step.id.clone(), output };
+        (self.tell)(&finished);
+        if let Event::StepFinished { step, output } = finished {
+            self.outputs.insert(step, output);
+        }
         self.at += 1;
         self.begun = None;
     }

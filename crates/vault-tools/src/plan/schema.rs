@@ -128,7 +128,8 @@ pub struct Foreach {
     /// What its number, from 0, is called.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_name: Option<String>,
-    /// How many may run at once. Calls run one after the other here, so that this only has to be a sensible number.
+    /// Read and without effect: the calls run one after the other, in the order of the list, and each sees what those
+    /// before it wrote.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub concurrency: Option<u32>,

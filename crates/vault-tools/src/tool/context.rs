@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Overlay, Vault};
+use crate::change::{Deletion, Overlay, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
-use crate::policy::Rules;
+use crate::policy::{Rules, Trash};
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 
@@ -141,6 +141,20 @@ impl Context<'_, '_> {
         let permits = |path: &SafePath| self.rules.permits_path(path.as_str());
         // A link that leads nowhere shows nothing; whoever opens it is told so.
         permits(path) && self.overlay.real(path).map_or(true, |real| permits(&real))
+    }
+
+    /// Where what is deleted goes: where the user's settings say, but not out of a vault that keeps its own trash. What
+    /// else the vault's settings say of it does not count, least of all that there be none.
+    pub fn deletion(&self) -> Deletion {
+        let keeps_its_own = || {
+            let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
+            let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
+            settings["trashOption"] == "local"
+        };
+        match self.rules.trash() {
+            Trash::System if !keeps_its_own() => Deletion::SystemTrash,
+            Trash::System | Trash::Vault => Deletion::Trash,
+        }
     }
 
     /// Whether all that lies below a path may be touched.

@@ -45,7 +45,8 @@ impl Shell {
         let mut command = Command::new(env!("CARGO_BIN_EXE_vault-tools"));
         command.args(args).env_clear().current_dir(self.vault.root());
         command.env("HOME", self.home.path()).env("VAULT_DIR", self.vault.root());
-        for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "LOCALAPPDATA", "APPDATA"] {
+        for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "LOCALAPPDATA", "APPDATA"]
+        {
             command.env(name, self.home.path());
         }
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
@@ -268,7 +269,9 @@ fn a_plan_with_faults_fails_its_check() {
 fn macros_from_the_command_line() {
     let shell = Shell::new("//- a.md\nx\n");
     let save = ["macro", "save", "bullets", "-", "--description", "notes", "--default", "selection=- x"];
-    let saved = shell.run_with(&save, &example().to_string());
+    let untried = shell.run_with(&save, &example().to_string());
+    assert!(untried.code == 3 && untried.err.contains("--untried"), "{}", untried.err);
+    let saved = shell.run_with(&[&save[..], &["--untried"]].concat(), &example().to_string());
     assert_eq!(saved.code, 0, "{}", saved.err);
     assert!(shell.done(&["macro", "list"]).contains("bullets"));
     shell.done(&["macro", "run", "bullets", "--yes"]);
@@ -279,6 +282,20 @@ fn macros_from_the_command_line() {
     let imported = shell.run_with(&["macro", "import", "-"], &export);
     assert_eq!(imported.code, 0, "{}", imported.err);
     assert_eq!(shell.run_with(&["macro", "import", "-"], &export).code, 1);
+    // One that ran can be saved: as its file, as what ran last, by its run.
+    let saved = shell.run_with(&["macro", "save", "file", "-"], &example().to_string());
+    assert_eq!(saved.code, 0, "{}", saved.err);
+    shell.done(&["macro", "save", "last"]);
+    shell.done(&["macro", "save", "first", "--run", "1"]);
+    let unknown = shell.run(&["macro", "save", "second", "--run", "2"]);
+    assert!(unknown.code == 2 && unknown.err.contains("run 2 is no plan that ran to its end"), "{}", unknown.err);
+    let plan = |name: &str| {
+        let shown: Value = serde_json::from_str(&shell.done(&["macro", "show", name])).unwrap();
+        shown["plan"].clone()
+    };
+    assert!(plan("file") == plan("last") && plan("last") == plan("first"));
+    shell.done(&["prune", "--older-than", "0"]);
+    assert_eq!(shell.run(&["macro", "save", "late"]).code, 2);
     shell.done(&["macro", "delete", "b"]);
     assert_eq!(shell.run(&["macro", "show", "b"]).code, 2);
 }
@@ -453,7 +470,8 @@ fn macros_that_are_saved_at_once_are_all_saved() {
     std::fs::write(&file, example().to_string()).unwrap();
     let file = file.to_str().unwrap();
     let names: Vec<String> = (0..12).map(|number| format!("m{number}")).collect();
-    let children: Vec<Child> = names.iter().map(|name| shell.start(&["macro", "save", name, file])).collect();
+    let children: Vec<Child> =
+        names.iter().map(|name| shell.start(&["macro", "save", name, file, "--untried"])).collect();
     for child in children {
         let ran = Ran::of(child);
         assert_eq!(ran.code, 0, "{}", ran.err);
@@ -511,4 +529,62 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     let deleted = shell.done(&["forget", "--vault", &new, "--yes"]);
     assert!(deleted.contains("journal") && deleted.contains("log.jsonl"), "{deleted}");
     assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is kept"));
+}
+
+/// With `trash = "system"` a note goes where the person finds it among other deleted files, and undo makes it anew.
+#[test]
+#[cfg(all(target_os = "linux", feature = "trash"))]
+fn a_deleted_note_can_go_to_the_systems_trash() {
+    let shell = Shell::new("//- d/a.md\none\n//- b.md\n[[a]]\n//- c.md\nthree\n//- f/e.md\nx\n//- n.md\nx\n");
+    let before = shell.vault.tree();
+    let folder = shell.home.path().join("vault-index");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'system'\n").unwrap();
+    let trash = shell.home.path().join("Trash");
+    let delete = |path: &str, more: &[&str]| {
+        let args = format!(r#"{{"path":"{path}"}}"#);
+        shell.done(&[&["call", "delete_note", &args], more].concat())
+    };
+
+    let shown = delete("d/a.md", &["--dry-run"]);
+    assert!(shown.contains("delete d/a.md -> the system's trash") && shown.contains("undo makes it anew"), "{shown}");
+    assert!(shown.contains("b.md:1: the link [[a]] leads nowhere now"), "{shown}");
+    assert!(!trash.exists());
+
+    let done = delete("d/a.md", &["--yes"]);
+    assert!(done.contains("\"trashed_to\": \"the system's trash\""), "{done}");
+    assert_eq!(std::fs::read_to_string(trash.join("files/a.md")).unwrap(), "one\n");
+    let info = std::fs::read_to_string(trash.join("info/a.md.trashinfo")).unwrap();
+    assert!(info.contains("/vault/d/a.md\n") && info.contains("DeletionDate="), "{info}");
+    assert!(!shell.vault.root().join("d/a.md").exists() && !shell.vault.root().join(".trash").exists());
+    shell.done(&["undo", "--yes"]);
+    assert_same(&shell.vault.tree(), &before, "undo");
+    assert!(trash.join("files/a.md").exists());
+    shell.done(&["redo", "--yes"]);
+    assert!(!shell.vault.root().join("d/a.md").exists());
+    shell.done(&["undo", "--yes"]);
+
+    // A folder could not be made anew as it was.
+    shell.done(&["call", "vault.delete", r#"{"path":"f"}"#, "--yes"]);
+    assert_eq!(shell.vault.read(".trash/f/e.md"), "x\n");
+    // The vault's own setting can keep files in it, and can not have them deleted for good.
+    shell.vault.write(".obsidian/app.json", r#"{"trashOption":"none"}"#);
+    delete("c.md", &["--yes"]);
+    assert!(trash.join("files/c.md").exists());
+    shell.vault.write(".obsidian/app.json", r#"{"trashOption":"local"}"#);
+    delete("n.md", &["--yes"]);
+    assert_eq!(shell.vault.read(".trash/n.md"), "x\n");
+    for _ in 0..3 {
+        shell.done(&["undo", "--yes"]);
+    }
+    std::fs::remove_dir_all(shell.vault.root().join(".obsidian")).unwrap();
+    std::fs::remove_dir_all(shell.vault.root().join(".trash")).ok();
+    assert_same(&shell.vault.tree(), &before, "undo of all");
+
+    // A trash that takes nothing: the note stays.
+    std::fs::remove_dir_all(&trash).unwrap();
+    std::fs::write(&trash, "no folder").unwrap();
+    let refused = shell.run(&["call", "delete_note", r#"{"path":"c.md"}"#, "--yes"]);
+    assert!(refused.code == 2 && refused.err.contains("tools.toml"), "{}", refused.err);
+    assert_same(&shell.vault.tree(), &before, "after a trash that takes nothing");
 }

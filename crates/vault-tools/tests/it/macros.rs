@@ -1,7 +1,7 @@
 //! Macros: saved, run again, carried to another vault.
 
 use serde_json::{Value, json};
-use vault_tools::{Decision, ErrorKind, Macros, ParameterKind, Replace, Stop};
+use vault_tools::{Decision, ErrorKind, Macros, ParameterKind, Replace, SaveOptions, Stop, Trial};
 
 use crate::vault::TestVault;
 
@@ -15,13 +15,18 @@ fn plan() -> Value {
     })
 }
 
+fn untried() -> SaveOptions {
+    SaveOptions { trial: Trial::Waived, ..SaveOptions::default() }
+}
+
 #[test]
 fn saved_listed_renamed_and_deleted() {
     let vault = TestVault::new("//- a.md\nx\n");
     let toolbox = vault.toolbox();
     let macros = Macros::new(toolbox.vault().state());
     let defaults = [("folderName".to_string(), "Inbox".to_string())];
-    let saved = macros.save(&toolbox, "daily", "for a day", &plan(), &defaults, Replace::Refuse).unwrap();
+    let saved =
+        macros.save(&toolbox, "daily", &plan(), &SaveOptions { defaults: defaults.into(), ..untried() }).unwrap();
     let parameters: Vec<(&str, ParameterKind, Option<&str>)> =
         saved.parameters.iter().map(|p| (p.name.as_str(), p.kind, p.default.as_deref())).collect();
     assert_eq!(
@@ -32,14 +37,14 @@ fn saved_listed_renamed_and_deleted() {
             ("who", ParameterKind::Text, None),
         ]
     );
-    let taken = macros.save(&toolbox, "daily", "", &plan(), &[], Replace::Refuse).unwrap_err();
+    let taken = macros.save(&toolbox, "daily", &plan(), &untried()).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Exists);
-    macros.save(&toolbox, "daily", "", &plan(), &[], Replace::Replace).unwrap();
+    macros.save(&toolbox, "daily", &plan(), &SaveOptions { replace: Replace::Replace, ..untried() }).unwrap();
     macros.rename("daily", "every day").unwrap();
     assert!(macros.get("daily").unwrap_err().to_string().contains("every day"));
-    assert!(macros.save(&toolbox, "../x", "", &plan(), &[], Replace::Refuse).is_err());
+    assert!(macros.save(&toolbox, "../x", &plan(), &untried()).is_err());
     let faulty = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [] });
-    assert_eq!(macros.save(&toolbox, "x", "", &faulty, &[], Replace::Refuse).unwrap_err().kind(), ErrorKind::Plan);
+    assert_eq!(macros.save(&toolbox, "x", &faulty, &untried()).unwrap_err().kind(), ErrorKind::Plan);
     macros.delete("every day").unwrap();
     assert!(macros.list().unwrap().is_empty());
 }
@@ -49,8 +54,8 @@ fn exported_and_imported() {
     let (from, to) = (TestVault::new("//- a.md\nx\n"), TestVault::new("//- a.md\nx\n"));
     let toolbox = from.toolbox();
     let macros = Macros::new(toolbox.vault().state());
-    macros.save(&toolbox, "one", "first", &plan(), &[], Replace::Refuse).unwrap();
-    macros.save(&toolbox, "two", "", &plan(), &[], Replace::Refuse).unwrap();
+    macros.save(&toolbox, "one", &plan(), &SaveOptions { description: "first".into(), ..untried() }).unwrap();
+    macros.save(&toolbox, "two", &plan(), &untried()).unwrap();
     let mut export = serde_json::to_value(macros.export(&[]).unwrap()).unwrap();
     assert_eq!(export["version"], "1.0");
     export["macros"].as_array_mut().unwrap().push(json!({ "name": "bad", "plan": { "version": "1.0" } }));
@@ -72,8 +77,7 @@ fn a_macro_runs_as_any_plan() {
     use vault_tools::plan::{Parameters, preview, run, validate};
     let vault = TestVault::new("//- a.md\nx\n");
     let mut toolbox = vault.toolbox();
-    let saved =
-        Macros::new(toolbox.vault().state()).save(&toolbox, "daily", "", &plan(), &[], Replace::Refuse).unwrap();
+    let saved = Macros::new(toolbox.vault().state()).save(&toolbox, "daily", &plan(), &untried()).unwrap();
     let checked = validate(&saved.plan, &toolbox).unwrap();
     let mut parameters = Parameters::of(&toolbox.editor().unwrap(), &toolbox.now());
     let error = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap_err().to_string();
@@ -82,6 +86,18 @@ fn a_macro_runs_as_any_plan() {
         parameters.set(name, value);
     }
     let shown = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap();
+    let save = |toolbox: &vault_tools::Toolbox| {
+        let options = SaveOptions { replace: Replace::Replace, ..SaveOptions::default() };
+        Macros::new(toolbox.vault().state()).save(toolbox, "tried", &plan(), &options)
+    };
+    // A preview is no trial, neither is a run that was refused or failed.
+    assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
+    run(&mut toolbox, &shown, Decision::Denied, Stop::default(), &mut |_| {}).unwrap_err();
+    let cancelled = std::sync::atomic::AtomicBool::new(true);
+    let stop = Stop { cancel: Some(&cancelled), deadline: None };
+    run(&mut toolbox, &shown, Decision::Approved, stop, &mut |_| {}).unwrap();
+    assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
     run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).unwrap();
     assert_eq!(vault.read("In/2026-03-02.md"), "S me");
+    save(&toolbox).unwrap();
 }

@@ -595,3 +595,32 @@ fn time_runs_out() {
     let error = preview(&mut toolbox, &checked, &Parameters::default(), stop).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 }
+
+/// A loop writes in the order of its list, whatever its plan hopes for, and says so where plans are described.
+#[test]
+fn a_loop_runs_in_the_order_of_its_list() {
+    let plan = |concurrency: Value| {
+        json!({
+            "version": "1.0", "goal": "one line each", "riskLevel": "writes",
+            "steps": [
+                { "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": "${bullets}" } },
+                {
+                    "id": "add", "tool": "append_to_note",
+                    "foreach": { "from": "$steps.parse.items", "concurrency": concurrency },
+                    "args": { "path": "Log.md", "content": "${item.text}" }
+                }
+            ]
+        })
+    };
+    let bullets: String = (0..40).map(|number| format!("- {number}\n")).collect();
+    let lines: String = (0..40).map(|number| format!("{number}\n")).collect();
+    for concurrency in [json!(null), json!(1), json!(16)] {
+        let vault = TestVault::new("//- Log.md\nbegin\n");
+        let mut toolbox = vault.toolbox();
+        let shown = previewed(&mut toolbox, &plan(concurrency.clone()), &json!({ "bullets": bullets })).unwrap();
+        ran(&mut toolbox, &shown).unwrap();
+        assert_eq!(vault.read("Log.md"), format!("begin\n{lines}"), "{concurrency}");
+    }
+    let schema = vault_tools::plan::plan_schema().to_string();
+    assert!(schema.contains("without effect: the calls run one after the other"), "{schema}");
+}

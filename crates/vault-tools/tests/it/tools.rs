@@ -483,3 +483,79 @@ fn a_plan_reads_what_it_wrote() {
     assert_eq!(tagged, ["Garden/Roses.md", "Garden/Soil.md", "Missing.md"]);
     assert_eq!(output("links").as_array().unwrap().len(), 3);
 }
+
+/// What is denied is not shown to be there: the answer is the same where it is and where it is not.
+#[test]
+fn a_denied_file_is_not_shown_to_exist() {
+    let policy =
+        || Policy { denied_paths: vec!["Private".into(), "Übung".into()], allow_delete: true, ..Policy::default() };
+    let with = TestVault::new(
+        "//- a.md\nx [[b]]\n//- b.md\nx\n//- Private/n.md\nx\n//- Private/f/m.md\nx\n//- Übung/n.md\nx\n",
+    );
+    let without = TestVault::new("//- a.md\nx [[b]]\n//- b.md\nx\n");
+    for path in ["Private/n.md", "private/N.md", "Private/f", "Private", "Private/f/m", "Übung/n.md", "übung/N.md"] {
+        let note = if path.ends_with(".md") { path.to_owned() } else { format!("{path}.md") };
+        for (tool, args) in [
+            ("read_note", json!({ "path": path })),
+            ("write_note", json!({ "path": note, "content": "x" })),
+            ("append_to_note", json!({ "path": note, "content": "x" })),
+            ("edit_note", json!({ "path": path, "old_text": "x", "new_text": "y" })),
+            ("get_note_metadata", json!({ "path": path })),
+            ("list_backlinks", json!({ "path": path })),
+            ("delete_note", json!({ "path": path })),
+            ("rename_note", json!({ "path": "a.md", "new_path": note })),
+            ("rename_note", json!({ "path": note, "new_path": "c.md" })),
+            ("vault.rename", json!({ "fromPath": "a.md", "toPath": path, "collisionStrategy": "overwrite" })),
+            ("vault.createFile", json!({ "path": path, "content": "x" })),
+            ("vault.createFile", json!({ "path": note, "content": "x", "collisionStrategy": "create-unique" })),
+            ("vault.writeFile", json!({ "path": path, "content": "x", "expectedEtag": "0" })),
+            ("vault.ensureFolder", json!({ "path": path })),
+            ("vault.listFiles", json!({ "prefix": path })),
+            ("vault.delete", json!({ "path": path, "requireExists": false })),
+            ("file_read", json!({ "filePaths": [path] })),
+            ("workspace.openFile", json!({ "path": path })),
+        ] {
+            let answers = [&with, &without].map(|vault| {
+                let mut toolbox = vault.toolbox_with(Editor::default(), &policy());
+                toolbox.call(tool, args.clone(), Decision::Approved).map_err(|error| error.to_string())
+            });
+            assert_eq!(answers[0], answers[1], "{tool} {args}");
+        }
+    }
+}
+
+/// Of denied notes that a change bears upon, neither preview nor error nor answer tells the names.
+#[test]
+fn denied_notes_are_not_named_by_what_bears_on_them() {
+    let vault = TestVault::new(
+        "//- a.md\nx\n//- gone.md\nx\n//- Private/secret.md\n[[gone]] [[later]]\n//- Private/linker.md\n[[a]]\n",
+    );
+    let policy = Policy { denied_paths: vec!["Private".into()], allow_delete: true, ..Policy::default() };
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    // A link in it would have to be written anew.
+    let error = refused(&mut toolbox, "rename_note", json!({ "path": "a.md", "new_path": "b.md" }));
+    assert!(error.contains("DENIED") && !error.contains("linker"), "{error}");
+    // Links in it dangle, or lead to something.
+    for (tool, args) in [
+        ("delete_note", json!({ "path": "gone.md" })),
+        ("vault.delete", json!({ "path": "gone.md" })),
+        ("rename_note", json!({ "path": "gone.md", "new_path": "Private/gone.md" })),
+    ] {
+        let Ok(proposal) = toolbox.propose(tool, args, Stop::default()) else { continue };
+        let told = format!("{} {}", proposal.output, serde_json::to_string(&proposal.change.preview()).unwrap());
+        assert!(!told.contains("secret"), "{tool}: {told}");
+    }
+    let mut later = vault.toolbox_with(Editor::default(), &policy);
+    vault.write("free.md", "x\n");
+    let proposal = later.propose("rename_note", json!({ "path": "free.md", "new_path": "later.md" }), Stop::default());
+    let told = format!("{:?}", proposal.map(|proposal| (proposal.output, proposal.change.preview())));
+    assert!(!told.contains("secret"), "{told}");
+    // One came meanwhile that bears on it.
+    let proposal =
+        later.propose("rename_note", json!({ "path": "free.md", "new_path": "new.md" }), Stop::default()).unwrap();
+    vault.write("Private/f/free.md", "x\n");
+    let error = later.apply(proposal, Decision::Approved).unwrap_err();
+    assert!(error.kind() == ErrorKind::Conflict && !error.to_string().contains("Private"), "{error}");
+    let log = format!("{:?}", vault_tools::read_log(vault.open().state()).unwrap());
+    assert!(!log.contains("linker") && !log.contains("f/free"), "{log}");
+}

@@ -16,7 +16,7 @@ pub(super) struct Delete;
 pub(super) struct Args {
     /// The file or folder.
     path: PathArg,
-    /// Whether it goes to the vault's `.trash` folder; otherwise it is deleted, and kept in the journal until that is
+    /// Whether it goes to the trash, the vault's or as set the system's; otherwise it is deleted, and kept in the journal until that is
     /// pruned.
     #[serde(default = "yes")]
     trash: bool,
@@ -42,7 +42,7 @@ pub(super) struct Deleted {
 
 impl Tool for Delete {
     const NAME: &'static str = "vault.delete";
-    const DESCRIPTION: &'static str = "Delete a file or a folder with all that is in it; it goes to the vault's trash \
+    const DESCRIPTION: &'static str = "Delete a file or a folder with all that is in it; it goes to the trash \
         unless told otherwise.";
     const TOOLSET: Toolset = Toolset::Actions;
     const RISK: Risk = Risk::Delete;
@@ -59,7 +59,7 @@ impl Tool for Delete {
         }
         // Before it is looked at: why a file cannot be deleted would tell of it.
         context.all_permitted(&path)?;
-        let deletion = if args.trash { Deletion::Trash } else { Deletion::Permanent };
+        let deletion = if args.trash { context.deletion() } else { Deletion::Permanent };
         let deleted = context.overlay.delete(&path, deletion)?;
         Ok(Deleted { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })
     }

@@ -1,9 +1,8 @@
-//! `delete_note`: a note moved to the vault's trash.
+//! `delete_note`: a note moved to the trash, the vault's or the system's.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Deletion;
 use crate::error::Result;
 use crate::policy::Risk;
 use crate::tool::{Context, PathArg, Tool};
@@ -23,7 +22,7 @@ pub(super) struct Args {
 pub(super) struct Deleted {
     /// Where it was.
     path: String,
-    /// Where it lies now.
+    /// Where it lies now: a path in `.trash`, or `the system's trash`.
     trashed_to: Option<String>,
     /// Links that lead nowhere now, in notes that may be read.
     dangling_links: Vec<Dangling>,
@@ -42,7 +41,7 @@ struct Dangling {
 
 impl Tool for DeleteNote {
     const NAME: &'static str = "delete_note";
-    const DESCRIPTION: &'static str = "Move a note to the vault's trash folder, from which it can be taken back, and \
+    const DESCRIPTION: &'static str = "Move a note to the trash, from which it can be taken back, and \
         say which links now lead nowhere. Only when the user asked for it.";
     const RISK: Risk = Risk::Delete;
     type Args = Args;
@@ -50,7 +49,7 @@ impl Tool for DeleteNote {
 
     fn call(&self, args: Args, context: &mut Context<'_, '_>) -> Result<Deleted> {
         let path = locate::file(&args.path, context)?;
-        let deleted = context.overlay.delete(&path, Deletion::Trash)?;
+        let deleted = context.overlay.delete(&path, context.deletion())?;
         // What is denied is not told of either.
         let dangling = deleted.dangling.into_iter().filter(|link| context.permits(&link.path));
         Ok(Deleted {
