@@ -21,7 +21,7 @@ const BATCHES_WAITING: usize = 12;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
-const TRANSACTION_NOTES: usize = 8192;
+const TRANSACTION_NOTES: usize = 4096;
 const TRANSACTION_WORDS: usize = 16 << 20;
 
 /// Writes notes, some batches a transaction.

@@ -74,6 +74,7 @@ impl Store {
             for PassageToPut { id, note, vector, length, .. } in passages {
                 insert.execute(params![id, note.0, vector, length])?;
             }
+            self.note_unpacked(passages.iter().map(|passage| passage.id))?;
             let mut insert = self.conn.prepare_cached(
                 "INSERT INTO passage_text(id, headings, line, end_line, start, end, text)
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",

@@ -42,13 +42,10 @@ const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
 
 /// Only on the connection that writes. What a transaction that is rolled back has noted is gone with it.
 /// (`OR IGNORE` would not do: within a trigger the statement that set it off says what a conflict does.) A note that is
-/// put again has its passages put again behind it, so that only an update can change its title's vector alone.
+/// put again has its passages put again behind it, so that only an update can change its title's vector alone. New
+/// passages are noted by who puts them: a trigger for each made a first sync noticeably longer.
 const TRACK: &str = "
 CREATE TEMP TABLE unpacked(block INTEGER PRIMARY KEY);
-CREATE TEMP TRIGGER unpacked_by_insert AFTER INSERT ON passage
-  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = new.id >> 8) BEGIN
-  INSERT INTO unpacked VALUES(new.id >> 8);
-END;
 CREATE TEMP TRIGGER unpacked_by_delete AFTER DELETE ON passage
   WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = old.id >> 8) BEGIN
   INSERT INTO unpacked VALUES(old.id >> 8);
@@ -67,6 +64,18 @@ impl Store {
     /// Sees to it from now on that [`pack`](Self::pack) knows what to do.
     pub(super) fn track_passages(&self) -> rusqlite::Result<()> {
         self.conn.execute_batch(TRACK)
+    }
+
+    /// Notes that passages were put, given by their ids.
+    pub(super) fn note_unpacked(&self, ids: impl Iterator<Item = i64>) -> rusqlite::Result<()> {
+        let mut insert = self.conn.prepare_cached("INSERT OR IGNORE INTO unpacked VALUES(?1)")?;
+        let mut last = None;
+        for block in ids.map(|id| id >> ID_BITS) {
+            if last.replace(block) != Some(block) {
+                insert.execute([block])?;
+            }
+        }
+        Ok(())
     }
 
     /// Packs the blocks anew that the transaction has touched.
