@@ -49,7 +49,7 @@ impl VaultPrint {
     /// Whether the vault is as it was seen.
     ///
     /// # Errors
-    /// As [`walk`].
+    /// When the vault cannot be listed, or a glob of `rules` cannot be understood.
     pub fn is_of(&self, root: &Path, rules: &WalkRules) -> Result<bool> {
         let now = walk(root, rules, &AtomicBool::new(false))?;
         if !now.unlisted.is_empty() || files_of(&now) != self.files {
