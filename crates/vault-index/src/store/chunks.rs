@@ -141,17 +141,34 @@ impl Store {
             .map_err(|e| self.error(e))
     }
 
-    /// The passage of a note that a line lies in, where there is one.
+    /// The first passage of a note that a line lies in, where there is one. The logarithm of its passages.
     pub(crate) fn passage_at_line(&self, note: FileId, line: u32) -> Result<Option<PassageText>> {
-        let id: Option<i64> = self
-            .conn
-            .prepare_cached(
-                "SELECT passage.id FROM passage JOIN passage_text ON passage_text.id = passage.id
-                 WHERE note = ?1 AND line <= ?2 AND end_line >= ?2 ORDER BY passage.id LIMIT 1",
-            )
-            .and_then(|mut s| s.query_row(params![note.0, line], |row| row.get(0)).optional())
-            .map_err(|e| self.error(e))?;
-        id.map_or(Ok(None), |id| self.passage_text(id))
+        let find = || -> rusqlite::Result<Option<i64>> {
+            let (mut first, mut last): (i64, i64) = self
+                .conn
+                .prepare_cached(
+                    "SELECT coalesce((SELECT id FROM passage WHERE note = ?1 ORDER BY id LIMIT 1), 1),
+                            coalesce((SELECT id FROM passage WHERE note = ?1 ORDER BY id DESC LIMIT 1), 0)",
+                )?
+                .query_row([note.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            // A note's passages have ids that follow one another, in the order of their lines.
+            let mut lines = self.conn.prepare_cached("SELECT line, end_line FROM passage_text WHERE id = ?1")?;
+            let mut found = None;
+            while first <= last {
+                let middle = first + (last - first) / 2;
+                let at: Option<(u32, u32)> =
+                    lines.query_row([middle], |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+                match at {
+                    Some((begin, end)) if end >= line => {
+                        found = (begin <= line).then_some(middle);
+                        last = middle - 1;
+                    }
+                    _ => first = middle + 1,
+                }
+            }
+            Ok(found)
+        };
+        find().map_err(|e| self.error(e))?.map_or(Ok(None), |id| self.passage_text(id))
     }
 
     /// Rows that belong to nothing, or that nothing belongs to: one line a fault.

@@ -1,7 +1,9 @@
 //! The vault with changes not yet made: what the disk holds, and over it what was proposed. Nothing here writes.
 
+use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use crate::action::Action;
 use crate::change::seen::Seen;
@@ -10,6 +12,12 @@ use crate::change::{Carried, Change, Notice, Vault, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
+
+/// For so long what others changed on the disk may go unnoticed by what is remembered.
+const FRESH: Duration = Duration::from_millis(500);
+
+/// What takes long to make is remembered for so many times as long, so that it costs little however large the vault.
+const TIMES: u32 = 10;
 
 /// The vault as it would be.
 ///
@@ -36,6 +44,21 @@ pub struct Overlay<'v> {
     is_shared: bool,
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
+    memory: Mutex<Memory>,
+}
+
+/// What reading calls worked out of many files.
+#[derive(Default)]
+struct Memory {
+    /// How many actions there were.
+    at: usize,
+    /// By what it is.
+    values: HashMap<String, Remembered>,
+}
+
+struct Remembered {
+    value: Arc<dyn Any + Send + Sync>,
+    until: Instant,
 }
 
 /// What the overlay says of a path.
@@ -89,6 +112,7 @@ impl<'v> Overlay<'v> {
             reads: Mutex::default(),
             is_shared: true,
             folded: HashMap::new(),
+            memory: Mutex::default(),
         }
     }
 
@@ -219,6 +243,42 @@ impl<'v> Overlay<'v> {
             first if first == content.hash() => Ok(content),
             _ => Err(Error::conflict(path, "changed since it was read")),
         }
+    }
+
+    /// What is made of many files, such as a table of all names; the same one again until there is another action.
+    pub(crate) fn remembered<T: Send + Sync + 'static>(
+        &self,
+        what: &str,
+        make: impl FnOnce() -> Result<T>,
+    ) -> Result<Arc<T>> {
+        let at = self.actions.len();
+        // The content of an action that is not sealed may change without another one.
+        if self.sealed != at {
+            return make().map(Arc::new);
+        }
+        let now = Instant::now();
+        let known = {
+            let mut memory = self.lock_memory();
+            if memory.at != at {
+                *memory = Memory { at, ..Memory::default() };
+            }
+            memory.values.get(what).filter(|known| now < known.until).map(|known| known.value.clone())
+        };
+        if let Some(known) = known.and_then(|known| known.downcast::<T>().ok()) {
+            return Ok(known);
+        }
+        // Not locked meanwhile: it may be made of what is remembered.
+        let made = Arc::new(make()?);
+        let value: Arc<dyn Any + Send + Sync> = made.clone();
+        let until = now + FRESH.max(now.elapsed() * TIMES);
+        let mut memory = self.lock_memory();
+        memory.values.retain(|_, known| now < known.until);
+        memory.values.insert(what.to_owned(), Remembered { value, until });
+        Ok(made)
+    }
+
+    fn lock_memory(&self) -> MutexGuard<'_, Memory> {
+        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn lock_reads(&self) -> MutexGuard<'_, BTreeMap<SafePath, ContentHash>> {
@@ -432,5 +492,52 @@ impl View for Overlay<'_> {
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::tests::{Fixture, path};
+
+    fn texts(overlay: &Overlay<'_>) -> Result<Vec<(SafePath, String)>> {
+        let mut texts = Vec::new();
+        for entry in overlay.walk(None)? {
+            texts.push((entry.path.clone(), overlay.text(&entry.path)?));
+        }
+        Ok(texts)
+    }
+
+    #[track_caller]
+    fn check(overlay: &Overlay<'_>) {
+        for _ in 0..2 {
+            assert_eq!(*overlay.remembered("texts", || texts(overlay)).unwrap(), texts(overlay).unwrap());
+        }
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_would_be_made_anew() {
+        let fixture = Fixture::new("//- a.md\n1\n//- b.md\n1\n");
+        let mut overlay = fixture.vault.overlay();
+        check(&overlay);
+        overlay.write(&path("a.md"), "2\n").unwrap();
+        check(&overlay);
+        // Goes into the same action.
+        overlay.write(&path("a.md"), "3\n").unwrap();
+        check(&overlay);
+        let mark = overlay.mark();
+        check(&overlay);
+        overlay.write(&path("a.md"), "4\n").unwrap();
+        overlay.mark();
+        check(&overlay);
+        overlay.rollback(mark);
+        check(&overlay);
+        // As many actions as before the rollback.
+        overlay.write(&path("b.md"), "5\n").unwrap();
+        overlay.mark();
+        check(&overlay);
+        overlay.rename(&path("b.md"), &path("c.md")).unwrap();
+        overlay.mark();
+        check(&overlay);
     }
 }

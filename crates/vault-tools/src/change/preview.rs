@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
@@ -11,6 +12,10 @@ use crate::change::propose::SYSTEM_TRASH;
 use crate::change::{Carried, Change};
 use crate::content::Content;
 use crate::sandbox::SafePath;
+
+/// So long the shortest diff of a file is looked for, which takes the product of its lines and its changes; then what
+/// is found by then is shown, larger than it need be.
+const LOOKED_FOR: Duration = Duration::from_millis(300);
 
 /// Lines around each difference.
 const AROUND: usize = 3;
@@ -179,7 +184,7 @@ impl Track {
         let texts = if has_texts { text(&before).zip(text(&after)) } else { None };
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
-                let diff = TextDiff::from_lines(&before, &after);
+                let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(&before, &after);
                 let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
                 let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
                 let unified = diff.unified_diff().context_radius(AROUND).header(&names.0, &names.1).to_string();

@@ -112,6 +112,7 @@ impl Overlay<'_> {
                 .at(path)
                 .remedy("choose another name, or change the file that is there"));
         }
+        self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
         self.check_new(path, None)?;
         let relinked = self.relink(&Delta { made: vec![path.clone()], ..Delta::default() })?;
@@ -346,6 +347,9 @@ impl Overlay<'_> {
                 .at(to)
                 .remedy("choose another name, or move that one away first"));
         }
+        if !is_other_case && over.is_none() {
+            self.check_no_dead_link(to)?;
+        }
         if stat.symlink && from.parent() != to.parent() {
             return Err(Error::new(
                 ErrorKind::Refused,
@@ -359,7 +363,10 @@ impl Overlay<'_> {
 
     /// Whether a file or folder may be made under a path; `from` is what will have gone by then.
     fn check_new(&mut self, path: &SafePath, from: Option<&SafePath>) -> Result<()> {
-        check_new_name(path.file_name())?;
+        // A name that is kept is not new: what bears it can still be moved.
+        if from.is_none_or(|from| from.file_name() != path.file_name()) {
+            check_new_name(path.file_name())?;
+        }
         match self.collides(path)? {
             Some(name) if from.is_none_or(|from| from.file_name() != name || from.parent() != path.parent()) => {
                 let there = path.parent().map_or(name.clone(), |folder| format!("{folder}/{name}"));
@@ -369,6 +376,27 @@ impl Overlay<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether a new file or folder cannot have this path: something is there, or is called so but for the case.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn is_taken(&mut self, path: &SafePath) -> Result<bool> {
+        // A folder that cannot be listed is told of when the file is made.
+        Ok(self.is_there(path)? || matches!(self.collides(path), Ok(Some(_))))
+    }
+
+    /// Refuses a path at which nothing can be read and yet nothing can be made.
+    fn check_no_dead_link(&self, path: &SafePath) -> Result<()> {
+        if !self.is_there(path)? {
+            return Ok(());
+        }
+        let what = match self.real(path)? {
+            real if real != *path => "is a symbolic link to a file that is not there",
+            _ => "is neither a file nor a folder",
+        };
+        Err(Error::new(ErrorKind::Exists, what).at(path).remedy("choose another name, or take that away by hand first"))
     }
 
     fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {

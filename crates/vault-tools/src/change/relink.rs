@@ -220,7 +220,10 @@ impl Source {
         let unkept = || {
             Error::new(ErrorKind::Refused, format!("the link {} in line {} could not be kept", site.raw, site.line))
                 .at(&self.before)
-                .remedy(format!("no link of its kind can lead to {to}; choose another name, or change the link first"))
+                .remedy(format!(
+                    "no link of its kind can lead to {}; choose another name, or change the link first",
+                    SafePath::visible(to.as_str())
+                ))
         };
         let is_right = now == Some(id) && !is_renamed;
         let place = match &site.place {
@@ -272,10 +275,18 @@ impl Source {
         if wrong.is_none() && before.len() == after.len() {
             return Ok(());
         }
-        let line = wrong.map_or(1, |at| after[at].0);
+        let line = if before.len() == after.len() {
+            wrong.map(|at| after[at].0)
+        } else {
+            // Lines do not change, so where they part a link is gone, or one too many.
+            let lines = |at: usize| [before.get(at).map(|site| site.0), after.get(at).map(|site| site.0)];
+            let parted = (0..before.len().max(after.len())).map(lines).find(|[before, after]| before != after);
+            parted.and_then(|lines| lines.into_iter().flatten().min())
+        };
+        let place = line.map_or_else(String::new, |line| format!(" in line {line}"));
         Err(Error::new(
             ErrorKind::Refused,
-            format!("a link in line {line} could not be written so that it still leads to its note"),
+            format!("a link{place} could not be written so that it still leads to its note"),
         )
         .at(&self.before)
         .remedy("change that link by hand first, or choose another name"))

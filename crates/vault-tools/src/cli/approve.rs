@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::context::json;
 use super::show;
-use super::terminal::{self, Paint, ask, harmless_line};
+use super::terminal::{self, Paint, ask, harmless, harmless_line};
 use crate::change::{Kind, Preview};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -49,7 +49,7 @@ pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&
             ("n" | "no" | "", _) => return Ok(Answer::No),
             ("w" | "whole", _) => show(&paint.diff(whole)),
             ("e" | "edit", Some(args)) => {
-                show(&args.to_string());
+                show(&harmless_json(args));
                 let Some(text) = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty()) else {
                     continue;
                 };
@@ -61,6 +61,21 @@ pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&
             _ => {}
         }
     }
+}
+
+/// JSON that can be shown, copied and given back: what a terminal must not get stands there as an escape.
+fn harmless_json(value: &Value) -> String {
+    let mut shown = String::new();
+    for c in value.to_string().chars() {
+        let text = c.to_string();
+        if harmless(&text) == text {
+            shown.push(c);
+        } else {
+            // JSON has such characters within strings only.
+            shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
+        }
+    }
+    shown
 }
 
 /// Lets a person tick what is shared; all of it at first. `None` if they share nothing at all and end it.
@@ -124,4 +139,17 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
     let left = lines.len() - SHOWN_LINES;
     lines.truncate(SHOWN_LINES);
     (format!("{}\n... {left} more lines", lines.join("\n")), whole)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_shown_so_that_they_can_be_given_back() {
+        let args = serde_json::json!({ "path": "a\u{202e}b\u{e0041} é.md", "content": "x\u{7f}\n🚲" });
+        let shown = harmless_json(&args);
+        assert!(shown.contains(r"a\u202eb\udb40\udc41 é.md") && shown.contains(r"x\u007f\n🚲"), "{shown}");
+        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), args);
+    }
 }

@@ -16,7 +16,8 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> End
     }
     if !args.yes {
         if !can_ask() {
-            return Err(nobody_to_ask("it").into());
+            let remedy = "see with `undo --list` and `macro list` what would be lost, then add --yes";
+            return Err(nobody_to_ask("it").remedy(remedy).into());
         }
         let question = format!(
             "Delete journal, log and macros of {}? Its notes stay; nothing can be taken back any more. [y, n]",

@@ -29,41 +29,42 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
         return runs(&vault, args, out);
     }
     let (run, force) = (args.run.map(RunId), force(args.force));
-    let change = vault.preview_undo(run, force)?;
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
-    take_back(&change, &asking, "Take this back?", || vault.undo(run, force), out)
+    let change = || vault.preview_undo(run, force);
+    take_back(change, &asking, "Take this back?", || vault.undo(run, force), out)
 }
 
 pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> Ended {
     let vault = settings::open(place)?;
-    let change = vault.preview_redo(force(args.force))?;
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
-    take_back(&change, &asking, "Do this again?", || vault.redo(force(args.force)), out)
+    let change = || vault.preview_redo(force(args.force));
+    take_back(change, &asking, "Do this again?", || vault.redo(force(args.force)), out)
 }
 
 fn force(force: bool) -> Force {
     if force { Force::Yes } else { Force::No }
 }
 
+/// `change` is made only where it is shown: whoever says yes beforehand does not pay for that.
 fn take_back(
-    change: &Change,
+    change: impl FnOnce() -> Result<Change>,
     asking: &Asking,
     question: &str,
     act: impl FnOnce() -> Result<Run>,
     out: &mut Out,
 ) -> Ended {
-    let preview = change.preview();
-    let (short, whole) = texts_of(&preview);
-    if asking.dry_run && asking.json {
-        out.record(&preview)?;
-        return Ok(Outcome::Done);
-    }
-    if asking.dry_run {
-        let text = out.paint.diff(&whole);
-        out.text(&text)?;
-        return Ok(Outcome::Done);
-    }
-    if !asking.yes {
+    if asking.dry_run || !asking.yes {
+        let preview = change()?.preview();
+        let (short, whole) = texts_of(&preview);
+        if asking.dry_run && asking.json {
+            out.record(&preview)?;
+            return Ok(Outcome::Done);
+        }
+        if asking.dry_run {
+            let text = out.paint.diff(&whole);
+            out.text(&text)?;
+            return Ok(Outcome::Done);
+        }
         if !can_ask() {
             return Err(nobody_to_ask("it").into());
         }

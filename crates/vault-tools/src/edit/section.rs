@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use vault_index::VaultPath;
 use vault_index::links::heading_at;
-use vault_index::note::{Note, ParseOptions, parse};
+use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 
 use crate::edit::LineEnding;
 use crate::error::{Error, ErrorKind, Result};
@@ -72,7 +72,8 @@ pub fn append(text: &str, content: &str) -> String {
 /// the level its `#` say, else the second.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or more than one line.
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or more than one line; [`ErrorKind::Refused`] where what
+/// is made would be none, as in a code block that is not closed.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
@@ -90,8 +91,14 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
         // Of a path of headings the last is made: there is no telling where the others would go.
         let name = title(heading).rsplit('#').next().unwrap_or_default().trim().to_owned();
-        let gap = if text.trim_start_matches('\u{feff}').is_empty() || ends_blank(text) { "" } else { eol };
+        if name.is_empty() {
+            return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
+        }
+        let is_empty = text.trim_start_matches('\u{feff}').is_empty();
+        let gap = if is_empty || ends_blank(text) { "" } else { eol };
         let new = append(text, &format!("{gap}{} {name}{eol}{eol}{content}", "#".repeat(level)));
+        let has_open_end = !is_empty && !text.ends_with('\n');
+        check_made(&new, text.matches('\n').count() + usize::from(has_open_end) + usize::from(!gap.is_empty()))?;
         let made = new.len() - new.trim_end_matches(['\r', '\n']).len();
         let body = ending.put(content);
         let body = body.trim_end_matches(['\r', '\n']);
@@ -113,6 +120,33 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     Ok(Appended { text: new, line: line_at(at) + 1 + u32::from(!gap.is_empty()), made_heading: false })
 }
 
+/// Whether the line with so many above it, which was made as a heading, is one.
+fn check_made(text: &str, above: usize) -> Result<()> {
+    let at = text.match_indices('\n').nth(above.wrapping_sub(1)).map_or(0, |(newline, _)| newline + 1);
+    let note = read(text);
+    if note.headings.iter().any(|heading| line_start(text, heading.span.start) == at) {
+        return Ok(());
+    }
+    let inside = note.blocks.iter().find(|block| block.span.start < at && at < block.span.end);
+    let open = match (inside.map(|block| (block.kind, block.span.start)), text[..at].rfind("%%")) {
+        (Some((BlockKind::Code, start)), _) => Some(("the code block", start)),
+        (Some((BlockKind::Math, start)), _) => Some(("the math block", start)),
+        (Some((BlockKind::Other, start)), comment) if comment.is_none_or(|comment| comment < start) => {
+            Some(("what", start))
+        }
+        (_, Some(comment)) => Some(("the comment", comment)),
+        _ => None,
+    };
+    let error = Error::new(ErrorKind::Refused, "a heading made at the end of the note would not be one");
+    Err(match open {
+        Some((what, start)) => {
+            let line = 1 + text[..start].matches('\n').count();
+            error.remedy(format!("{what} that begins in line {line} is not closed: close it first"))
+        }
+        None => error.remedy("close the code block or comment that is open at its end first"),
+    })
+}
+
 fn ends_blank(text: &str) -> bool {
     let text = text.replace("\r\n", "\n");
     text.ends_with("\n\n")
@@ -125,7 +159,8 @@ fn has_blank_line(after: &str) -> bool {
 
 fn read(text: &str) -> Note {
     match VaultPath::new("-.md") {
-        Some(path) => parse(&path, text.as_bytes(), &ParseOptions::default()),
+        // Headings of notes that are too large for the index are found, too.
+        Some(path) => parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX }),
         None => Note::default(),
     }
 }
@@ -211,6 +246,18 @@ mod tests {
         ] {
             let done = append_to_section(text, heading, "x").unwrap();
             assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");
+        }
+        for (text, line) in [
+            ("# A\n```\n## S\nunclosed\n", "line 2"),
+            ("a\n\n~~~md\nb", "line 3"),
+            ("a\r\n\r\n```\r\nb\r\n", "line 3"),
+            ("a\n\n%%\nb\n", "line 3"),
+        ] {
+            let refused = append_to_section(text, "S", "x").unwrap_err();
+            assert!(refused.kind() == ErrorKind::Refused && refused.to_string().contains(line), "{refused}");
+        }
+        for text in ["```\na\n```", "%% a %%\n", "\u{feff}", "\u{feff}a", "- a\n  ```\n  b\n", "a", "---\nk: 1\n---"] {
+            assert!(append_to_section(text, "S", "\n").unwrap().made_heading, "{text:?}");
         }
         assert!(append_to_section("", " # ", "x").is_err());
         assert!(append_to_section("", "a\n# injected", "x").is_err());

@@ -173,6 +173,9 @@ fn overlapping(text: &str, wanted: &str) -> Vec<usize> {
 
 fn not_there(text: &str, old: &str) -> Error {
     let error = Error::new(ErrorKind::NotFound, "the text to be replaced does not occur");
+    if let Some(ends) = ends_of_lines(text, old) {
+        return error.remedy(format!("its lines end otherwise, so end them as they do there: {ends}"));
+    }
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
     let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
@@ -184,6 +187,19 @@ fn not_there(text: &str, old: &str) -> Error {
         )),
         None => error.remedy("read the note again and copy the words exactly"),
     }
+}
+
+/// How the lines end in the place that only their ends tell from `old`; `None` when there is no such place.
+fn ends_of_lines(text: &str, old: &str) -> Option<String> {
+    let plain = |text: &str| text.replace("\r\n", "\n");
+    let (there, wanted) = (plain(text), plain(old));
+    let first = there[..there.find(&wanted)?].matches('\n').count();
+    let count = wanted.matches('\n').count();
+    let end = |line: &str| if line.ends_with('\r') { r"\r\n" } else { r"\n" };
+    let lines = text.split('\n').enumerate().skip(first).take(count.min(NAMED));
+    let ends: Vec<String> = lines.map(|(at, line)| format!("line {} in {}", at + 1, end(line))).collect();
+    let more = if count > NAMED { ", ..." } else { "" };
+    (count > 0).then(|| format!("{}{more}", ends.join(", ")))
 }
 
 #[cfg(test)]
@@ -225,5 +241,8 @@ mod tests {
         let near = replace_once("x\n  Some  words here\n", "some words", "x").unwrap_err();
         assert!(near.kind() == ErrorKind::NotFound && near.to_string().contains("line 2"), "{near}");
         assert!(replace_once("x", "", "y").is_err());
+        let mixed = replace_once("a\nb\r\nc\n", "a\nb\nc", "x").unwrap_err().to_string();
+        assert!(mixed.contains(r"line 1 in \n, line 2 in \r\n"), "{mixed}");
+        assert_eq!(replace_once("a\nb\r\nc\n", "b\r\nc", "x").unwrap().text, "a\nx\n");
     }
 }

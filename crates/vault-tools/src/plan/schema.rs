@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::policy::Risk;
-use crate::tool::{Fault, check, of_arguments, without_nulls};
+use crate::tool::{Fault, check, of_arguments, tidy};
 
 /// A list of tool calls that are shown, approved and run as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -209,7 +209,7 @@ pub(super) const UNNAMED: char = '?';
 pub(super) fn read(value: &Value) -> Result<Plan, Malformed> {
     let schema = schema();
     let mut value = value.clone();
-    without_nulls(&schema, &mut value);
+    tidy(&schema, &mut value);
     let faults = check(&schema, &value, "", &|_| false);
     if faults.is_empty() {
         return serde_json::from_value(value).map_err(|error| {

@@ -11,7 +11,7 @@ use super::schema::{Malformed, Plan, RiskLevel, Step, UNNAMED, read};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
-use crate::tool::{Fault, OR_ROOT, PATH_MARK, check, pointer, without_nulls};
+use crate::tool::{Fault, OR_ROOT, PATH_MARK, check, pointer, tidy};
 use crate::toolbox::Toolbox;
 
 /// A plan that can be previewed.
@@ -166,7 +166,7 @@ impl Checker<'_> {
             Ok(entry) => {
                 let args_at = format!("{at}/args");
                 let mut args = args;
-                without_nulls(&entry.marked, &mut args);
+                tidy(&entry.marked, &mut args);
                 let mut faults = check(&entry.marked, &args, &args_at, &reference::is_open);
                 literal_paths(&entry.marked, &args, &args_at, &mut faults);
                 self.faults.extend(faults);

@@ -103,24 +103,31 @@ impl SafePath {
     }
 
     /// A value as one name in a path: what no file may be called, no link could reach or would begin a new line
-    /// becomes `-`; dots at the front and dots and spaces at the end go. Never empty.
+    /// becomes `-`; dots and white space at both ends go. Never empty.
     pub fn segment(text: &str) -> String {
         let text: String = text.nfc().collect();
         let plain = |c: char| {
+            if matches!(c, '\u{200b}' | '\u{feff}') {
+                return None;
+            }
+            if c == '\u{a0}' {
+                return Some(' ');
+            }
             let bad = c.is_control()
                 || matches!(c, '/' | '\\' | ':' | '\u{2028}' | '\u{2029}')
                 || is_unlinkable(c)
                 || is_direction_mark(c)
                 || is_refused_by_windows(c);
-            if bad { '-' } else { c }
+            Some(if bad { '-' } else { c })
         };
-        let name: String = text.trim().chars().map(plain).collect();
-        let name = name.trim_start_matches(['.', ' ']).trim_end_matches(['.', ' ']);
+        let is_end = |c: char| c == '.' || c.is_whitespace();
+        let name: String = text.trim().chars().filter_map(plain).collect();
+        let name = name.trim_start_matches(is_end).trim_end_matches(is_end);
         let mut end = name.len().min(MAX_NAME - 55);
         while !name.is_char_boundary(end) {
             end -= 1;
         }
-        let name = name[..end].trim_end_matches(['.', ' ']);
+        let name = name[..end].trim_end_matches(is_end);
         match name {
             "" => "-".to_string(),
             // What follows the first dot does not make another device of it.
@@ -130,6 +137,19 @@ impl SafePath {
             }
             name => name.to_string(),
         }
+    }
+
+    /// A path as it may stand in a message: characters that look like a space, or like nothing, are named.
+    pub(crate) fn visible(text: &str) -> String {
+        let mut shown = String::with_capacity(text.len());
+        for c in text.chars() {
+            if is_disguised(c) {
+                shown.push_str(&format!("<U+{:04X}>", u32::from(c)));
+            } else {
+                shown.push(c);
+            }
+        }
+        shown
     }
 
     /// The path as text.
@@ -204,6 +224,7 @@ impl SafePath {
 /// Whether a file or folder may be made under one name.
 pub(crate) fn check_new_name(name: &str) -> Result<()> {
     let refuse = |why: String, remedy: String| {
+        let name = SafePath::visible(name);
         Err(Error::new(ErrorKind::InvalidPath, format!("Invalid path: the name {name:?} {why}")).remedy(remedy))
     };
     let instead = || format!("use the name {:?}", SafePath::segment(name));
@@ -214,6 +235,13 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
         if c == ':' || is_direction_mark(c) || (cfg!(windows) && is_refused_by_windows(c)) {
             return refuse(format!("holds {c:?}, which not every system takes"), instead());
         }
+        if is_disguised(c) {
+            let shown = SafePath::visible(c.encode_utf8(&mut [0; 4]));
+            return refuse(format!("holds {shown}, which is read as a space or not seen at all"), instead());
+        }
+    }
+    if name.starts_with(char::is_whitespace) || name.ends_with(char::is_whitespace) {
+        return refuse("begins or ends with white space, which links drop".to_string(), instead());
     }
     if name.len() > MAX_NAME {
         return refuse("is too long".to_string(), format!("use at most {MAX_NAME} bytes"));
@@ -270,6 +298,11 @@ fn is_unlinkable(c: char) -> bool {
     matches!(c, '#' | '^' | '[' | ']' | '|')
 }
 
+/// What Obsidian takes for a plain space in a link, what parts lines, and what has no width.
+fn is_disguised(c: char) -> bool {
+    matches!(c, '\u{a0}' | '\u{200b}' | '\u{2028}' | '\u{2029}' | '\u{feff}')
+}
+
 /// Marks that make a name read otherwise than it is written.
 fn is_direction_mark(c: char) -> bool {
     matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
@@ -294,5 +327,33 @@ impl AsRef<str> for SafePath {
 impl Serialize for SafePath {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn new_names_have_no_white_space_but_plain() {
+        for (name, shown, instead) in [
+            ("x\u{a0}y.md", "\"x<U+00A0>y.md\" holds <U+00A0>", "\"x y.md\""),
+            ("x\u{200b}y.md", "<U+200B>", "\"xy.md\""),
+            ("x\u{2028}y.md", "<U+2028>", "\"x-y.md\""),
+            ("\u{feff}y.md", "<U+FEFF>", "\"y.md\""),
+            (" y.md", "white space", "\"y.md\""),
+            ("y.md\u{3000}", "white space", "\"y.md\""),
+            ("\u{2003}", "white space", "\"-\""),
+        ] {
+            // What is there already under such a name can be named all the same.
+            let path = SafePath::new(&format!("f/{name}")).unwrap();
+            let refused = path.check_new().unwrap_err();
+            assert_eq!(refused.kind(), ErrorKind::InvalidPath, "{name:?}");
+            let refused = refused.to_string();
+            assert!(refused.contains(shown) && refused.contains(instead), "{refused}");
+            check_new_name(&SafePath::segment(name)).unwrap();
+        }
+        check_new_name("日本\u{3000}語.md").unwrap();
+        assert_eq!(SafePath::segment(". \u{3000}a\u{a0}b\u{200b} ."), "a b");
     }
 }

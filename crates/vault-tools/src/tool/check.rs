@@ -34,8 +34,9 @@ pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Ve
     faults
 }
 
-/// Drops nulls of optional fields: to leave a field out and to give it no value are the same.
-pub fn without_nulls(schema: &Value, value: &mut Value) {
+/// Drops nulls of optional fields (to leave a field out and to give it no value are the same) and writes whole numbers
+/// without a fraction: `10.0`, as some models have it, is 10.
+pub fn tidy(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
             let Some(Value::Object(known)) = schema.get("properties") else { return };
@@ -43,13 +44,24 @@ pub fn without_nulls(schema: &Value, value: &mut Value) {
             fields.retain(|name, value| !value.is_null() || !known.contains_key(name) || required(name));
             for (name, value) in fields {
                 if let Some(below) = known.get(name) {
-                    without_nulls(below, value);
+                    tidy(below, value);
                 }
             }
         }
         Value::Array(items) => {
             if let Some(below) = schema.get("items") {
-                items.iter_mut().for_each(|item| without_nulls(below, item));
+                items.iter_mut().for_each(|item| tidy(below, item));
+            }
+        }
+        Value::Number(number)
+            if schema
+                .get("type")
+                .is_some_and(|named| is_of(named, &Value::from(0)) && !is_of(named, &Value::from(0.5))) =>
+        {
+            // Beyond that, not every whole number is one of these.
+            const EXACT: f64 = 9_007_199_254_740_992.0;
+            if let Some(whole) = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT) {
+                *value = Value::from(whole as i64);
             }
         }
         _ => {}
@@ -285,7 +297,19 @@ mod tests {
     #[test]
     fn nulls_of_optional_fields_are_nothing() {
         let mut value = json!({ "path": null, "top_k": null, "filter": { "x": null }, "any": { "y": null } });
-        without_nulls(&schema(), &mut value);
+        tidy(&schema(), &mut value);
         assert_eq!(value, json!({ "path": null, "filter": {}, "any": { "y": null } }));
+    }
+
+    #[test]
+    fn whole_numbers_are_whole_however_they_are_written() {
+        let mut value = json!({ "path": 2.0, "top_k": 2.0, "any": { "y": 2.0 } });
+        tidy(&schema(), &mut value);
+        assert_eq!(value.to_string(), json!({ "path": 2.0, "top_k": 2, "any": { "y": 2.0 } }).to_string());
+        for kept in [2.5, 1e300] {
+            let mut value = json!({ "top_k": kept });
+            tidy(&schema(), &mut value);
+            assert_eq!(value, json!({ "top_k": kept }));
+        }
     }
 }

@@ -17,7 +17,7 @@ use crate::policy::{Call, Risk, Toolset};
 use crate::sandbox::View;
 
 pub use check::Fault;
-pub(crate) use check::{check, pointer, without_nulls};
+pub(crate) use check::{check, pointer, tidy};
 pub use context::{Context, Effect, Stop};
 pub(crate) use schema::{OR_ROOT, PATH_MARK};
 pub use schema::{PathArg, of_arguments, of_output};
@@ -141,7 +141,7 @@ impl Entry {
         if args.is_null() {
             args = Value::Object(serde_json::Map::new());
         }
-        without_nulls(&self.marked, &mut args);
+        tidy(&self.marked, &mut args);
         let faults = check(&self.marked, &args, "", &|_| false);
         let of = &self.spec.name;
         Err(match &faults[..] {

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::change::Overlay;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::{SafePath, View};
+use crate::sandbox::SafePath;
 
 /// What happens when something is already there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -26,12 +27,12 @@ pub(super) fn taken(path: &SafePath) -> Error {
         .remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
 }
 
-/// The first path that is free: itself, else with ` 1`, ` 2` and so on behind its name.
+/// The first path that is free, not even taken in other case: itself, else with ` 1`, ` 2` and so on behind its name.
 ///
 /// # Errors
 /// Those of looking; a name that gets too long.
-pub(super) fn free(path: &SafePath, view: &dyn View) -> Result<SafePath> {
-    if !view.exists(path)? {
+pub(super) fn free(path: &SafePath, overlay: &mut Overlay<'_>) -> Result<SafePath> {
+    if !overlay.is_taken(path)? {
         return Ok(path.clone());
     }
     let ending = path.extension().map_or_else(String::new, |ending| format!(".{ending}"));
@@ -41,7 +42,7 @@ pub(super) fn free(path: &SafePath, view: &dyn View) -> Result<SafePath> {
             Some(folder) => folder.join(&name)?,
             None => SafePath::new(&name)?,
         };
-        if !view.exists(&candidate)? {
+        if !overlay.is_taken(&candidate)? {
             return Ok(candidate);
         }
     }

@@ -1,6 +1,7 @@
 //! The links of a note and those that lead to it, as the overlay would have them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use vault_index::links::{Names, resolve};
 use vault_index::note::{Link, split_link};
@@ -33,7 +34,7 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     match known {
         Some(found) if !found.is_empty() => Ok(found),
         _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
-        _ => links_in(path, &Names::from_iter(files(context)?), context),
+        _ => links_in(path, &*names(context)?, context),
     }
 }
 
@@ -43,7 +44,10 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
         if context.overlay.is_changed() { None } else { rows(context.vault.index()?.backlinks(path.as_str(), 1))? };
     let found = match known {
         Some(found) => found,
-        None => links_resolved_to(path, context)?,
+        None => {
+            let all = context.overlay.remembered("links", || links_by_target(context))?;
+            all.get(path.vault_path()).cloned().unwrap_or_default()
+        }
     };
     let mut permitted = Vec::with_capacity(found.len());
     for link in found {
@@ -56,30 +60,36 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     Ok(permitted)
 }
 
-/// The same where the index cannot tell: where links lead may have changed with the names, so each is resolved anew.
-fn links_resolved_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
-    let names = Names::from_iter(files(context)?);
+/// All links by where they lead, for where the index cannot tell: that may have changed with the names, so each is
+/// resolved anew.
+fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<FoundLink>>> {
+    let names = names(context)?;
     let changed = changed_paths(context.overlay);
-    let target = path.vault_path();
-    let mut found = Vec::new();
+    let mut found: HashMap<VaultPath, Vec<FoundLink>> = HashMap::new();
     context.vault.index()?.all_links(&mut |row| {
         let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
         if is_current {
             let leads_to = resolve(&names, &row.path, &row.source).target.and_then(|id| names.path(id));
-            if leads_to == Some(target) {
-                found.push(of_row(LinkRow { target: Some(target.clone()), ..row }));
+            if let Some(target) = leads_to {
+                let link = of_row(LinkRow { target: Some(target.clone()), ..row });
+                found.entry(target.clone()).or_default().push(link);
             }
         }
         Ok(())
     })?;
     for changed in &changed {
         for note in files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note) {
-            let links = links_in(&note, &names, context)?.into_iter();
-            found.extend(links.filter(|link| link.target.as_ref() == Some(target)));
+            for link in links_in(&note, &names, context)? {
+                if let Some(target) = link.target.clone() {
+                    found.entry(target).or_default().push(link);
+                }
+            }
         }
     }
-    found.sort_by(|a, b| (&a.source, a.line).cmp(&(&b.source, b.line)));
-    found.dedup();
+    for links in found.values_mut() {
+        links.sort_by(|a, b| (&a.source, a.line).cmp(&(&b.source, b.line)));
+        links.dedup();
+    }
     Ok(found)
 }
 
@@ -97,9 +107,13 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
     Ok(found.collect())
 }
 
-fn files(context: &Context<'_, '_>) -> Result<Vec<(FileId, VaultPath)>> {
-    let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
-    Ok((0..).map(FileId).zip(files.map(|entry| entry.path.vault_path().clone())).collect())
+/// What links can lead to.
+fn names(context: &Context<'_, '_>) -> Result<Arc<Names>> {
+    context.overlay.remembered("names", || {
+        let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
+        let paths = files.map(|entry| entry.path.vault_path().clone());
+        Ok((0..).map(FileId).zip(paths).collect::<Names>())
+    })
 }
 
 /// `None` for a file that the index does not know.

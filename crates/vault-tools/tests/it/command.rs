@@ -588,3 +588,41 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
     assert!(refused.code == 2 && refused.err.contains("tools.toml"), "{}", refused.err);
     assert_same(&shell.vault.tree(), &before, "after a trash that takes nothing");
 }
+
+#[test]
+#[cfg(unix)]
+fn a_link_to_nothing_is_named_before_anything_is_done() {
+    let shell = Shell::new("//- a.md\nx\n");
+    std::os::unix::fs::symlink("nowhere", shell.vault.root().join("dead.md")).unwrap();
+    for (tool, args) in [
+        ("write_note", r#"{"path":"dead.md","content":"y"}"#),
+        ("rename_note", r#"{"path":"a.md","new_path":"dead.md"}"#),
+    ] {
+        for more in ["--dry-run", "--yes"] {
+            let refused = shell.run(&["call", tool, args, more]);
+            assert!(refused.code != 0 && refused.err.contains("is a symbolic link to a file"), "{}", refused.err);
+        }
+    }
+    assert_eq!(shell.vault.read("a.md"), "x\n");
+}
+
+#[test]
+fn names_with_spaces_that_are_none_can_be_left_but_not_made() {
+    let shell = Shell::new("//- a.md\nx\n");
+    let old = "x\u{a0}y.md";
+    shell.vault.write(old, "1");
+    let call = |tool: &str, args: Value| shell.run(&["call", tool, &args.to_string(), "--yes"]);
+    let refused = call("rename_note", json!({ "path": "a.md", "new_path": "a\u{a0}b.md" }));
+    assert!(refused.code != 0 && refused.err.contains("a<U+00A0>b.md"), "{}", refused.err);
+    assert!(refused.err.contains("use the name \"a b.md\""), "{}", refused.err);
+    for (tool, args) in [
+        ("write_note", json!({ "path": old, "content": "2" })),
+        ("read_note", json!({ "path": old })),
+        ("rename_note", json!({ "path": old, "new_path": format!("f/{old}") })),
+        ("rename_note", json!({ "path": format!("f/{old}"), "new_path": "f/x y.md" })),
+    ] {
+        let done = call(tool, args);
+        assert_eq!(done.code, 0, "{tool}: {}", done.err);
+    }
+    assert_eq!(shell.vault.read("f/x y.md"), "2");
+}

@@ -559,3 +559,113 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
     let log = format!("{:?}", vault_tools::read_log(vault.open().state()).unwrap());
     assert!(!log.contains("linker") && !log.contains("f/free"), "{log}");
 }
+
+/// The answers of a plan's steps, each of which waits for the one before.
+fn answers(toolbox: &mut Toolbox, steps: &[(&str, Value)]) -> Vec<Value> {
+    use vault_tools::plan::{Parameters, preview, validate};
+    let steps: Vec<Value> = steps
+        .iter()
+        .enumerate()
+        .map(|(at, (tool, args))| {
+            let before: Vec<String> = at.checked_sub(1).map(|before| format!("s{before}")).into_iter().collect();
+            json!({ "id": format!("s{at}"), "tool": tool, "args": args, "dependsOn": before })
+        })
+        .collect();
+    let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": steps });
+    let checked = validate(&plan, toolbox).unwrap();
+    let shown = preview(toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+    shown.steps.into_iter().map(|step| step.output).collect()
+}
+
+/// What was worked out for one call of a plan is no longer used when something was written since.
+#[test]
+fn links_are_those_of_the_moment_they_are_asked_for() {
+    let vault = garden();
+    let to = |path: &str| ("list_backlinks", json!({ "path": path }));
+    let of = |path: &str| ("list_forward_links", json!({ "path": path }));
+    let about = |path: &str| ("get_note_metadata", json!({ "path": path }));
+    let steps = [
+        of("Garden/Roses.md"),
+        ("write_note", json!({ "path": "Missing.md", "content": "[[Index]]\n" })),
+        to("Missing.md"),
+        to("Index.md"),
+        of("Garden/Roses.md"),
+        ("write_note", json!({ "path": "More.md", "content": "[[Missing]]\n" })),
+        to("Missing.md"),
+        to("Missing.md"),
+        about("Missing.md"),
+        ("edit_note", json!({ "path": "More.md", "old_text": "[[Missing]]", "new_text": "[[Index]]" })),
+        to("Missing.md"),
+        to("Index.md"),
+        about("Missing.md"),
+        ("rename_note", json!({ "path": "Missing.md", "new_path": "Home/Gone.md" })),
+        to("Home/Gone.md"),
+        to("Index.md"),
+        of("Garden/Roses.md"),
+        of("Home/Gone.md"),
+    ];
+    let answers = answers(&mut vault.toolbox(), &steps);
+    let named = |at: usize, field: &str| -> Vec<&str> {
+        answers[at].as_array().unwrap().iter().map(|row| row[field].as_str().unwrap_or("-")).collect()
+    };
+    let (sources, targets) = (|at| named(at, "source_path"), |at| named(at, "target_path"));
+    assert_eq!(targets(0), ["Garden/Soil.md", "-"]);
+    assert_eq!((sources(2), sources(3)), (vec!["Garden/Roses.md"], vec!["Missing.md"]));
+    assert_eq!(targets(4), ["Garden/Soil.md", "Missing.md"]);
+    assert_eq!(sources(6), ["More.md", "Garden/Roses.md"]);
+    assert_eq!(answers[7], answers[6]);
+    assert_eq!((&answers[8]["backlinks"], &answers[8]["forward_links"]), (&json!(2), &json!(1)));
+    assert_eq!((sources(10), sources(11)), (vec!["Garden/Roses.md"], vec!["Missing.md", "More.md"]));
+    assert_eq!(answers[12]["backlinks"], 1);
+    assert_eq!((sources(14), sources(15)), (vec!["Garden/Roses.md"], vec!["Home/Gone.md", "More.md"]));
+    assert_eq!(targets(16), ["Garden/Soil.md", "Home/Gone.md"]);
+    assert_eq!(targets(17), ["Index.md"]);
+}
+
+#[test]
+fn pages_of_a_list_are_those_of_the_moment_they_are_asked_for() {
+    let vault = garden();
+    let page = |prefix: &str, offset: usize| {
+        ("vault.listFiles", json!({ "prefix": prefix, "recursive": true, "offset": offset, "limit": 2 }))
+    };
+    let steps = [
+        page("", 0),
+        page("", 2),
+        page("", 4),
+        ("write_note", json!({ "path": "Garden/Bed.md", "content": "1\n" })),
+        page("", 0),
+        page("", 4),
+        page("Garden/B", 0),
+        ("edit_note", json!({ "path": "Garden/Bed.md", "old_text": "1", "new_text": "123" })),
+        page("Garden", 0),
+        page("Garden", 9),
+        ("rename_note", json!({ "path": "Garden/Bed.md", "new_path": "Beds/Bed.md" })),
+        page("", 0),
+        page("", 2),
+        page("Garden", 0),
+    ];
+    let answers = answers(&mut vault.toolbox(), &steps);
+    let check = |at: usize, paths: &[&str], next: Value| {
+        let page = &answers[at];
+        let found: Vec<&str> =
+            page["items"].as_array().unwrap().iter().map(|item| item["path"].as_str().unwrap()).collect();
+        assert_eq!(found, paths, "{at}");
+        assert_eq!((&page["nextOffset"], &page["truncated"]), (&next, &json!(!next.is_null())), "{at}");
+    };
+    check(0, &["Garden", "Garden/Roses.md"], json!(2));
+    check(1, &["Garden/Soil.md", "Index.md"], json!(4));
+    check(2, &["Tag only.md"], Value::Null);
+    check(4, &["Garden", "Garden/Bed.md"], json!(2));
+    check(5, &["Index.md", "Tag only.md"], Value::Null);
+    check(6, &["Garden/Bed.md"], Value::Null);
+    check(8, &["Garden/Bed.md", "Garden/Roses.md"], json!(2));
+    check(9, &[], Value::Null);
+    check(11, &["Beds", "Beds/Bed.md"], json!(2));
+    check(12, &["Garden", "Garden/Roses.md"], json!(4));
+    check(13, &["Garden/Roses.md", "Garden/Soil.md"], Value::Null);
+    let item = |at: usize, of: usize| &answers[at]["items"][of];
+    assert_eq!((&item(4, 1)["sizeBytes"], &item(8, 0)["sizeBytes"]), (&json!(2), &json!(4)));
+    assert_ne!(item(4, 1)["etag"], item(8, 0)["etag"]);
+    assert_eq!((&item(0, 0)["kind"], &item(0, 0)["sizeBytes"]), (&json!("folder"), &json!(0)));
+    assert!(item(0, 1)["mtimeMs"].is_i64() && item(8, 0)["mtimeMs"].is_null());
+}

@@ -89,7 +89,7 @@ fn is_plain(text: &str) -> bool {
     let ends = text.chars().next_back().is_some_and(|c| !c.is_whitespace() && c != ':');
     // `y`, `no`, `on` and the like are truths to readers of YAML 1.1.
     let is_truth = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
-    if !starts || !ends || is_truth || text.contains(": ") || text.contains(" #") {
+    if !starts || !ends || is_truth || reads_as_number(text) || text.contains(": ") || text.contains(" #") {
         return false;
     }
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')) {
@@ -97,4 +97,57 @@ fn is_plain(text: &str) -> bool {
     }
     let read = frontmatter_properties(&format!("k: {text}\n"));
     read.is_ok_and(|read| read.len() == 1 && read.get("k") == Some(&Property::from_text(text.to_owned())))
+}
+
+/// Whether some reader of YAML takes a text for a number: `.inf`, `1_000`, `017`, and `12:30`, which is 750 to those of
+/// YAML 1.1. More than each of them takes; dates have a `-`, so they are none.
+fn reads_as_number(text: &str) -> bool {
+    let text = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
+    if matches!(text.as_str(), ".inf" | ".nan") {
+        return true;
+    }
+    let is = |text: &str, of: fn(char) -> bool| !text.is_empty() && text.chars().all(|c| c == '_' || of(c));
+    let digits = ["0x", "0o", "0b"].iter().find_map(|base| text.strip_prefix(*base));
+    if digits.is_some_and(|digits| is(digits, |c| c.is_ascii_hexdigit())) {
+        return true;
+    }
+    let (number, exponent) = text.split_once('e').unwrap_or((text.as_str(), "0"));
+    let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
+    number.starts_with(|c: char| c.is_ascii_digit() || c == '.')
+        && number.chars().any(|c| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_digit() || matches!(c, '_' | '.' | ':'))
+        && number.matches('.').count() <= 1
+        && is(exponent, |c| c.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_read_as_a_number_is_quoted() {
+        for number in [
+            ".inf", ".Inf", "+.INF", ".NaN", "1_000", "12:30", "12:30:45", "1:30.5", "017", "0o17", "0x_1", "0b1_0",
+            "1__0", "1_0e+3", "+1_0", "._5",
+        ] {
+            assert_eq!(text(number, None), format!("\"{number}\""));
+        }
+        for plain in [
+            "2024-01-15",
+            "2024-01-15T09:30",
+            "2024-01-15 09:30:15",
+            "1.2.3",
+            "v1",
+            "3rd",
+            "12:30 noon",
+            "10.5 km",
+            ".info",
+            "0xyz",
+            "1st_2",
+            "e5",
+            "12 Monkeys",
+        ] {
+            assert_eq!(text(plain, None), plain);
+        }
+    }
 }

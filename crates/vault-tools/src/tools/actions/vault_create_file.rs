@@ -66,15 +66,14 @@ impl Tool for CreateFile {
         };
         let strategy = args.collision_strategy;
         let mut created = true;
-        if context.overlay.exists(&path)? {
+        if strategy == Some(Collision::CreateUnique) {
+            path = free(&path, context.overlay)?;
+            context.overlay.create(&path, content)?;
+        } else if context.overlay.exists(&path)? {
             match (strategy, args.if_not_exists) {
                 (Some(Collision::Overwrite), _) => {
                     context.overlay.write(&path, content)?;
                     created = false;
-                }
-                (Some(Collision::CreateUnique), _) => {
-                    path = free(&path, &*context.overlay)?;
-                    context.overlay.create(&path, content)?;
                 }
                 (None, Some(true)) => created = false,
                 _ => return Err(taken(&path)),

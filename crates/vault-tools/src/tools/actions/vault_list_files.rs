@@ -1,5 +1,7 @@
 //! `vault.listFiles`: what lies in a folder, a page at a time.
 
+use std::sync::Arc;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -85,15 +87,23 @@ impl Tool for ListFiles {
             let ending = entry.path.extension().map(str::to_lowercase);
             entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
         };
-        let mut entries = entries(&args, context)?;
-        entries.retain(|entry| context.permits(&entry.path) && (endings.is_empty() || has_ending(entry)));
-        let rest = entries.len().saturating_sub(args.offset);
+        let context = &*context;
+        // Only what is a link can stand for another file; to ask the disk for each would take long.
+        let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
+            true => context.permits(&entry.path),
+            false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
+        };
+        let entries = entries(&args, context)?;
+        let mut shown = entries
+            .iter()
+            .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
+            .skip(args.offset);
         let mut items = Vec::new();
-        for entry in entries.into_iter().skip(args.offset).take(args.limit) {
+        for entry in shown.by_ref().take(args.limit) {
             context.stop.check()?;
             items.push(item(entry, context));
         }
-        let truncated = rest > items.len();
+        let truncated = shown.next().is_some();
         Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
     }
 
@@ -103,10 +113,14 @@ impl Tool for ListFiles {
     }
 }
 
-fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
-    let all = |folder: Option<&SafePath>| match args.recursive {
-        true => context.overlay.walk(folder),
-        false => context.overlay.list(folder),
+/// Listed once for all pages.
+fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Arc<Vec<sandbox::Entry>>> {
+    let all = |folder: Option<&SafePath>| {
+        let what = format!("files {} {}", args.recursive, folder.map_or("", SafePath::as_str));
+        context.overlay.remembered(&what, || match args.recursive {
+            true => context.overlay.walk(folder),
+            false => context.overlay.list(folder),
+        })
     };
     let prefix = args.prefix.as_ref().filter(|prefix| !matches!(prefix.as_str().trim_matches('/'), "" | "."));
     let Some(prefix) = prefix else { return all(None) };
@@ -114,30 +128,33 @@ fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>
     let path = context.path(&PathArg(prefix.as_str().trim_end_matches('/').to_string()))?;
     match context.overlay.stat(&path)? {
         Some(stat) if stat.kind == EntryKind::Folder => return all(Some(&path)),
-        Some(stat) if !ends_in_slash => return Ok(vec![sandbox::Entry { path, stat }]),
+        Some(stat) if !ends_in_slash => return Ok(Arc::new(vec![sandbox::Entry { path, stat }])),
         _ => {}
     }
     let folder = path.parent();
-    let mut found = match &folder {
-        Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
+    let listed = match &folder {
+        Some(folder) if !context.overlay.exists(folder)? => Arc::default(),
         folder => all(folder.as_ref())?,
     };
-    found.retain(|entry| entry.path.as_str().starts_with(path.as_str()));
+    let begins = |entry: &&sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
+    let found: Vec<sandbox::Entry> = listed.iter().filter(begins).cloned().collect();
     match found.is_empty() {
         true => Err(context.missing(&path)),
-        false => Ok(found),
+        false => Ok(Arc::new(found)),
     }
 }
 
-fn item(entry: sandbox::Entry, context: &Context<'_, '_>) -> Item {
-    let is_file = entry.stat.kind == EntryKind::File;
+fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
+    // The list may be a little older than what is read now.
+    let stat = context.overlay.stat(&entry.path).ok().flatten().unwrap_or(entry.stat);
+    let is_file = stat.kind == EntryKind::File;
     // One file that cannot be read keeps nobody from seeing the others.
-    let content = if is_file && entry.stat.size <= HASHED { context.overlay.read(&entry.path).ok() } else { None };
+    let content = if is_file && stat.size <= HASHED { context.overlay.read(&entry.path).ok() } else { None };
     let etag = content.map(|content| content.hash().etag());
     Item {
         kind: if is_file { "file" } else { "folder" },
-        size_bytes: if is_file { entry.stat.size } else { 0 },
-        mtime_ms: entry.stat.modified.map(locate::millis),
+        size_bytes: if is_file { stat.size } else { 0 },
+        mtime_ms: stat.modified.map(locate::millis),
         etag,
         path: entry.path.to_string(),
     }

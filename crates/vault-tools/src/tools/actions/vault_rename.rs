@@ -47,11 +47,11 @@ impl Tool for Rename {
         let from = locate::existing(&args.from_path, context)?;
         let mut to = context.path(&args.to_path)?;
         let is_other_case = from.as_str().to_lowercase() == to.as_str().to_lowercase();
-        if from != to && !is_other_case && context.overlay.exists(&to)? {
+        if !is_other_case {
             match args.collision_strategy {
-                Collision::Error => return Err(taken(&to)),
-                Collision::CreateUnique => to = free(&to, &*context.overlay)?,
-                Collision::Overwrite => {}
+                Collision::Error if context.overlay.exists(&to)? => return Err(taken(&to)),
+                Collision::CreateUnique => to = free(&to, context.overlay)?,
+                Collision::Error | Collision::Overwrite => {}
             }
         }
         match args.collision_strategy {
