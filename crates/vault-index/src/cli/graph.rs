@@ -86,7 +86,9 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     // Something else than a file, such as `/dev/stdout`, is written to as it is.
     if file.exists() && !file.is_file() {
         let mut out = Out::to(BufWriter::new(File::create(file).map_err(io)?));
-        return write(graph, format, vault, &mut out).and_then(|()| out.flush()).map_err(|f| at_file(f, file));
+        return write(graph, format, vault, &mut out)
+            .and_then(|()| out.flush())
+            .map_err(|f| at_file(f, file, "cannot be written"));
     }
     // A link stays one.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -96,7 +98,8 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     new.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     let new = new.tempfile_in(folder).map_err(io)?;
     let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
-    write(graph, format, vault, &mut out).and_then(|()| out.flush()).map_err(|failure| at_file(failure, file))?;
+    let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
+    written.map_err(|f| at_file(f, file, "cannot be written; what was there before is as it was"))?;
     drop(out);
     if let Ok(old) = std::fs::metadata(file) {
         std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;
@@ -105,10 +108,10 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     Ok(())
 }
 
-fn at_file(failure: Failure, file: &Path) -> Failure {
+fn at_file(failure: Failure, file: &Path, what: &str) -> Failure {
     match failure {
         Failure::Error(error) => {
-            let cannot = Error::new(ErrorKind::Io, "cannot be written; what was there before is as it was").at(file);
+            let cannot = Error::new(ErrorKind::Io, what).at(file);
             // The reason alone: this is not standard output.
             Failure::Error(match std::error::Error::source(&error) {
                 Some(reason) => cannot.because(reason.to_string()),

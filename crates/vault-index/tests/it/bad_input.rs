@@ -109,7 +109,7 @@ fn a_picture_is_replaced_when_the_new_one_is_whole() {
     assert!(run(&vault, "vault-index", &arguments).status.success());
     assert!(std::fs::read_to_string(&file).unwrap().starts_with('{'));
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
-    fails(&vault, "vault-index", &["graph", "-o", "/dev/full"], &["/dev/full: cannot be written", "No space left"]);
+    fails(&vault, "vault-index", &["graph", "-o", "/dev/full"], &["/dev/full: cannot be written: No space left"]);
     fails(&vault, "vault-index", &["graph", "-o", folder.path().to_str().unwrap()], &["a folder"]);
 }
 
