@@ -14,6 +14,7 @@
 //! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
 //! an update from empty.
 
+mod ahead;
 mod compare;
 mod embed;
 mod options;
@@ -81,6 +82,10 @@ enum CountsAs {
 }
 
 impl Job {
+    fn first(id: FileId, file: &DiskFile) -> Self {
+        Self { id, file: file.clone(), is_new: IsNew::Yes, counts_as: CountsAs::Added }
+    }
+
     fn again(id: FileId, file: &DiskFile, counts_as: CountsAs) -> Self {
         Self { id, file: file.clone(), is_new: IsNew::No, counts_as }
     }
@@ -151,7 +156,6 @@ impl Indexer<'_> {
         let (walked, (known, outdated)) = (walked?, known?);
         end_stage(report, "walk", stage);
         self.progress(Stage::Walk, walked.files.len(), walked.files.len());
-        let version = self.version();
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
         let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
@@ -169,12 +173,21 @@ impl Indexer<'_> {
         let changes = settle(&difference, &hashes);
         end_stage(report, "read", stage);
 
-        let jobs = self.write_files(&known, &walked.files, &changes, &outdated, now, report)?;
+        let is_first = known.is_empty();
+        let jobs = match is_first {
+            true => Vec::new(),
+            false => self.write_files(&known, &walked.files, &changes, &outdated, now, report)?,
+        };
         if walk_warnings {
             self.write_walk_warnings(&walked.warnings)?;
         }
         end_stage(report, "links", stage);
-        self.write_notes(jobs, version, report)?;
+        if is_first {
+            self.write_first(&walked.files, now, report)?;
+        } else if !jobs.is_empty() {
+            let names = self.store.paths()?.into_iter().collect();
+            self.write_notes(jobs, &names, || Ok(()), report)?;
+        }
         end_stage(report, "text", stage);
         print(report)
     }
@@ -198,6 +211,25 @@ impl Indexer<'_> {
             let _ = self.store.set_meta("last_sync", &now.to_string());
         }
         Ok(())
+    }
+
+    /// All of a vault of which the index has no file: notes are read while the rows of files are written.
+    fn write_first(&self, disk: &[DiskFile], now: i64, report: &mut Report) -> Result<()> {
+        // Numbered in the order in which they are read, so that rows are appended.
+        let mut files: Vec<&DiskFile> = disk.iter().collect();
+        files.sort_by(|a, b| newest_first(a, b));
+        let files: Vec<(FileId, &DiskFile)> = (self.store.next_file_id()?..).map(FileId).zip(files).collect();
+        let notes = files.iter().filter(|(_, file)| file.is_read());
+        let jobs: Vec<Job> = notes.map(|(id, file)| Job::first(*id, file)).collect();
+        let names = files.iter().map(|(id, file)| (*id, &file.path)).collect();
+        let (unread, version) = (jobs.len(), self.version());
+        let first = || {
+            let batch = self.store.begin()?;
+            files.iter().try_for_each(|(id, file)| self.put_file(*id, file, None, now, version))?;
+            self.store.set_unread(unread)?;
+            batch.commit()
+        };
+        self.write_notes(jobs, &names, first, report)
     }
 
     /// One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
@@ -279,14 +311,12 @@ impl Indexer<'_> {
                     }
                 }
                 Change::Added(file) => {
-                    if !known.is_empty() {
-                        names_touched.extend(keys_leading_to(&file.path));
-                    }
+                    names_touched.extend(keys_leading_to(&file.path));
                     let id = FileId(next_id);
                     next_id += 1;
                     put(id, file, None)?;
                     if file.is_read() {
-                        jobs.push(Job { id, file: file.clone(), is_new: IsNew::Yes, counts_as: CountsAs::Added });
+                        jobs.push(Job::first(id, file));
                     }
                 }
             }
@@ -307,7 +337,7 @@ impl Indexer<'_> {
         report.unchanged = notes.saturating_sub(jobs.len() + report.renamed);
 
         let rereads: HashSet<FileId> = jobs.iter().map(|job| job.id).collect();
-        if !known.is_empty() && (!names_touched.is_empty() || !moved.is_empty()) {
+        if !names_touched.is_empty() || !moved.is_empty() {
             self.resolve_again(&names_touched, &moved, &rereads)?;
         }
         store.set_unread(jobs.len())?;

@@ -42,8 +42,7 @@ pub struct Content {
 /// to be read; the others are read all the same.
 pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content, Warning> {
     let path = root.join(file.disk_path());
-    let mut open = open(&path)?;
-    let mut before = open.metadata().map_err(|e| unreadable(&e))?;
+    let (mut open, mut before) = open(&path)?;
     let seen = Stamp::of(&before);
     if seen.inode == 0 || seen.inode != file.stamp.inode {
         stays_inside(root, &path)?;
@@ -63,8 +62,8 @@ pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content
     }
 }
 
-/// Opens the regular file at `path`, and no other.
-fn open(path: &Path) -> Result<File, Warning> {
+/// Opens the regular file at `path`, and no other; with what it is.
+fn open(path: &Path) -> Result<(File, Metadata), Warning> {
     // Looked at before it is opened: opening a pipe would wait for someone to write into it.
     let named = fs::symlink_metadata(path).map_err(|e| unreadable(&e))?;
     if named.is_symlink() {
@@ -85,7 +84,7 @@ fn open(path: &Path) -> Result<File, Warning> {
             return Err(Warning::new(WarningKind::Symlink, "became a symbolic link; it is not followed"));
         }
     }
-    Ok(open)
+    Ok((open, opened))
 }
 
 fn stays_inside(root: &Path, path: &Path) -> Result<(), Warning> {
@@ -119,9 +118,11 @@ fn read_all(open: &mut File, metadata: &Metadata, max_bytes: u64) -> Result<Vec<
         };
         return Err(Warning::new(WarningKind::Binary, message));
     }
-    // One more than allowed, to see that a file which grows meanwhile is over the limit.
-    let rest = (max_bytes + 1).saturating_sub(bytes.len() as u64);
-    open.take(rest).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    if bytes.len() as u64 == SNIFF {
+        // One more than allowed, to see that a file which grows meanwhile is over the limit.
+        let rest = (max_bytes + 1).saturating_sub(SNIFF);
+        open.take(rest).read_to_end(&mut bytes).map_err(|e| unreadable(&e))?;
+    }
     if bytes.len() as u64 > max_bytes {
         return Err(too_large(bytes.len() as u64));
     }

@@ -162,8 +162,7 @@ impl Indexer<'_> {
         outdated: &HashSet<FileId>,
         odd_names: &HashSet<&str>,
     ) -> Result<Vec<OddNote>> {
-        let mut names = Names::new();
-        self.store.paths()?.iter().for_each(|(id, path)| names.insert(*id, path));
+        let names: Names = self.store.paths()?.into_iter().collect();
         let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(&names));
         let on_disk: HashMap<&VaultPath, &DiskFile> =
             disk.iter().filter(|file| file.is_read()).map(|file| (&file.path, file)).collect();

@@ -1,10 +1,7 @@
 //! Notes -> rows of text, links and words: read and cut in parallel, written by one, some batches a transaction.
 
-use std::sync::mpsc::sync_channel;
-
-use rayon::prelude::*;
-
 use crate::error::Result;
+use crate::indexer::ahead::work_ahead;
 use crate::indexer::prepare::{Outcome, Prepared, PreparedNote, PreparedPassage, Preparer};
 use crate::indexer::{CountsAs, Indexer, IsNew, Job};
 use crate::links::{Names, Resolver};
@@ -16,18 +13,20 @@ use crate::store::{Batch, EmbeddingKey, Fields, PassageToPut, ReadFile};
 const BATCH_NOTES: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Batches that may wait to be written: enough for reading to go on while a transaction is closed.
-const BATCHES_WAITING: usize = 12;
+/// Batches that are read and not written yet: enough for reading to go on while a transaction is closed.
+const BATCHES_AHEAD: usize = 12;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
-const TRANSACTION_NOTES: usize = 4096;
+const TRANSACTION_NOTES: usize = 8192;
 const TRANSACTION_WORDS: usize = 16 << 20;
 
 /// Writes notes, some batches a transaction.
 ///
-/// Words are written last in each transaction: SQLite makes the keyword index write out what it has gathered before
-/// any statement that may have to be undone alone, such as an upsert, and a part of that index a note is ruinous.
+/// SQLite makes the keyword index write out what it has gathered before any statement that may have to be undone
+/// alone, such as an upsert or the removal of a note's words, and a part of that index a note is ruinous. The rows of
+/// a new note need no such statement: its words go with them. Those of other notes are written last in each
+/// transaction.
 struct Writer<'a> {
     indexer: &'a Indexer<'a>,
     version: i64,
@@ -37,53 +36,36 @@ struct Writer<'a> {
     /// Whether there are any vectors that a passage may have already.
     look_up: bool,
     transaction: Option<Batch<'a>>,
-    /// What the transaction has so far.
+    /// What the transaction has so far, in notes and bytes of words.
     notes: usize,
-    words: Vec<(i64, Fields)>,
     bytes: usize,
+    /// The words that are written last.
+    words: Vec<(i64, Fields)>,
 }
 
 impl Indexer<'_> {
-    /// Reads, parses and writes notes, until the time is over.
-    pub(super) fn write_notes(&self, jobs: Vec<Job>, version: i64, report: &mut Report) -> Result<()> {
-        if jobs.is_empty() {
-            return Ok(());
-        }
+    /// Reads, parses and writes notes, until the time is over; `first` runs while the first of them are read.
+    pub(super) fn write_notes(
+        &self,
+        jobs: Vec<Job>,
+        names: &Names,
+        first: impl FnOnce() -> Result<()>,
+        report: &mut Report,
+    ) -> Result<()> {
         let total = jobs.len();
-        let mut names = Names::new();
-        self.store.paths()?.iter().for_each(|(id, path)| names.insert(*id, path));
-        let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(&names));
-        let mut writer = Writer::new(self, version, total)?;
+        let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names));
+        let mut writer = Writer::new(self, self.version(), total)?;
         let mut done = 0;
-        let mut writing: Result<()> = Ok(());
-        std::thread::scope(|scope| {
-            let (send, receive) = sync_channel::<Vec<(Job, Prepared)>>(BATCHES_WAITING);
-            scope.spawn({
-                let preparer = &preparer;
-                let options = self.options;
-                move || {
-                    for batch in batches(jobs) {
-                        if options.is_over() {
-                            return;
-                        }
-                        let prepared: Vec<Prepared> = batch.par_iter().map(|job| preparer.prepare(&job.file)).collect();
-                        if send.send(batch.into_iter().zip(prepared).collect()).is_err() {
-                            return;
-                        }
-                    }
-                }
-            });
-            writing = receive
-                .into_iter()
-                .try_for_each(|batch| {
-                    done += batch.len();
-                    writer.batch(batch, report)?;
-                    self.progress(Stage::Text, done, total);
-                    Ok(())
-                })
-                .and_then(|()| writer.commit());
-        });
-        writing
+        // No batch is begun once the time is over.
+        let batches = batches(jobs).take_while(|_| !self.options.is_over());
+        let prepare = |job: &Job| preparer.prepare(&job.file);
+        work_ahead(batches, rayon::current_num_threads() - 1, BATCHES_AHEAD, prepare, first, |batch| {
+            done += batch.len();
+            writer.batch(batch, report)?;
+            self.progress(Stage::Text, done, total);
+            Ok(())
+        })?;
+        writer.commit()
     }
 }
 
@@ -99,8 +81,8 @@ impl<'a> Writer<'a> {
             look_up,
             transaction: None,
             notes: 0,
-            words: Vec::new(),
             bytes: 0,
+            words: Vec::new(),
         })
     }
 
@@ -111,6 +93,7 @@ impl<'a> Writer<'a> {
         }
         self.notes += batch.len();
         self.unread -= batch.len();
+        let is_new = batch.iter().all(|(job, _)| job.is_new == IsNew::Yes);
         let store = self.indexer.store;
         let notes = self.read_notes(batch, report)?;
         store.set_read(notes.iter().map(|(job, _, read)| (job.id, read)), self.version)?;
@@ -134,6 +117,7 @@ impl<'a> Writer<'a> {
             }
         }
         store.put_passages(&passages)?;
+        let mut words = Vec::with_capacity(passages.len());
         drop(passages);
         let mut done = Vec::with_capacity(notes.len());
         for (job, mut note, _) in notes {
@@ -142,13 +126,18 @@ impl<'a> Writer<'a> {
             }
             for passage in &mut note.passages {
                 self.bytes += passage.fields.bytes();
-                self.words.push((self.next_passage, std::mem::take(&mut passage.fields)));
+                words.push((self.next_passage, std::mem::take(&mut passage.fields)));
                 self.next_passage += 1;
             }
             done.push((job, note));
         }
+        if is_new {
+            store.put_words(&words)?;
+        } else {
+            self.words.append(&mut words);
+        }
         // What others have made is given back by others, and this thread writes on.
-        rayon::spawn(move || drop(done));
+        rayon::spawn(move || drop((done, words)));
         if self.notes >= TRANSACTION_NOTES || self.bytes >= TRANSACTION_WORDS { self.commit() } else { Ok(()) }
     }
 

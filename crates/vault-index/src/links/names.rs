@@ -1,5 +1,6 @@
 //! The name table: every file of a vault that a link can lead to, found by number, path or file name.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use crate::path::{FileId, VaultPath};
@@ -108,11 +109,11 @@ impl Names {
     }
 }
 
-impl FromIterator<(FileId, VaultPath)> for Names {
-    fn from_iter<I: IntoIterator<Item = (FileId, VaultPath)>>(files: I) -> Self {
+impl<P: Borrow<VaultPath>> FromIterator<(FileId, P)> for Names {
+    fn from_iter<I: IntoIterator<Item = (FileId, P)>>(files: I) -> Self {
         let mut names = Self::new();
         for (id, path) in files {
-            names.insert(id, &path);
+            names.insert(id, path.borrow());
         }
         names
     }

@@ -187,3 +187,27 @@ fn a_broken_note_is_a_warning_and_the_rest_is_found() {
     found.sort_unstable();
     assert_eq!(found, ["good.md", "latin1.md", "yaml.md"]);
 }
+
+/// Each part of the keyword index is looked into by every search, and merged later.
+#[test]
+fn many_notes_in_one_sync_make_one_part_of_the_keyword_index() {
+    let vault = Vault::new("");
+    let parts = || {
+        let db = rusqlite::Connection::open(vault.index_file()).unwrap();
+        db.query_row("SELECT count(DISTINCT segid) FROM words_idx", [], |row| row.get::<_, u32>(0)).unwrap()
+    };
+    let write = |word: &str| {
+        for n in 0..700 {
+            // One in ten has frontmatter that cannot be read, which is noted in a row of its own.
+            let title = if n % 10 == 0 { "[broken" } else { "whole" };
+            let text = format!("---\ntitle: {title}\naliases: [a{n}]\n---\n{word}{n} #tag [[{}]]\n", n + 1);
+            vault.write(&format!("{n}.md"), text);
+        }
+    };
+    write("first");
+    assert_eq!((vault.sync().added, parts()), (700, 1));
+    write("second");
+    assert_eq!((vault.sync().changed, parts()), (700, 2));
+    let found = vault.index().search(&Query::literal("second699")).unwrap();
+    assert_eq!(found.results[0].path.as_str(), "699.md");
+}
