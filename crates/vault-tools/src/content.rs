@@ -1,47 +1,88 @@
-//! The bytes of a file as a value: shared, never changed, known by their hash.
+//! The bytes of a file as a value: shared, never changed, known by their hash. Many of them rest on the disk.
 
+use std::borrow::Cow;
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use crate::error::{Error, ErrorKind, Result};
 
 /// All bytes of a file. Cheap to clone; two are equal when their bytes are.
 #[derive(Clone)]
 pub struct Content(Arc<Inner>);
 
 struct Inner {
-    bytes: Vec<u8>,
+    bytes: Bytes,
+    length: usize,
     hash: OnceLock<ContentHash>,
+}
+
+enum Bytes {
+    InMemory(Vec<u8>),
+    AtRest { file: Arc<Mutex<File>>, at: u64 },
 }
 
 impl Content {
     /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        &self.0.bytes
+    ///
+    /// # Errors
+    /// When they rest on the disk, as those of a change do that has many, and cannot be read.
+    pub fn bytes(&self) -> Result<Cow<'_, [u8]>> {
+        self.read().map_err(|error| {
+            Error::new(ErrorKind::Io, format!("what is to be written cannot be read again: {error}"))
+                .remedy("see to the disk that holds the state folder, and propose the change again")
+        })
+    }
+
+    pub(crate) fn read(&self) -> io::Result<Cow<'_, [u8]>> {
+        match &self.0.bytes {
+            Bytes::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
+            Bytes::AtRest { file, at } => {
+                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut bytes = vec![0; self.0.length];
+                file.seek(SeekFrom::Start(*at))?;
+                file.read_exact(&mut bytes)?;
+                Ok(Cow::Owned(bytes))
+            }
+        }
     }
 
     /// The text, if it is UTF-8; a byte order mark is part of it.
-    pub fn text(&self) -> Option<&str> {
-        std::str::from_utf8(&self.0.bytes).ok()
+    ///
+    /// # Errors
+    /// Those of [`Content::bytes`].
+    pub fn text(&self) -> Result<Option<String>> {
+        Ok(String::from_utf8(self.bytes()?.into_owned()).ok())
     }
 
     /// The hash of the bytes; made once.
     pub fn hash(&self) -> ContentHash {
-        *self.0.hash.get_or_init(|| ContentHash::of(&self.0.bytes))
+        // What rests has its hash.
+        *self.0.hash.get_or_init(|| ContentHash::of(self.in_memory().unwrap_or_default()))
     }
 
     /// How many bytes there are.
     pub fn len(&self) -> usize {
-        self.0.bytes.len()
+        self.0.length
     }
 
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
-        self.0.bytes.is_empty()
+        self.0.length == 0
+    }
+
+    fn in_memory(&self) -> Option<&[u8]> {
+        match &self.0.bytes {
+            Bytes::InMemory(bytes) => Some(bytes),
+            Bytes::AtRest { .. } => None,
+        }
     }
 }
 
 impl From<Vec<u8>> for Content {
     fn from(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(Inner { bytes, hash: OnceLock::new() }))
+        Self(Arc::new(Inner { length: bytes.len(), bytes: Bytes::InMemory(bytes), hash: OnceLock::new() }))
     }
 }
 
@@ -59,7 +100,11 @@ impl From<&str> for Content {
 
 impl PartialEq for Content {
     fn eq(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0) || self.0.bytes == other.0.bytes
+        Arc::ptr_eq(&self.0, &other.0)
+            || match (self.in_memory(), other.in_memory()) {
+                (Some(one), Some(other)) => one == other,
+                _ => self.len() == other.len() && self.hash() == other.hash(),
+            }
     }
 }
 
@@ -67,10 +112,64 @@ impl Eq for Content {}
 
 impl fmt::Debug for Content {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.text() {
+        match self.in_memory().and_then(|bytes| std::str::from_utf8(bytes).ok()) {
             Some(text) if text.len() <= 200 => write!(f, "{text:?}"),
             _ => write!(f, "{} bytes", self.len()),
         }
+    }
+}
+
+/// So many bytes of contents stay in memory; what comes after them rests on the disk.
+const IN_MEMORY: usize = 256 << 10;
+
+/// What is no longer than this is not worth a place on the disk.
+const SHORT: usize = 128;
+
+/// Contents of a change that is not done yet, most of which rest on the disk: in a file without a name, which is gone
+/// with the last of them.
+#[derive(Default)]
+pub(crate) struct Spool {
+    in_memory: usize,
+    file: Option<Arc<Mutex<File>>>,
+    end: u64,
+    /// There is no such file to be had, or no room in it.
+    is_closed: bool,
+}
+
+impl Spool {
+    /// The same content; it may rest from now on. `open` gives the file.
+    pub(crate) fn rest(&mut self, content: Content, open: impl FnOnce() -> io::Result<File>) -> Content {
+        let Some(bytes) = content.in_memory().filter(|bytes| bytes.len() > SHORT) else { return content };
+        if self.is_closed || self.in_memory + bytes.len() <= IN_MEMORY {
+            self.in_memory += bytes.len();
+            return content;
+        }
+        match self.add(bytes, open) {
+            Ok((file, at)) => {
+                let hash = OnceLock::from(content.hash());
+                Content(Arc::new(Inner { bytes: Bytes::AtRest { file, at }, length: bytes.len(), hash }))
+            }
+            // Then memory has to do.
+            Err(_) => {
+                self.is_closed = true;
+                content
+            }
+        }
+    }
+
+    fn add(&mut self, bytes: &[u8], open: impl FnOnce() -> io::Result<File>) -> io::Result<(Arc<Mutex<File>>, u64)> {
+        let file = match &self.file {
+            Some(file) => Arc::clone(file),
+            None => Arc::clone(self.file.insert(Arc::new(Mutex::new(open()?)))),
+        };
+        let at = self.end;
+        {
+            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(bytes)?;
+        }
+        self.end += bytes.len() as u64;
+        Ok((file, at))
     }
 }
 
@@ -115,11 +214,39 @@ mod tests {
     #[test]
     fn content_is_known_by_its_bytes() {
         let (one, two) = (Content::from("a"), Content::from("a".to_string()));
-        assert_eq!((one.hash(), one.text()), (two.hash(), Some("a")));
+        assert_eq!((one.hash(), one.text().unwrap().as_deref()), (two.hash(), Some("a")));
         assert_eq!(one, two);
         assert_eq!(ContentHash::of_reader(&b"a"[..]).unwrap(), one.hash());
         assert_eq!(ContentHash::from_hex(&one.hash().to_string()), Some(one.hash()));
         assert_eq!(one.hash().etag().len(), 32);
-        assert_eq!(Content::from(vec![0xff]).text(), None);
+        assert_eq!(Content::from(vec![0xff]).text().unwrap(), None);
+    }
+
+    #[test]
+    fn what_rests_is_what_it_was() {
+        let mut spool = Spool::default();
+        let contents: Vec<Content> = (0..300_u32).map(|n| vec![n as u8; 20_000 + n as usize].into()).collect();
+        let resting: Vec<Content> =
+            contents.iter().map(|content| spool.rest(content.clone(), tempfile::tempfile)).collect();
+        let in_memory: usize = resting.iter().filter_map(Content::in_memory).map(<[u8]>::len).sum();
+        assert!(in_memory <= IN_MEMORY, "{in_memory} bytes are still in memory");
+        for (content, resting) in contents.iter().zip(&resting) {
+            assert_eq!((content, content.hash(), content.len()), (resting, resting.hash(), resting.len()));
+            assert_eq!(content.bytes().unwrap(), resting.bytes().unwrap());
+        }
+        assert_ne!(resting[298], resting[299]);
+        // They outlive the spool.
+        drop(spool);
+        assert_eq!(resting[299].text().unwrap(), contents[299].text().unwrap());
+    }
+
+    #[test]
+    fn without_a_file_contents_stay_in_memory() {
+        let mut spool = Spool::default();
+        for n in 0..4_u8 {
+            let content = Content::from(vec![n; IN_MEMORY]);
+            let resting = spool.rest(content.clone(), || Err(io::Error::other("no file")));
+            assert_eq!(resting.in_memory(), content.in_memory());
+        }
     }
 }

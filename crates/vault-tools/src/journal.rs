@@ -24,7 +24,7 @@
 //! | `did` | the number of actions that are done | |
 //! | `end`, in the place of `did` | how many were done, and whether the run was rolled back | |
 //!
-//! All of it, with `did` at 0, is written at once and synced before the vault is touched. `did` is written over itself
+//! All of it, with `did` at 0, is written and synced before the vault is touched. `did` is written over itself
 //! after each action; that is not synced, may fail, and only helps to find the place where a run was cut. `end` is
 //! written over it when what was done is on the disk, and synced. Both are filled with blanks to one length, so that a
 //! run can end on a disk that is full. Nothing else in the file is ever changed; frames of one run stand together, as
@@ -50,13 +50,13 @@ mod prune;
 mod read;
 mod record;
 
+use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::action::Action;
-use crate::content::Content;
 use crate::error::Result;
 use crate::fault;
 use crate::sandbox::Kept;
@@ -73,6 +73,9 @@ const FILE: &str = "journal";
 
 /// Where bytes are kept that were behind the last whole frame and are more than a crash leaves.
 const DAMAGED: &str = "journal.damaged";
+
+/// A run is written down in pieces of about so many bytes.
+const PIECE: usize = 1 << 20;
 
 /// What is said of a run before it begins.
 #[derive(Debug, Clone)]
@@ -184,24 +187,10 @@ impl<'s> Writer<'s> {
             kind: run.kind,
             of: run.of,
         };
-        let mut bytes = frame(&begin, b"");
         let ready = Record::Ready { run: id, actions: actions.len() };
-        for (action, kept) in actions {
-            let content = match action {
-                Action::Edit { before, .. } => Some(before),
-                Action::Delete { content, .. } => Some(content),
-                _ => None,
-            };
-            bytes.extend(frame(&Record::of(id, action, kept), content.map_or(b"", Content::bytes)));
-        }
-        bytes.extend(frame(&ready, b""));
-        let slot_at = start + bytes.len() as u64;
-        bytes.extend(slot(&Record::Did { run: id, done: 0 }));
-
         let is_new = !state.has(FILE);
-        let mut writer = Self::open(state, id, slot_at)?;
-        let written = writer.file.set_len(start).map_err(|error| state.failed(FILE, &error));
-        let written = written.and_then(|()| writer.write_at(start, &bytes)).and_then(|()| writer.sync());
+        let mut writer = Self::open(state, id, start)?;
+        let written = writer.write_down(start, &begin, actions, &ready).and_then(|()| writer.sync());
         if let Err(error) = written {
             // The vault was not touched, and the room is somebody else's.
             let _ = writer.file.set_len(start);
@@ -211,6 +200,35 @@ impl<'s> Writer<'s> {
             state.sync_folder();
         }
         Ok(writer)
+    }
+
+    fn write_down<'a>(
+        &mut self,
+        start: u64,
+        begin: &Record,
+        actions: impl Iterator<Item = (&'a Action, &'a Kept)>,
+        ready: &Record,
+    ) -> Result<()> {
+        self.file.set_len(start).map_err(|error| self.state.failed(FILE, &error))?;
+        let mut at = start;
+        let mut bytes = frame(begin, b"");
+        for (action, kept) in actions {
+            let content = match action {
+                Action::Edit { before, .. } => before.bytes()?,
+                Action::Delete { content, .. } => content.bytes()?,
+                _ => Cow::Borrowed(&b""[..]),
+            };
+            bytes.extend(frame(&Record::of(self.run, action, kept), &content));
+            if bytes.len() >= PIECE {
+                self.write_at(at, &bytes)?;
+                at += bytes.len() as u64;
+                bytes.clear();
+            }
+        }
+        bytes.extend(frame(ready, b""));
+        self.slot = at + bytes.len() as u64;
+        bytes.extend(slot(&Record::Did { run: self.run, done: 0 }));
+        self.write_at(at, &bytes)
     }
 
     /// Goes on with a run that was cut, in a file that was mended.

@@ -3,6 +3,7 @@
 //! The log lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened,
 //! the journal holds what is needed to take it back.
 
+use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -70,13 +71,13 @@ impl Record {
         duration_ms: u64,
         decision: Decision,
     ) -> Self {
-        Self::of_calls(tool, std::iter::once(arguments), outcome, duration_ms, decision)
+        Self::of_calls(tool, std::iter::once(arguments.clone()), outcome, duration_ms, decision)
     }
 
     /// A record of all calls of a step at once.
-    pub(crate) fn of_calls<'a>(
+    pub(crate) fn of_calls(
         tool: &str,
-        arguments: impl ExactSizeIterator<Item = &'a Value>,
+        arguments: impl ExactSizeIterator<Item = Value>,
         outcome: Result<&Value, &Error>,
         duration_ms: u64,
         decision: Decision,
@@ -171,16 +172,16 @@ pub fn stats(records: &[Record]) -> Vec<ToolStats> {
 }
 
 /// The arguments of one call, or a list of those of several.
-fn all_shortened<'a>(mut calls: impl ExactSizeIterator<Item = &'a Value>) -> Value {
+fn all_shortened(mut calls: impl ExactSizeIterator<Item = Value>) -> Value {
     match (calls.len(), calls.next()) {
-        (1, Some(only)) => shortened(only),
+        (1, Some(only)) => shortened(&only),
         (_, None) => Value::Array(Vec::new()),
         (_, Some(first)) => shortened_list(calls.len() + 1, std::iter::once(first).chain(calls)),
     }
 }
 
-fn shortened_list<'a>(count: usize, items: impl Iterator<Item = &'a Value>) -> Value {
-    let mut short: Vec<Value> = items.take(LONGEST_LIST).map(shortened).collect();
+fn shortened_list(count: usize, items: impl Iterator<Item: Borrow<Value>>) -> Value {
+    let mut short: Vec<Value> = items.take(LONGEST_LIST).map(|item| shortened(item.borrow())).collect();
     if count > LONGEST_LIST {
         short.push(Value::String(format!("… ({count} in all)")));
     }

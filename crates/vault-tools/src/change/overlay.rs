@@ -9,7 +9,7 @@ use crate::action::Action;
 use crate::change::seen::Seen;
 use crate::change::sources::Sources;
 use crate::change::{Carried, Change, Notice, Vault, origin_of};
-use crate::content::{Content, ContentHash};
+use crate::content::{Content, ContentHash, Spool};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
 
@@ -37,6 +37,8 @@ pub struct Overlay<'v> {
     carried: BTreeMap<usize, Carried>,
     /// Names of all files and who links to what; made when first needed.
     pub(super) sources: Option<Sources>,
+    /// Where nodes have changed since `sources` last looked at them.
+    pub(super) touched: Vec<SafePath>,
     /// What links were kept by so far.
     pub(super) seen: Seen,
     reads: Mutex<BTreeMap<SafePath, ContentHash>>,
@@ -45,6 +47,8 @@ pub struct Overlay<'v> {
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
     memory: Mutex<Memory>,
+    /// Where most contents of the actions are.
+    spool: Spool,
 }
 
 /// What reading calls worked out of many files.
@@ -108,11 +112,13 @@ impl<'v> Overlay<'v> {
             notices: Vec::new(),
             carried: BTreeMap::new(),
             sources: None,
+            touched: Vec::new(),
             seen: Seen::default(),
             reads: Mutex::default(),
             is_shared: true,
             folded: HashMap::new(),
             memory: Mutex::default(),
+            spool: Spool::default(),
         }
     }
 
@@ -133,8 +139,8 @@ impl<'v> Overlay<'v> {
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(at, _)| *at <= mark);
         let seen = std::mem::take(&mut self.seen);
-        let is_shared = self.is_shared;
-        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, ..Self::new(self.vault) };
+        let (is_shared, spool) = (self.is_shared, std::mem::take(&mut self.spool));
+        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, spool, ..Self::new(self.vault) };
         for action in actions {
             self.enter(&action);
             self.actions.push(action);
@@ -301,9 +307,23 @@ impl<'v> Overlay<'v> {
     }
 
     /// Adds an action, and shows what it does.
-    pub(super) fn push(&mut self, action: Action) {
+    pub(super) fn push(&mut self, mut action: Action) {
+        match &mut action {
+            Action::Create { content, .. } | Action::Delete { content, .. } => self.rest(content),
+            Action::Edit { before, after, .. } => {
+                self.rest(before);
+                self.rest(after);
+            }
+            Action::MakeFolder { .. } | Action::RemoveFolder { .. } | Action::Move { .. } => {}
+        }
         self.enter(&action);
         self.actions.push(action);
+    }
+
+    /// A content that is needed later need not stay in memory.
+    pub(crate) fn rest(&mut self, content: &mut Content) {
+        let kept = std::mem::replace(content, Content::from(Vec::new()));
+        *content = self.spool.rest(kept, || self.vault.state().nameless_file());
     }
 
     /// The names in a folder that no tool sees; they move with it.
@@ -369,6 +389,7 @@ impl<'v> Overlay<'v> {
         let below: Vec<SafePath> = self.below(from).map(|(path, _)| path.clone()).collect();
         for path in below {
             self.nodes.remove(&path);
+            self.touched.push(path);
         }
         self.set(from, Node::Gone);
         for (path, node) in files {
@@ -408,6 +429,7 @@ impl<'v> Overlay<'v> {
             }
         }
         self.nodes.insert(path.clone(), node);
+        self.touched.push(path.clone());
     }
 
     /// The overlay's own nodes below a folder.
@@ -424,11 +446,11 @@ impl<'v> Overlay<'v> {
     }
 
     /// Files that the overlay gave other content.
-    pub(super) fn changed_files(&self) -> impl Iterator<Item = (&SafePath, &Content)> {
-        self.nodes.iter().filter_map(|(path, node)| match node {
-            Node::File(FileNode { content: Some(content), .. }) => Some((path, content)),
+    pub(super) fn changed_file(&self, path: &SafePath) -> Option<&Content> {
+        match self.nodes.get(path) {
+            Some(Node::File(FileNode { content, .. })) => content.as_ref(),
             _ => None,
-        })
+        }
     }
 }
 

@@ -177,11 +177,24 @@ impl Track {
             _ => (format!("a/{path}"), format!("b/{now}")),
         };
         let text = |content: &Option<Content>| match content {
-            Some(content) => content.text().map(str::to_owned),
-            None => Some(String::new()),
+            Some(content) => content.text(),
+            None => Ok(Some(String::new())),
         };
         let has_texts = before.is_some() || after.is_some();
-        let texts = if has_texts { text(&before).zip(text(&after)) } else { None };
+        let texts = match (text(&before), text(&after)) {
+            (Err(error), _) | (_, Err(error)) => {
+                return Some(FilePreview {
+                    kind,
+                    path,
+                    to,
+                    diff: Some(error.to_string()),
+                    added: 0,
+                    removed: 0,
+                    inside,
+                });
+            }
+            (Ok(before), Ok(after)) => before.zip(after).filter(|_| has_texts),
+        };
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
                 let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(&before, &after);

@@ -432,7 +432,8 @@ impl Overlay<'_> {
     }
 
     /// Gives a file new content: in the action that gave it its present one, if that may still be changed.
-    fn edit(&mut self, path: &SafePath, before: Content, after: Content) {
+    fn edit(&mut self, path: &SafePath, before: Content, mut after: Content) {
+        self.rest(&mut after);
         if let Some(Node::File(FileNode { content, set_by: Some(number), .. })) = self.nodes.get_mut(path)
             && *number >= self.sealed
             && let Some(Action::Create { content: set, .. } | Action::Edit { after: set, .. }) =
@@ -440,6 +441,7 @@ impl Overlay<'_> {
         {
             *content = Some(after.clone());
             *set = after;
+            self.touched.push(path.clone());
             return;
         }
         self.push(Action::Edit { path: path.clone(), before, after });

@@ -65,7 +65,10 @@ impl Overlay<'_> {
     pub(super) fn relink(&mut self, delta: &Delta) -> Result<Relinked> {
         let mut sources = match self.sources.take() {
             Some(sources) => sources,
-            None => Sources::new(self)?,
+            None => {
+                self.touched = self.nodes.keys().cloned().collect();
+                Sources::new(self)?
+            }
         };
         self.seen.looked(sources.print());
         // On an error the names are lost, and made anew when they are next needed.
@@ -84,6 +87,8 @@ impl Overlay<'_> {
             sources.apply(delta);
             return Ok(Relinked::default());
         }
+        let touched = std::mem::take(&mut self.touched);
+        sources.look_at(self, &touched)?;
         let (mut notes, linking) = sources.notes_linking_by(self, &keys)?;
         self.seen.keys.extend(keys);
         self.seen.linking.extend(linking);
@@ -144,11 +149,14 @@ impl Overlay<'_> {
                 return None;
             }
         };
-        if let Some(text) = content.text().map(str::to_owned) {
-            return Some((content, text));
-        }
-        if !link_keys(note, &lossy(&content)).is_empty() {
-            relinked.unread.push(not_looked_through(note, "it is not text in UTF-8"));
+        let unread = match content.text() {
+            Ok(Some(text)) => return Some((content, text)),
+            Ok(None) => lossy(&content)
+                .map(|text| (!link_keys(note, &text).is_empty()).then(|| "it is not text in UTF-8".to_owned())),
+            Err(error) => Err(error),
+        };
+        if let Some(why) = unread.unwrap_or_else(|error| Some(error.message().to_owned())) {
+            relinked.unread.push(not_looked_through(note, &why));
         }
         None
     }

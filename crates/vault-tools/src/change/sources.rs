@@ -1,5 +1,6 @@
 //! The names that links can lead to, and which notes may hold a link to a name. What they really hold is read there.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
@@ -64,7 +65,7 @@ impl OnDisk {
 
     /// A note whose links only its text tells.
     fn scan(&mut self, vault: &Vault, path: &SafePath) {
-        let text = readable(vault.sandbox(), path).map(|content| lossy(&content));
+        let text = readable(vault.sandbox(), path).and_then(|content| lossy(&content));
         match text {
             Ok(text) => {
                 for key in link_keys(path, &text) {
@@ -107,8 +108,8 @@ pub(super) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
 }
 
 /// A text in which what is not UTF-8 is replaced, to see which links it may hold.
-pub(super) fn lossy(content: &Content) -> String {
-    String::from_utf8_lossy(content.bytes()).into_owned()
+pub(super) fn lossy(content: &Content) -> Result<String> {
+    Ok(String::from_utf8_lossy(&content.bytes()?).into_owned())
 }
 
 /// What is known of names and links.
@@ -118,7 +119,11 @@ pub(super) struct Sources {
     disk: OnDisk,
     /// Whether the notes that could not be read were told of.
     is_told: bool,
-    /// Link keys of notes that the overlay changed.
+    /// Notes that the overlay changed, with the keys of their links.
+    changed: HashMap<SafePath, Arc<HashSet<String>>>,
+    /// The other way round.
+    by_key: HashMap<String, BTreeSet<SafePath>>,
+    /// Link keys by content, since notes move.
     keys: HashMap<ContentHash, Arc<HashSet<String>>>,
 }
 
@@ -126,7 +131,15 @@ impl Sources {
     /// Of the overlay as it is now.
     pub fn new(overlay: &Overlay<'_>) -> Result<Self> {
         let disk = OnDisk::now(overlay.vault)?;
-        let mut sources = Self { names: Names::new(), next: 0, disk, is_told: false, keys: HashMap::new() };
+        let mut sources = Self {
+            names: Names::new(),
+            next: 0,
+            disk,
+            is_told: false,
+            changed: HashMap::new(),
+            by_key: HashMap::new(),
+            keys: HashMap::new(),
+        };
         for at in 0..sources.disk.files.len() {
             let path = sources.disk.files[at].clone();
             if matches!(overlay.look_up(&path), LookUp::Disk) {
@@ -140,6 +153,28 @@ impl Sources {
             }
         }
         Ok(sources)
+    }
+
+    /// Learns what links the notes at some paths have, where the overlay changed them.
+    pub fn look_at(&mut self, overlay: &Overlay<'_>, paths: &[SafePath]) -> Result<()> {
+        for path in paths {
+            for key in self.changed.remove(path).iter().flat_map(|keys| keys.iter()) {
+                if let Some(notes) = self.by_key.get_mut(key) {
+                    notes.remove(path);
+                }
+            }
+            if path.is_note()
+                && !path.is_in_trash()
+                && let Some(content) = overlay.changed_file(path)
+            {
+                let keys = self.keys_of(path, content)?;
+                for key in keys.iter() {
+                    self.by_key.entry(key.clone()).or_default().insert(path.clone());
+                }
+                self.changed.insert(path.clone(), keys);
+            }
+        }
+        Ok(())
     }
 
     /// The files of the disk that links under each key can lead to.
@@ -213,18 +248,16 @@ impl Sources {
                 notes.insert(now.clone());
             }
         }
-        for (path, content) in overlay.changed_files() {
-            if path.is_note() && !path.is_in_trash() && self.keys_of(path, content).iter().any(|key| keys.contains(key))
-            {
-                notes.insert(path.clone());
-            }
-        }
+        notes.extend(keys.iter().filter_map(|key| self.by_key.get(key)).flatten().cloned());
         Ok((notes, on_disk))
     }
 
-    fn keys_of(&mut self, path: &SafePath, content: &Content) -> Arc<HashSet<String>> {
-        let keys = self.keys.entry(content.hash()).or_insert_with(|| Arc::new(link_keys(path, &lossy(content))));
-        keys.clone()
+    fn keys_of(&mut self, path: &SafePath, content: &Content) -> Result<Arc<HashSet<String>>> {
+        let keys = match self.keys.entry(content.hash()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Arc::new(link_keys(path, &lossy(content)?))),
+        };
+        Ok(keys.clone())
     }
 }
 

@@ -256,7 +256,8 @@ fn table(preview: &PlanPreview) -> String {
         match &step.state {
             StepState::Skipped { reason } => lines.push(format!("       skipped: {}", harmless_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
-                lines.extend(step.calls.iter().map(|call| format!("       - {}", in_short(&call.args))));
+                let calls = step.calls.iter().map(|call| call.args.value().unwrap_or_default());
+                lines.extend(calls.map(|args| format!("       - {}", in_short(&args))));
             }
             StepState::Ready => {}
         }

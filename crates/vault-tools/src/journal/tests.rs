@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::action::Gone;
+use crate::content::Content;
 use crate::error::ErrorKind;
 use crate::sandbox::SafePath;
 

@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::order::captures;
+use super::packed::{Growing, Packed};
 use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
@@ -60,7 +61,7 @@ pub struct StepPreview {
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
     /// Its answer.
-    pub output: Value,
+    pub output: Packed,
     /// What it has the host do.
     pub effects: Vec<Effect>,
     #[serde(skip)]
@@ -92,7 +93,7 @@ pub enum StepState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallPreview {
     /// Its arguments.
-    pub args: Value,
+    pub args: Packed,
 }
 
 impl PlanPreview {
@@ -145,9 +146,15 @@ pub fn preview(
         captures: captures(plan),
         parameters,
     };
+    // Who is the last to look at the answer of a step; others are not kept for it.
+    let waits_for = |at: &usize| checked.order.waits_for[*at].iter().copied();
+    let mut awaited_until = BTreeMap::new();
+    for (turn, at) in checked.order.steps.iter().enumerate() {
+        awaited_until.extend(waits_for(at).map(|before| (before, turn)));
+    }
     let mut steps: Vec<StepPreview> = Vec::with_capacity(plan.steps.len());
     let mut left_out: BTreeMap<usize, String> = BTreeMap::new();
-    for at in &checked.order.steps {
+    for (turn, at) in checked.order.steps.iter().enumerate() {
         let step = &plan.steps[*at];
         let before = checked.order.waits_for[*at].iter().find(|before| left_out.contains_key(before));
         let result = match before {
@@ -155,7 +162,7 @@ pub fn preview(
                 let reason = format!("it depends on the step {}, which is skipped", plan.steps[*before].id);
                 Ok(rehearsal.skipped(step, reason)?)
             }
-            None => rehearsal.step(step, stop),
+            None => rehearsal.step(step, awaited_until.contains_key(at), stop),
         };
         let preview = match result {
             Ok(preview) => preview,
@@ -171,6 +178,9 @@ pub fn preview(
             left_out.insert(*at, reason.clone());
         }
         steps.push(preview);
+        for before in waits_for(at).filter(|before| awaited_until.get(before) == Some(&turn)) {
+            rehearsal.outputs.remove(&plan.steps[before].id);
+        }
     }
     rehearsal.finish(plan, steps)
 }
@@ -186,6 +196,7 @@ struct Rehearsal<'a, 'v> {
     overlay: Overlay<'v>,
     editor: Editor,
     now: Zoned,
+    /// Answers that steps still to come look at.
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
@@ -193,9 +204,9 @@ struct Rehearsal<'a, 'v> {
 
 impl Rehearsal<'_, '_> {
     /// Runs a step; if it fails, overlay and editor are as they were.
-    fn step(&mut self, step: &Step, stop: Stop<'_>) -> Result<StepPreview> {
+    fn step(&mut self, step: &Step, is_awaited: bool, stop: Stop<'_>) -> Result<StepPreview> {
         let (mark, editor) = (self.overlay.mark(), self.editor.clone());
-        let result = self.calls(step, mark, stop);
+        let result = self.calls(step, is_awaited, mark, stop);
         if result.is_err() {
             self.overlay.rollback(mark);
             self.editor = editor;
@@ -203,15 +214,16 @@ impl Rehearsal<'_, '_> {
         result
     }
 
-    fn calls(&mut self, step: &Step, mark: usize, stop: Stop<'_>) -> Result<StepPreview> {
+    fn calls(&mut self, step: &Step, is_awaited: bool, mark: usize, stop: Stop<'_>) -> Result<StepPreview> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let deadline = [stop.deadline, timeout].into_iter().flatten().min();
         let stop = Stop { deadline, ..stop };
         let mut effects = Vec::new();
         let mut calls = Vec::new();
-        let mut answers = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
+        let mut answers = count.map(Growing::new);
+        let mut output = Packed::of(&Value::Null);
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
@@ -225,17 +237,17 @@ impl Rehearsal<'_, '_> {
             };
             let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
             paths.extend(done.paths);
-            calls.push(CallPreview { args: done.args });
-            answers.push(done.output);
-        }
-        let output = match count {
-            Some(count) => {
-                let items = Value::Array(answers);
-                Value::Object([("items".to_owned(), items), ("count".to_owned(), count.into())].into_iter().collect())
+            let args = Packed::of(&done.args).at_rest(|content| self.overlay.rest(content));
+            calls.push(CallPreview { args });
+            match &mut answers {
+                Some(answers) => answers.push(&done.output),
+                None => output = Packed::of(&done.output),
             }
-            None => answers.pop().unwrap_or(Value::Null),
-        };
-        self.outputs.insert(step.id.clone(), output);
+        }
+        let output = answers.map_or(output, Growing::finished);
+        if is_awaited {
+            self.outputs.insert(step.id.clone(), output.value()?);
+        }
         let end = self.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
@@ -245,8 +257,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            // It stays where the steps after this one look for it, and comes here when all are done.
-            output: Value::Null,
+            output: output.at_rest(|content| self.overlay.rest(content)),
             effects,
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -265,7 +276,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Skipped { reason },
             calls: Vec::new(),
-            output: Value::Null,
+            output: Packed::of(&Value::Null),
             effects: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -322,11 +333,10 @@ impl Rehearsal<'_, '_> {
         scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
     }
 
-    fn finish(mut self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
+    fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
         let mut change = self.overlay.into_change();
         change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
-            step.output = self.outputs.remove(&step.id).unwrap_or_default();
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);
             }
@@ -361,7 +371,7 @@ impl Rehearsal<'_, '_> {
 #[derive(Serialize)]
 struct Told<'a> {
     plan: &'a Plan,
-    calls: Vec<&'a Value>,
+    calls: Vec<&'a Packed>,
     effects: Vec<&'a Effect>,
     change: String,
 }

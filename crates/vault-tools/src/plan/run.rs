@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::event::{Event, RunStatus};
+use super::packed::Packed;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
 use super::tried;
@@ -27,7 +28,7 @@ pub struct PlanRun {
     /// What `undo` takes back, if anything was changed.
     pub run: Option<RunId>,
     /// The answers of the steps that are done, by id.
-    pub outputs: BTreeMap<String, Value>,
+    pub outputs: BTreeMap<String, Packed>,
     /// The step that failed, and why.
     pub failed: Option<(String, Error)>,
     /// Steps that were left out, and why.
@@ -149,7 +150,8 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 /// One line for each step that ran.
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        let outcome = match (&done.failed, done.outputs.get(&step.id)) {
+        let output = done.outputs.get(&step.id).map(|output| output.value().unwrap_or_default());
+        let outcome = match (&done.failed, &output) {
             (_, Some(output)) => Ok(output),
             (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
@@ -167,8 +169,8 @@ fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decis
     }
 }
 
-fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = &Value> {
-    step.calls.iter().map(|call| &call.args)
+fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = Value> {
+    step.calls.iter().map(|call| call.args.value().unwrap_or_default())
 }
 
 /// Which step a run is at.
@@ -183,7 +185,7 @@ struct Walk<'a> {
     at: usize,
     /// When it began.
     begun: Option<Instant>,
-    outputs: BTreeMap<String, Value>,
+    outputs: BTreeMap<String, Packed>,
     skipped: Vec<(String, String)>,
     /// What the host did, in order; an attempt that begins anew does not do it again.
     effects_done: usize,
@@ -308,15 +310,11 @@ impl<'a> Walk<'a> {
 
     /// All actions of a step are done: what is left is what the host does.
     fn finish(&mut self, step: &StepPreview) {
-        let mut output = step.output.clone();
         let entry = self.entries.iter().find(|entry| entry.spec.name == step.tool);
-        if let Some(entry) = entry {
-            let answers = match output.get_mut("items").and_then(Value::as_array_mut) {
-                Some(items) if self.preview.is_loop(step) => items.as_mut_slice(),
-                _ => std::slice::from_mut(&mut output),
-            };
-            answers.iter_mut().for_each(|answer| entry.tool.settle(answer, self.vault.sandbox()));
-        }
+        let mut output = match self.settled(step, entry) {
+            Ok(output) => output,
+            Err(error) => return self.fail(error, 1),
+        };
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -326,13 +324,13 @@ impl<'a> Walk<'a> {
             self.progress(step, step.actions.len() + number);
             let Err((error, attempt)) = self.tried(step, &mut |host| effect.run(host)) else { continue };
             if !self.may_be_passed_over(step) {
-                self.fail(error, attempt);
-                return;
+                return self.fail(error, attempt);
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let Some(entry) = entry {
-                entry.tool.effect_failed(&mut output, &error);
+            if let (Some(entry), Ok(mut told)) = (entry, output.value()) {
+                entry.tool.effect_failed(&mut told, &error);
+                output = Packed::of(&told);
             }
         }
         let finished = Event::StepFinished { step: step.id.clone(), output };
@@ -342,6 +340,18 @@ impl<'a> Walk<'a> {
         }
         self.at += 1;
         self.begun = None;
+    }
+
+    /// The answer of a step, with what is known of its files only now.
+    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Result<Packed> {
+        let Some(entry) = entry else { return Ok(step.output.clone()) };
+        let settle = |answer: &mut Value| entry.tool.settle(answer, self.vault.sandbox());
+        if self.preview.is_loop(step) {
+            return step.output.with_items(settle);
+        }
+        let mut output = step.output.value()?;
+        settle(&mut output);
+        Ok(Packed::of(&output))
     }
 
     /// Whether the plan goes on although the host failed: it says so, and nothing that was shown depends on it.

@@ -233,7 +233,8 @@ fn new_file(folder: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<File
 }
 
 fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
-    let (first, rest) = content.bytes().split_at(content.len() / 2);
+    let bytes = content.read()?;
+    let (first, rest) = bytes.split_at(bytes.len() / 2);
     file.write_all(first)?;
     fault::step();
     file.write_all(rest)

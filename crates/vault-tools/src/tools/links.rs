@@ -33,7 +33,7 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     let known = if context.overlay.is_changed() { None } else { rows(context.vault.index()?.links(path.as_str(), 1))? };
     match known {
         Some(found) if !found.is_empty() => Ok(found),
-        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
+        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?)?.links.is_empty() => Ok(Vec::new()),
         _ => links_in(path, &*names(context)?, context),
     }
 }
@@ -94,7 +94,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
 }
 
 fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
-    let note = parsed(path, &context.overlay.read(path)?);
+    let note = parsed(path, &context.overlay.read(path)?)?;
     let source = path.vault_path();
     let found = note.links.iter().map(|link| FoundLink {
         source: source.clone(),
@@ -174,7 +174,7 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
             let read = || {
                 let safe = SafePath::new(path.as_str()).ok()?;
                 let content = context.overlay.read(&safe).ok()?;
-                Some(parsed(&safe, &content).title.text)
+                Some(parsed(&safe, &content).ok()?.title.text)
             };
             // Its name, where it cannot be read.
             read().unwrap_or_else(|| path.stem().to_string())
