@@ -1,10 +1,11 @@
 //! The bytes of a file as a value: shared, never changed, known by their hash. Many of them rest on the disk.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -20,7 +21,7 @@ struct Inner {
 
 enum Bytes {
     InMemory(Vec<u8>),
-    AtRest { file: Arc<Mutex<File>>, at: u64 },
+    AtRest(Place),
 }
 
 impl Content {
@@ -38,13 +39,7 @@ impl Content {
     pub(crate) fn read(&self) -> io::Result<Cow<'_, [u8]>> {
         match &self.0.bytes {
             Bytes::InMemory(bytes) => Ok(Cow::Borrowed(bytes)),
-            Bytes::AtRest { file, at } => {
-                let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-                let mut bytes = vec![0; self.0.length];
-                file.seek(SeekFrom::Start(*at))?;
-                file.read_exact(&mut bytes)?;
-                Ok(Cow::Owned(bytes))
-            }
+            Bytes::AtRest(place) => place.read().map(Cow::Owned),
         }
     }
 
@@ -75,7 +70,7 @@ impl Content {
     fn in_memory(&self) -> Option<&[u8]> {
         match &self.0.bytes {
             Bytes::InMemory(bytes) => Some(bytes),
-            Bytes::AtRest { .. } => None,
+            Bytes::AtRest(_) => None,
         }
     }
 }
@@ -125,15 +120,33 @@ const IN_MEMORY: usize = 256 << 10;
 /// What is no longer than this is not worth a place on the disk.
 const SHORT: usize = 128;
 
+/// So many places are looked at for one that is large enough.
+const HOLES_LOOKED_AT: usize = 64;
+
 /// Contents of a change that is not done yet, most of which rest on the disk: in a file without a name, which is gone
 /// with the last of them.
 #[derive(Default)]
 pub(crate) struct Spool {
     in_memory: usize,
-    file: Option<Arc<Mutex<File>>>,
-    end: u64,
+    shelf: Option<Arc<Mutex<Shelf>>>,
     /// There is no such file to be had, or no room in it.
     is_closed: bool,
+}
+
+/// The file, and what room there is in it.
+struct Shelf {
+    file: File,
+    end: u64,
+    /// Room that was given back, by where it begins; no two touch each other or the end.
+    free: BTreeMap<u64, u64>,
+}
+
+/// Where a content rests. Its room is given back when it is dropped: a note that a plan adds to a thousand times would
+/// fill the disk with what it was in between.
+struct Place {
+    shelf: Arc<Mutex<Shelf>>,
+    at: u64,
+    length: usize,
 }
 
 impl Spool {
@@ -145,9 +158,9 @@ impl Spool {
             return content;
         }
         match self.add(bytes, open) {
-            Ok((file, at)) => {
+            Ok(place) => {
                 let hash = OnceLock::from(content.hash());
-                Content(Arc::new(Inner { bytes: Bytes::AtRest { file, at }, length: bytes.len(), hash }))
+                Content(Arc::new(Inner { bytes: Bytes::AtRest(place), length: bytes.len(), hash }))
             }
             // Then memory has to do.
             Err(_) => {
@@ -157,20 +170,75 @@ impl Spool {
         }
     }
 
-    fn add(&mut self, bytes: &[u8], open: impl FnOnce() -> io::Result<File>) -> io::Result<(Arc<Mutex<File>>, u64)> {
-        let file = match &self.file {
-            Some(file) => Arc::clone(file),
-            None => Arc::clone(self.file.insert(Arc::new(Mutex::new(open()?)))),
+    fn add(&mut self, bytes: &[u8], open: impl FnOnce() -> io::Result<File>) -> io::Result<Place> {
+        let shelf = match &self.shelf {
+            Some(shelf) => Arc::clone(shelf),
+            None => {
+                let shelf = Shelf { file: open()?, end: 0, free: BTreeMap::new() };
+                Arc::clone(self.shelf.insert(Arc::new(Mutex::new(shelf))))
+            }
         };
-        let at = self.end;
-        {
-            let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
-            file.seek(SeekFrom::Start(at))?;
-            file.write_all(bytes)?;
-        }
-        self.end += bytes.len() as u64;
-        Ok((file, at))
+        let at = {
+            let mut shelf = lock(&shelf);
+            let at = shelf.take(bytes.len() as u64);
+            shelf.file.seek(SeekFrom::Start(at))?;
+            shelf.file.write_all(bytes)?;
+            at
+        };
+        Ok(Place { shelf, at, length: bytes.len() })
     }
+}
+
+impl Shelf {
+    fn take(&mut self, length: u64) -> u64 {
+        let room = self.free.iter().take(HOLES_LOOKED_AT).find(|(_, room)| **room >= length);
+        let Some((at, room)) = room.map(|(at, room)| (*at, *room)) else {
+            self.end += length;
+            return self.end - length;
+        };
+        self.free.remove(&at);
+        if room > length {
+            self.free.insert(at + length, room - length);
+        }
+        at
+    }
+
+    fn give_back(&mut self, mut at: u64, mut length: u64) {
+        if let Some((before, room)) = self.free.range(..at).next_back().map(|(at, room)| (*at, *room))
+            && before + room == at
+        {
+            self.free.remove(&before);
+            (at, length) = (before, room + length);
+        }
+        if let Some(after) = self.free.remove(&(at + length)) {
+            length += after;
+        }
+        if at + length == self.end {
+            self.end = at;
+        } else {
+            self.free.insert(at, length);
+        }
+    }
+}
+
+impl Place {
+    fn read(&self) -> io::Result<Vec<u8>> {
+        let mut shelf = lock(&self.shelf);
+        let mut bytes = vec![0; self.length];
+        shelf.file.seek(SeekFrom::Start(self.at))?;
+        shelf.file.read_exact(&mut bytes)?;
+        Ok(bytes)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.shelf).give_back(self.at, self.length as u64);
+    }
+}
+
+fn lock(shelf: &Mutex<Shelf>) -> MutexGuard<'_, Shelf> {
+    shelf.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The BLAKE3 hash of a file's bytes; displayed as 64 hexadecimal digits.
@@ -238,6 +306,29 @@ mod tests {
         // They outlive the spool.
         drop(spool);
         assert_eq!(resting[299].text().unwrap(), contents[299].text().unwrap());
+    }
+
+    #[test]
+    fn room_is_given_back() {
+        let mut spool = Spool::default();
+        let mut texts = vec![String::new(); 3];
+        let mut contents: Vec<Content> = vec!["".into(); 3];
+        for n in 0..900 {
+            // Three notes that grow in turns, as those that a loop adds to.
+            texts[n % 3] += &format!("{n} {}", "x".repeat(1000));
+            let grown = spool.rest(texts[n % 3].clone().into(), tempfile::tempfile);
+            contents[n % 3] = grown;
+        }
+        for (text, content) in texts.iter().zip(&contents) {
+            assert_eq!(content.text().unwrap().as_ref(), Some(text));
+        }
+        let shelf = spool.shelf.clone().unwrap();
+        let (length, live) =
+            (lock(&shelf).file.metadata().unwrap().len(), texts.iter().map(String::len).sum::<usize>());
+        assert!(length < 4 * live as u64, "{length} bytes for {live}");
+        drop(contents);
+        let shelf = lock(&shelf);
+        assert_eq!((shelf.end, shelf.free.len()), (0, 0));
     }
 
     #[test]

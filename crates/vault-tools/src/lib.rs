@@ -44,6 +44,7 @@
 mod fault;
 mod error;
 mod content;
+mod json_once;
 mod sandbox;
 mod state;
 mod host;

@@ -145,10 +145,10 @@ impl Store {
     /// # Errors
     /// As [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
+        let nothing =
+            || Error::new(ErrorKind::NotFound, "there is no index yet").at(path).remedy("run `vault-index sync`");
         if Owner::us_or_nobody(path)? == Owner::Nobody {
-            return Err(Error::new(ErrorKind::NotFound, "there is no index yet")
-                .at(path)
-                .remedy("run `vault-index sync`"));
+            return Err(nothing());
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
@@ -161,8 +161,8 @@ impl Store {
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
-        schema::check_format(&store)?;
-        Ok(store)
+        // Its maker was killed before it had tables.
+        if schema::check_format(&store)? == 0 { Err(nothing()) } else { Ok(store) }
     }
 
     fn connect(path: &Path, flags: OpenFlags, mutability: Mutability) -> rusqlite::Result<Self> {

@@ -51,3 +51,26 @@ fn killed_at_any_moment() {
     let whole = dump(&file);
     assert_eq!(whole, vault.dump_of_rebuild());
 }
+
+#[test]
+fn an_index_that_was_cut_before_it_had_tables_is_none() {
+    let vault = Vault::new("//- a.md\nplums\n");
+    std::fs::create_dir_all(vault.index_file().parent().unwrap()).unwrap();
+    let begun = rusqlite::Connection::open(vault.index_file()).unwrap();
+    begun.pragma_update(None, "application_id", 0x7669_6478).unwrap();
+    begun.pragma_update(None, "journal_mode", "wal").unwrap();
+    drop(begun);
+    let run = |command: &str| {
+        let mut program = Command::new(env!("CARGO_BIN_EXE_vault-index"));
+        program
+            .args([command, "--model", "hashed", "--vault"])
+            .arg(vault.root())
+            .arg("--index")
+            .arg(vault.index_file());
+        program.output().unwrap()
+    };
+    let told = String::from_utf8(run("status").stderr).unwrap();
+    assert!(told.contains("there is no index yet") && told.contains("vault-index sync"), "{told}");
+    assert!(run("sync").status.success());
+    assert!(run("status").status.success());
+}

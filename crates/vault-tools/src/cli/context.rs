@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::Value;
 
 use super::args::{ContextArgs, PlaceArgs};
-use super::json_once::json_once;
 use super::settings;
 use crate::change::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
+use crate::json_once::json_once;
 use crate::plan::Parameters;
 use crate::policy::Policy;
 use crate::sandbox::{SafePath, View, missing};
@@ -86,8 +86,18 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
 /// # Errors
 /// What is none, or names a key twice, with the place.
 pub(super) fn json(text: &str, place: &str) -> Result<Value> {
-    json_once(text)
-        .map_err(|error| Error::new(ErrorKind::InvalidArguments, format!("this is no JSON: {error}")).at(place))
+    json_once(text).map_err(|error| not_json(&error.to_string()).at(place))
+}
+
+fn not_json(why: &str) -> Error {
+    let error = Error::new(ErrorKind::InvalidArguments, format!("this is no JSON: {why}"));
+    if why.contains("hex escape") {
+        error.remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
+    } else if why.contains("recursion limit") {
+        error.remedy("a value may be nested 127 deep")
+    } else {
+        error
+    }
 }
 
 /// All of standard input.
@@ -179,4 +189,23 @@ fn position(text: &str) -> Result<Position> {
 
 fn wrong(option: &str, text: &str, form: &str) -> Error {
     Error::new(ErrorKind::InvalidArguments, format!("`{text}` is not of the form {form}")).at(option)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_json_is_told_with_what_to_do() {
+        for (text, told) in [
+            (r#"{"a": "\ud83d"}"#.to_owned(), r"both halves of its escape, as in \ud83d\ude00"),
+            (r#"{"a": "\ud83d x"}"#.to_owned(), "both halves"),
+            ("[".repeat(500) + &"]".repeat(500), "nested 127 deep"),
+            ("{".to_owned(), "line 1"),
+        ] {
+            let error = json(&text, "args").unwrap_err().to_string();
+            assert!(error.contains("args") && error.contains("this is no JSON") && error.contains(told), "{error}");
+        }
+        assert!(json(&("[".repeat(127) + &"]".repeat(127)), "args").is_ok());
+    }
 }

@@ -9,7 +9,6 @@ mod call;
 mod cancel;
 mod context;
 mod forget;
-mod json_once;
 mod log;
 mod macros;
 mod manual;

@@ -256,7 +256,7 @@ fn table(preview: &PlanPreview) -> String {
         match &step.state {
             StepState::Skipped { reason } => lines.push(format!("       skipped: {}", harmless_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
-                let calls = step.calls.iter().map(|call| call.args.value().unwrap_or_default());
+                let calls = step.calls.iter().map(|call| call.args.shown());
                 lines.extend(calls.map(|args| format!("       - {}", in_short(&args))));
             }
             StepState::Ready => {}

@@ -73,7 +73,7 @@ pub fn append(text: &str, content: &str) -> String {
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArguments`] for a heading that is empty or more than one line; [`ErrorKind::Refused`] where what
-/// is made would be none, as in a code block that is not closed.
+/// is made would be none, and where what is added would be code, as in a code block that is not closed.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
@@ -117,7 +117,22 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     // What followed had blank lines before it, or was the end of the text.
     let follows = if after.trim().is_empty() || has_blank_line(after) { "" } else { eol };
     let new = format!("{before}{eol}{gap}{content}{follows}{after}");
+    if let Some(start) = open_fence(&new, at + eol.len() + gap.len()) {
+        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").remedy(
+            format!("what is added would be code: close the block that begins in line {} first", line_at(start)),
+        ));
+    }
     Ok(Appended { text: new, line: line_at(at) + 1 + u32::from(!gap.is_empty()), made_heading: false })
+}
+
+/// Where the fenced code begins that a place is in.
+fn open_fence(text: &str, at: usize) -> Option<usize> {
+    let note = read(text);
+    let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code);
+    let is_fence = |start: usize| ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
+    code.filter(|block| block.span.start < at && at < block.span.end)
+        .map(|block| block.span.start)
+        .find(|start| is_fence(*start))
 }
 
 /// Whether the line with so many above it, which was made as a heading, is one.
@@ -252,12 +267,18 @@ mod tests {
             ("a\n\n~~~md\nb", "line 3"),
             ("a\r\n\r\n```\r\nb\r\n", "line 3"),
             ("a\n\n%%\nb\n", "line 3"),
+            ("# S\n\n```\nunclosed\n", "line 3"),
+            ("a\n# S\r\n> b\r\n\r\n~~~\r\nunclosed", "line 5"),
         ] {
             let refused = append_to_section(text, "S", "x").unwrap_err();
             assert!(refused.kind() == ErrorKind::Refused && refused.to_string().contains(line), "{refused}");
         }
         for text in ["```\na\n```", "%% a %%\n", "\u{feff}", "\u{feff}a", "- a\n  ```\n  b\n", "a", "---\nk: 1\n---"] {
             assert!(append_to_section(text, "S", "\n").unwrap().made_heading, "{text:?}");
+        }
+        for text in ["# S\n```\na\n```\n", "# S\n```\na\n```\n\n# T\n```\nb", "# S\n\n    a\n"] {
+            let done = append_to_section(text, "S", "    x").unwrap();
+            assert!(done.text.contains("    x"), "{text:?}");
         }
         assert!(append_to_section("", " # ", "x").is_err());
         assert!(append_to_section("", "a\n# injected", "x").is_err());

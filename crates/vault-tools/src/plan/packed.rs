@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
+use crate::json_once::json_once;
 
 /// A JSON value that takes the room of its text, or none. Serializes as the value.
 #[derive(Clone, PartialEq)]
@@ -40,6 +41,11 @@ impl Packed {
         parsed(&self.text()?)
     }
 
+    /// The value, or why it cannot be read, for those who only show it.
+    pub(crate) fn shown(&self) -> Value {
+        self.value().unwrap_or_else(|error| Value::String(error.to_string()))
+    }
+
     /// Has it rest.
     pub(super) fn at_rest(mut self, rest: impl FnOnce(&mut Content)) -> Self {
         rest(&mut self.0);
@@ -49,7 +55,7 @@ impl Packed {
     /// The answer of a loop with each of its items changed.
     pub(super) fn with_items(&self, mut change: impl FnMut(&mut Value)) -> Result<Self> {
         let text = self.text()?;
-        let Answers { items } = parsed(&text)?;
+        let Answers { items } = serde_json::from_str(&text).map_err(|error| no_json(&error))?;
         let mut changed = Growing::new(items.len());
         for item in items {
             let mut item = parsed(item.get())?;
@@ -64,9 +70,12 @@ impl Packed {
     }
 }
 
-fn parsed<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T> {
-    serde_json::from_str(text)
-        .map_err(|error| Error::new(ErrorKind::Io, format!("an answer that was kept is no JSON: {error}")))
+fn parsed(text: &str) -> Result<Value> {
+    json_once(text).map_err(|error| no_json(&error))
+}
+
+fn no_json(error: &serde_json::Error) -> Error {
+    Error::new(ErrorKind::Io, format!("an answer that was kept is no JSON: {error}"))
 }
 
 impl Growing {
@@ -91,9 +100,7 @@ impl Growing {
 
 impl Serialize for Packed {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let text = self.text().map_err(S::Error::custom)?;
-        let raw: &RawValue = serde_json::from_str(&text).map_err(S::Error::custom)?;
-        raw.serialize(serializer)
+        self.value().map_err(S::Error::custom)?.serialize(serializer)
     }
 }
 
@@ -105,18 +112,33 @@ impl fmt::Debug for Packed {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
 
     #[test]
     fn packed_or_not_it_is_the_same_value() {
-        for value in [json!(null), json!("a \"b\"\n\u{7f}é"), json!([1, -2.5, true]), json!({ "b": {}, "a": [null] })]
-        {
+        for value in [
+            json!(null),
+            json!("a \"b\"\n\u{7f}é"),
+            json!([1, -2.5, true, u64::MAX, i64::MIN]),
+            json!({ "b": {}, "a": [null] }),
+            // Means something to serde_json's own reader.
+            json!({ "$serde_json::private::RawValue": "[1, 2" }),
+        ] {
             let packed = Packed::of(&value);
             assert_eq!(packed.value().unwrap(), value);
             assert_eq!(serde_json::to_string(&packed).unwrap(), value.to_string());
             assert_eq!(serde_json::to_value(&packed).unwrap(), value);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn numbers_keep_their_last_digit(number in any::<f64>()) {
+            let value = json!({ "items": [number] });
+            prop_assert_eq!(Packed::of(&value).value().unwrap(), value);
         }
     }
 

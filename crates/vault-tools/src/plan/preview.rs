@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::order::captures;
 use super::packed::{Growing, Packed};
@@ -224,6 +224,8 @@ impl Rehearsal<'_, '_> {
         let count = self.count(step)?;
         let mut answers = count.map(Growing::new);
         let mut output = Packed::of(&Value::Null);
+        // As they are looked at by later steps.
+        let mut awaited = Vec::new();
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
@@ -243,10 +245,17 @@ impl Rehearsal<'_, '_> {
                 Some(answers) => answers.push(&done.output),
                 None => output = Packed::of(&done.output),
             }
+            if is_awaited {
+                awaited.push(done.output);
+            }
         }
         let output = answers.map_or(output, Growing::finished);
         if is_awaited {
-            self.outputs.insert(step.id.clone(), output.value()?);
+            let value = match count {
+                Some(count) => json!({ "count": count, "items": awaited }),
+                None => awaited.pop().unwrap_or_default(),
+            };
+            self.outputs.insert(step.id.clone(), value);
         }
         let end = self.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;

@@ -460,6 +460,24 @@ fn plans_that_do_not_run_are_in_the_log() {
     );
 }
 
+#[test]
+fn answers_come_as_they_were_given() {
+    let key = "$serde_json::private::RawValue";
+    let vault = TestVault::new(&format!("//- a.md\n---\nx: 31.245270191439438\n\"{key}\": \"[1, 2\"\n---\n"));
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "read", "tool": "get_note_metadata", "args": { "path": "a.md" } },
+        {
+            "id": "write", "tool": "vault.createFile",
+            "args": { "path": "b.md", "content": "${$steps.read.frontmatter.x}" }
+        }
+    ]));
+    let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let done = ran(&mut toolbox, &shown).unwrap();
+    assert_eq!((done.status, vault.read("b.md").trim_end()), (RunStatus::Done, "31.245270191439438"));
+    assert_eq!(done.outputs["read"].value().unwrap()["frontmatter"][key], "[1, 2");
+}
+
 /// Most of what it writes rests on the disk between the preview and the run, and is read again for later steps.
 #[test]
 fn a_thousand_files_are_one_run() {

@@ -5,11 +5,11 @@ use std::fmt;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON document.
+/// Reads one JSON document. No key means anything: serde_json's own reader of values has one that does.
 ///
 /// # Errors
 /// What is no JSON, and the first key that stands twice in an object.
-pub(super) fn json_once(text: &str) -> serde_json::Result<Value> {
+pub(crate) fn json_once(text: &str) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = Once.deserialize(&mut deserializer)?;
     deserializer.end()?;
