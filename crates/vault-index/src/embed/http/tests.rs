@@ -274,7 +274,7 @@ fn answers_that_are_none() {
         (r#"{"data":[{"index":5,"embedding":[1,2]}]}"#, "numbered wrongly"),
         (r#"{"data":[{"index":0,"embedding":[]}]}"#, "empty vector"),
         (r#"{"data":[{"index":0,"embedding":[1,2,3]}]}"#, "3 dimensions instead of 2"),
-        (r#"{"data":[{"index":0,"embedding":[1e39,2]}]}"#, "infinity"),
+        (r#"{"data":[{"index":0,"embedding":[1e39,2]}]}"#, "out of range"),
     ];
     for (body, expected) in cases {
         let (error, tries) = fail(200, "", body);
