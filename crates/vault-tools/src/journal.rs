@@ -74,8 +74,8 @@ const FILE: &str = "journal";
 /// Where bytes are kept that were behind the last whole frame and are more than a crash leaves.
 const DAMAGED: &str = "journal.damaged";
 
-/// A run is written down in pieces of about so many bytes.
-const PIECE: usize = 1 << 20;
+/// A run is written down in pieces of about so many bytes; in tests of so few that runs are cut between them.
+const PIECE: usize = if cfg!(test) { 512 } else { 1 << 20 };
 
 /// What is said of a run before it begins.
 #[derive(Debug, Clone)]
