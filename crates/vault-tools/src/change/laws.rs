@@ -105,7 +105,7 @@ fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
     notes
         .map(|path| {
             let content = view.read(path).unwrap();
-            let note = parse(path.vault_path(), &content.bytes(), &ParseOptions::default());
+            let note = parse(path.vault_path(), content.bytes(), &ParseOptions::default());
             let lead = |path_of_link: &str| {
                 let id = resolve(&names, path_of_link, path.vault_path()).target?;
                 Some(names.path(id)?.to_string())
