@@ -5,7 +5,7 @@
 //! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
 //! and folders are not there, except that what is deleted goes to `.trash`, or out to the system's trash.
 
-mod aside;
+mod metadata;
 mod disk;
 mod nearest;
 mod path;
@@ -15,7 +15,7 @@ mod tests;
 mod view;
 mod write;
 
-pub(crate) use aside::Kept;
+pub(crate) use metadata::SavedMetadata;
 pub(crate) use disk::Found;
 pub use disk::Sandbox;
 pub(crate) use nearest::missing;
@@ -23,3 +23,4 @@ pub use path::SafePath;
 pub(crate) use path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;
 pub use view::{Entry, EntryKind, Stat, View};
+pub(crate) use view::files_below;

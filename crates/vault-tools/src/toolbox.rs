@@ -10,14 +10,17 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{ApplyOptions, Change, Overlay, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
+use crate::overlay::Overlay;
 use crate::log::{self, Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Context, Effect, Entry, StepCache, Stop, Tool, ToolSpec};
 use crate::tools;
+use crate::transaction::ApplyOptions;
+use crate::vault::Vault;
 
 /// So often a call is made anew on files that change while it looks at them.
 const LOOKS: usize = 5;
@@ -64,7 +67,7 @@ pub struct Output {
     /// The answer.
     pub value: Value,
     /// The run that `undo` takes back, if anything was changed.
-    pub run: Option<RunId>,
+    pub run: Option<TransactionId>,
 }
 
 impl Output {
@@ -223,7 +226,7 @@ impl Toolbox {
         };
         let done = self.run_on(&vault, name, args.clone(), at)?;
         let mut change = overlay.into_change();
-        change.tell_only(&|path| self.rules.permits_path(path.as_str()));
+        change.retain_notices(&|path| self.rules.permits_path(path.as_str()));
         let (mut paths, changed) = (done.paths, change.paths());
         self.rules.permit_changes(&paths, &changed)?;
         paths.extend(changed);
@@ -335,7 +338,7 @@ impl Toolbox {
         let mut value = proposal.output.clone();
         let mut run = None;
         if !proposal.change.is_empty() {
-            let options = ApplyOptions { label: proposal.tool.clone(), ..ApplyOptions::default() };
+            let options = ApplyOptions::new().label(&proposal.tool);
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.rules.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::args::{ContextArgs, PlaceArgs};
 use super::settings;
-use crate::change::Vault;
+use crate::vault::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};

@@ -7,7 +7,7 @@ use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRen
 use super::records::MacroRow;
 use super::terminal::harmless_line;
 use super::{Ended, Outcome, plan, settings};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::macros::{Macros, Replace, SaveOptions, Trial};
 use crate::plan::that_succeeded;
 
@@ -17,7 +17,7 @@ pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> En
     let value = match &args.file {
         Some(file) => json_of(file)?,
         None => {
-            let plan = that_succeeded(state, args.run.map(RunId))?;
+            let plan = that_succeeded(state, args.run.map(TransactionId))?;
             serde_json::to_value(plan).map_err(std::io::Error::from)?
         }
     };

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::args::PlaceArgs;
-use crate::change::{Vault, VaultOptions};
+use crate::vault::{Vault, VaultOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Policy;
 

@@ -14,13 +14,15 @@ use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
 use super::validate::Checked;
-use crate::change::{Change, Overlay, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
+use crate::overlay::Overlay;
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Effect, Fault, StepCache, Stop};
 use crate::toolbox::{Toolbox, Workplace};
+use crate::vault::Vault;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
@@ -350,7 +352,7 @@ impl Rehearsal<'_, '_> {
 
     fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
         let mut change = self.overlay.into_change();
-        change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
+        change.retain_notices(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);

@@ -10,14 +10,15 @@ use super::event::{Event, RunStatus};
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
 use super::tried;
-use crate::change::{ApplyOptions, Applying, Go, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Grants, Verdict};
 use crate::tool::{Entry, Stop};
 use crate::toolbox::{Toolbox, millis_since};
+use crate::transaction::{ApplyOptions, ApplyProgress, ControlFlow};
+use crate::vault::Vault;
 
 /// How a plan went.
 #[derive(Debug, Clone, PartialEq)]
@@ -25,7 +26,7 @@ pub struct PlanRun {
     /// How it ended.
     pub status: RunStatus,
     /// What `undo` takes back, if anything was changed.
-    pub run: Option<RunId>,
+    pub run: Option<TransactionId>,
     /// The answers of the steps that are done, by id.
     pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
@@ -91,8 +92,8 @@ fn run_approved(
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
-            let mut progress = |at: Applying| walk.reach(at.index);
-            let options = ApplyOptions { label: preview.plan.goal.clone(), progress: Some(&mut progress) };
+            let mut progress = |at: ApplyProgress| walk.reach(at.index);
+            let options = ApplyOptions::new().label(&preview.plan.goal).progress(&mut progress);
             match vault.apply(&preview.change, options).map_err(|error| rules.discreet(error, &named)) {
                 Ok(done) => run = (done.done > 0).then_some(done.id),
                 Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
@@ -251,7 +252,7 @@ impl<'a> Walk<'a> {
 
     /// Action `index` comes next: the steps before the one it belongs to are done, and that one is under way.
     /// Returns whether to go on. A step that is stopped is not done by half: what it did to files is put back.
-    fn reach(&mut self, index: usize) -> Go {
+    fn reach(&mut self, index: usize) -> ControlFlow {
         while let (None, Some(step)) = (&self.ended, self.preview.steps.get(self.at)) {
             if let StepState::Skipped { reason } = &step.state {
                 (self.tell)(&Event::StepSkipped { step: step.id.clone(), reason: reason.clone() });
@@ -270,15 +271,15 @@ impl<'a> Walk<'a> {
                 && let Err(error) = self.may_go_on(step)
             {
                 self.fail(error, 1);
-                return Go::StopAt(if is_under_way { step.actions.start } else { step.actions.end });
+                return ControlFlow::StopAt(if is_under_way { step.actions.start } else { step.actions.end });
             }
             if is_under_way {
                 self.progress(step, index - step.actions.start);
-                return Go::On;
+                return ControlFlow::Continue;
             }
             self.finish(step);
         }
-        if self.ended.is_none() { Go::On } else { Go::Stop }
+        if self.ended.is_none() { ControlFlow::Continue } else { ControlFlow::Stop }
     }
 
     fn may_go_on(&self, step: &StepPreview) -> Result<()> {

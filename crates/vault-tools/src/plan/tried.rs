@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::schema::Plan;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::state::State;
 
 pub(crate) const FILE: &str = "plans.jsonl";
@@ -30,7 +30,7 @@ struct Tried {
 ///
 /// # Errors
 /// When the state folder cannot be written.
-pub(crate) fn keep(state: &State, plan: &Plan, run: Option<RunId>) -> Result<()> {
+pub(crate) fn keep(state: &State, plan: &Plan, run: Option<TransactionId>) -> Result<()> {
     let tried = Tried { timestamp: Timestamp::now().to_string(), run: run.map(|run| run.0), plan: plan.clone() };
     let line = serde_json::to_string(&tried)
         .map_err(|error| Error::new(ErrorKind::Io, format!("the plan is no JSON: {error}")))?;
@@ -56,7 +56,7 @@ pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is none, or it is no longer kept.
-pub fn that_succeeded(state: &State, run: Option<RunId>) -> Result<Plan> {
+pub fn that_succeeded(state: &State, run: Option<TransactionId>) -> Result<Plan> {
     let found = all(state)?.into_iter().rev().find(|tried| run.is_none() || tried.run == run.map(|run| run.0));
     found.map(|tried| tried.plan).ok_or_else(|| {
         let what = match run {
@@ -100,12 +100,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = State::at(folder.path().join("state"));
         assert_eq!(that_succeeded(&state, None).unwrap_err().kind(), ErrorKind::NotFound);
-        keep(&state, &plan("one"), Some(RunId(3))).unwrap();
+        keep(&state, &plan("one"), Some(TransactionId(3))).unwrap();
         state.append(FILE, "{\"half").unwrap();
         keep(&state, &plan("two"), None).unwrap();
         assert_eq!(that_succeeded(&state, None).unwrap(), plan("two"));
-        assert_eq!(that_succeeded(&state, Some(RunId(3))).unwrap(), plan("one"));
-        assert!(that_succeeded(&state, Some(RunId(4))).is_err());
+        assert_eq!(that_succeeded(&state, Some(TransactionId(3))).unwrap(), plan("one"));
+        assert!(that_succeeded(&state, Some(TransactionId(4))).is_err());
         assert!(has_succeeded(&state, &plan("one")).unwrap() && !has_succeeded(&state, &plan("three")).unwrap());
         // What is kept does not grow for ever.
         let long = "x".repeat(1 << 20);

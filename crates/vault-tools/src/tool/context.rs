@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 
-use crate::change::{Deletion, Overlay, Vault};
+use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
+use crate::overlay::Overlay;
 use crate::policy::{Rules, Trash};
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::tool::step_cache::StepCache;
+use crate::vault::Vault;
 
 /// What a call has at hand.
 ///
@@ -148,15 +150,15 @@ impl Context<'_, '_> {
 
     /// Where what is deleted goes: where the user's settings say, but not out of a vault that keeps its own trash. What
     /// else the vault's settings say of it does not count, least of all that there be none.
-    pub fn deletion(&self) -> Deletion {
+    pub fn deletion(&self) -> DeleteMode {
         let keeps_its_own = || {
             let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
             let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
             settings["trashOption"] == "local"
         };
         match self.rules.trash() {
-            Trash::System if !keeps_its_own() => Deletion::SystemTrash,
-            Trash::System | Trash::Vault => Deletion::Trash,
+            Trash::System if !keeps_its_own() => DeleteMode::SystemTrash,
+            Trash::System | Trash::Vault => DeleteMode::Trash,
         }
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Overlay;
+use crate::overlay::Overlay;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 

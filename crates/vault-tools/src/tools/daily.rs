@@ -4,7 +4,7 @@ use jiff::Zoned;
 use serde::Deserialize;
 
 use super::moment;
-use crate::change::Vault;
+use crate::vault::Vault;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};

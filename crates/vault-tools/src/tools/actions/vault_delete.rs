@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Deletion;
+use crate::action::DeleteMode;
 use crate::error::Result;
 use crate::policy::{Risk, Toolset};
 use crate::sandbox::View;
@@ -59,7 +59,7 @@ impl Tool for Delete {
         }
         // Before it is looked at: why a file cannot be deleted would tell of it.
         context.all_permitted(&path)?;
-        let deletion = if args.trash { context.deletion() } else { Deletion::Permanent };
+        let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };
         let deleted = context.overlay.delete(&path, deletion)?;
         Ok(Deleted { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })
     }

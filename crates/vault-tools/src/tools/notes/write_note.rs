@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::change::Written;
+use crate::overlay::Written;
 use crate::error::Result;
 use crate::policy::Risk;
 use crate::tool::{Context, PathArg, Tool};

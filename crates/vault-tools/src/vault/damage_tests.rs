@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::tests::{Fixture, open, path, write};
 use super::*;
 use crate::error::ErrorKind;
-use crate::fault;
-use crate::journal::{self, RunId};
+use crate::failpoint;
+use crate::journal::{self, TransactionId};
 use crate::sandbox::View;
 
 impl Fixture {
@@ -55,10 +55,10 @@ fn damage_costs_the_runs_it_hit_and_no_others() {
     assert_eq!(runs(), [(1, RunStatus::Damaged), (2, RunStatus::Done), (3, RunStatus::Done)]);
     assert!(vault.unreadable_journal().unwrap() > 0);
     let run = fixture.write_over("a.md", "2\n");
-    assert_eq!(run.id, RunId(4), "the number of no other run");
-    assert_eq!(vault.undo(Some(RunId(1)), Force::Yes).unwrap_err().kind(), ErrorKind::Journal);
+    assert_eq!(run.id, TransactionId(4), "the number of no other run");
+    assert_eq!(vault.undo(Some(TransactionId(1)), Force::Yes).unwrap_err().kind(), ErrorKind::Journal);
     for (run, name) in [(2, "b.md"), (3, "c.md"), (4, "a.md")] {
-        vault.undo(Some(RunId(run)), Force::No).unwrap();
+        vault.undo(Some(TransactionId(run)), Force::No).unwrap();
         assert_eq!(fixture.read(name), if run == 4 { "1\n" } else { "0\n" });
     }
 }
@@ -111,7 +111,7 @@ fn a_cut_run_whose_record_is_hurt_is_told_of() {
         bytes[at + 1] = b'E';
         let end = find(bytes, b"\nvt1 ").pop().unwrap() + 1;
         bytes.truncate(end);
-        bytes.extend(journal::did_for_tests(RunId(1), 1));
+        bytes.extend(journal::did_for_tests(TransactionId(1), 1));
     });
     let vault = fixture.opened_again();
     let recovered = vault.recovered().unwrap();
@@ -129,7 +129,7 @@ fn folders_that_went_since_the_crash_are_made_again() {
     fixture
         .change(|overlay| {
             overlay.rename(&path("f/a.md"), &path("g/b.md"))?;
-            overlay.delete(&path("h/i"), Deletion::Permanent)
+            overlay.delete(&path("h/i"), DeleteMode::Permanent)
         })
         .unwrap();
     fixture.cut();
@@ -163,9 +163,9 @@ fn what_is_in_the_way_of_a_rollback_stays_and_the_rest_goes_back() {
 fn a_disk_that_does_not_take_the_journal() {
     let files = "//- a.md\n0\n//- f/s.md\n[[a]]\n//- t.md\n[[a]]\n";
     let propose = |overlay: &mut Overlay<'_>| overlay.rename(&path("a.md"), &path("g/b.md"));
-    fault::refuse_writes(0..0);
+    failpoint::refuse_writes(0..0);
     Fixture::new(files).change(propose).unwrap();
-    let writes = fault::refuse_writes(0..0);
+    let writes = failpoint::refuse_writes(0..0);
     // The intent, in pieces; how far it has come after each of four actions; the end.
     let intent = writes - 4 - 1;
     assert_eq!(intent, 2, "{writes} writes");
@@ -173,9 +173,9 @@ fn a_disk_that_does_not_take_the_journal() {
         for last in [first + 1, usize::MAX] {
             let fixture = Fixture::new(files);
             let before = fixture.snapshot();
-            fault::refuse_writes(first..last);
+            failpoint::refuse_writes(first..last);
             let done = fixture.change(propose);
-            fault::refuse_writes(0..0);
+            failpoint::refuse_writes(0..0);
             let only_advice = last == first + 1 && (intent..writes - 1).contains(&first);
             assert_eq!(done.is_ok(), only_advice, "{first}..{last}");
             let vault = fixture.opened_again();

@@ -197,7 +197,7 @@ proptest! {
             let to = path(to);
             // What cannot be done is refused, and changes nothing.
             let (shown_before, actions) = (shown(&overlay), overlay.change());
-            let deletion = if *flag { Deletion::Trash } else { Deletion::Permanent };
+            let deletion = if *flag { DeleteMode::Trash } else { DeleteMode::Permanent };
             let done = match step {
                 0 => overlay.create(&to, "[[a]] [[f/b]]").is_ok(),
                 1 => overlay.write(&some, "[[A b]] new").is_ok(),

@@ -19,8 +19,8 @@ fn propose(overlay: &mut Overlay<'_>) {
     overlay.rename(&path("f"), &path("g/f")).unwrap();
     overlay.rename(&path("a.md"), &path("b.md")).unwrap();
     overlay.create(&path("a.md"), "another").unwrap();
-    overlay.delete(&path("t.md"), Deletion::Trash).unwrap();
-    overlay.delete(&path("p"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("t.md"), DeleteMode::Trash).unwrap();
+    overlay.delete(&path("p"), DeleteMode::Permanent).unwrap();
     overlay.write(&path("g/f/x.md"), "[[b]] and more").unwrap();
 }
 

@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 #[test]
 fn a_folder_that_got_another_file_is_a_conflict() {
     let fixture = Fixture::new("//- f/a.md\none\n//- g/b.md\n[[a]]\n");
-    for deletion in [None, Some(Deletion::Trash), Some(Deletion::Permanent)] {
+    for deletion in [None, Some(DeleteMode::Trash), Some(DeleteMode::Permanent)] {
         let mut overlay = fixture.vault.overlay();
         match deletion {
             None => drop(overlay.rename(&path("f"), &path("h")).unwrap()),

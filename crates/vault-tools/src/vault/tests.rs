@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::*;
 use crate::error::{Error, ErrorKind};
-use crate::journal::{PruneOptions, RunId, RunKind};
+use crate::journal::{PruneOptions, TransactionId, TransactionKind};
 use crate::sandbox::{SafePath, View};
 
 /// A vault on the disk, its state folder beside it.
@@ -250,7 +250,7 @@ fn dangling_links_are_told() {
         renamed.satisfied.iter().map(|link| (link.path.as_str(), link.line, link.raw.as_str())).collect();
     assert_eq!(satisfied, [("s.md", 2, "[[b]]")]);
     assert_eq!(renamed.rewritten.len(), 1);
-    let (deleted, _) = fixture.change(|overlay| overlay.delete(&path("b.md"), Deletion::Trash)).unwrap();
+    let (deleted, _) = fixture.change(|overlay| overlay.delete(&path("b.md"), DeleteMode::Trash)).unwrap();
     assert_eq!((deleted.trashed_to.as_deref(), deleted.dangling.len()), (Some(".trash/b.md"), 2));
 }
 
@@ -293,7 +293,7 @@ fn what_is_deleted_can_be_restored() {
     let fixture = Fixture::new("//- a.md\none\n//- f/b.md\n\n//- f/g/c.png\n\n//- f/.hidden\n\n");
     let before = fixture.snapshot();
     for (what, deletion) in
-        [("a.md", Deletion::Trash), ("f", Deletion::Trash), ("a.md", Deletion::Permanent), ("f/g", Deletion::Permanent)]
+        [("a.md", DeleteMode::Trash), ("f", DeleteMode::Trash), ("a.md", DeleteMode::Permanent), ("f/g", DeleteMode::Permanent)]
     {
         fixture.change(|overlay| overlay.delete(&path(what), deletion)).unwrap();
         assert!(!fixture.root().join(what).exists(), "{what}");
@@ -301,9 +301,9 @@ fn what_is_deleted_can_be_restored() {
         assert_eq!(fixture.snapshot(), before, "{what} {deletion:?}");
     }
     // A second file of the same name gets a place of its own.
-    fixture.change(|overlay| overlay.delete(&path("a.md"), Deletion::Trash)).unwrap();
+    fixture.change(|overlay| overlay.delete(&path("a.md"), DeleteMode::Trash)).unwrap();
     fixture.change(|overlay| overlay.create(&path("a.md"), "two")).unwrap();
-    fixture.change(|overlay| overlay.delete(&path("a.md"), Deletion::Trash)).unwrap();
+    fixture.change(|overlay| overlay.delete(&path("a.md"), DeleteMode::Trash)).unwrap();
     assert_eq!((fixture.read(".trash/a.md").as_str(), fixture.read(".trash/a 2.md").as_str()), ("one\n", "two"));
 }
 
@@ -319,7 +319,7 @@ fn later_steps_see_what_earlier_ones_did() {
     let names: Vec<String> = overlay.walk(None).unwrap().iter().map(|entry| entry.path.to_string()).collect();
     assert_eq!(names, ["b.md", "old", "old/c.md", "old/x.md"]);
     assert_eq!(overlay.read(&path("a.md")).unwrap_err().kind(), ErrorKind::NotFound);
-    overlay.delete(&path("b.md"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("b.md"), DeleteMode::Permanent).unwrap();
     let before = fixture.snapshot();
     fixture.vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
     assert_eq!((fixture.read("old/x.md").as_str(), fixture.read("old/c.md").as_str()), ("changed", "[[x]]"));
@@ -352,7 +352,7 @@ fn the_preview_tells_file_by_file() {
     overlay.write(&path("f/new.md"), "y\n").unwrap();
     overlay.rename(&path("a.md"), &path("z.md")).unwrap();
     overlay.write(&path("z.md"), "one\n2\n").unwrap();
-    overlay.delete(&path("c.md"), Deletion::Trash).unwrap();
+    overlay.delete(&path("c.md"), DeleteMode::Trash).unwrap();
     let change = overlay.change();
     let preview = change.preview();
     let lines: Vec<(Kind, &str, Option<&str>, usize, usize)> = preview
@@ -430,7 +430,7 @@ fn what_changed_since_is_a_conflict() {
     apply(&rename, &|| write(&root, "d.md", "[[a]]"));
     apply(&|overlay| drop(overlay.rename(&path("a.md"), &path("f/z.md")).unwrap()), &|| write(&root, "z.md", ""));
     apply(&|overlay| overlay.create(&path("f/n.md"), "x").unwrap(), &|| write(&root, "n.md", "other"));
-    apply(&|overlay| drop(overlay.delete(&path("a.md"), Deletion::Trash).unwrap()), &|| {
+    apply(&|overlay| drop(overlay.delete(&path("a.md"), DeleteMode::Trash).unwrap()), &|| {
         std::fs::remove_file(root.join("a.md")).unwrap();
     });
     // What was only read counts, too.
@@ -473,7 +473,7 @@ fn runs_are_taken_back_one_by_one() {
     let write = |text: &str| fixture.change(|overlay| overlay.write(&path("a.md"), text)).unwrap().1.id;
     let (one, two) = (write("1"), write("2"));
     let kept = fixture.change(|overlay| overlay.create(&path("b.md"), "b")).unwrap().1.id;
-    assert_eq!((one, two, kept), (RunId(1), RunId(2), RunId(3)));
+    assert_eq!((one, two, kept), (TransactionId(1), TransactionId(2), TransactionId(3)));
     // In the middle of history: only if nothing was built on it.
     assert_eq!(fixture.vault.undo(Some(one), Force::No).unwrap_err().kind(), ErrorKind::Conflict);
     fixture.vault.undo(Some(two), Force::No).unwrap();
@@ -494,7 +494,7 @@ fn runs_are_taken_back_one_by_one() {
     fixture.vault.undo(Some(two), Force::No).unwrap_err();
     let undo_of_two = fixture.vault.runs().unwrap()[0].id;
     fixture.vault.undo(Some(undo_of_two), Force::No).unwrap();
-    assert_eq!((fixture.read("a.md").as_str(), fixture.vault.runs().unwrap()[0].kind), ("2", RunKind::Redo));
+    assert_eq!((fixture.read("a.md").as_str(), fixture.vault.runs().unwrap()[0].kind), ("2", TransactionKind::Redo));
     let twice = fixture.vault.undo(Some(undo_of_two), Force::No).unwrap_err();
     assert!(twice.to_string().contains(&format!("run {undo_of_two} is taken back already")), "{twice}");
     fixture.vault.undo(Some(two), Force::No).unwrap();
@@ -526,7 +526,7 @@ fn a_run_can_be_stopped() {
     for name in ["x.md", "y.md", "z.md"] {
         overlay.create(&path(name), name).unwrap();
     }
-    let mut progress = |at: Applying| if at.index == 2 { Go::Stop } else { Go::On };
+    let mut progress = |at: ApplyProgress| if at.index == 2 { ControlFlow::Stop } else { ControlFlow::Continue };
     let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
     let run = fixture.vault.apply(&overlay.change(), options).unwrap();
     assert_eq!((run.done, run.stopped, fixture.root().join("z.md").exists()), (2, true, false));
@@ -545,7 +545,7 @@ fn a_run_can_be_put_back_to_a_place() {
     let change = overlay.change();
     let last = change.actions().len() - 1;
     let stopped_at = |at: usize, stays: usize| {
-        let mut progress = |now: Applying| if now.index == at { Go::StopAt(stays) } else { Go::On };
+        let mut progress = |now: ApplyProgress| if now.index == at { ControlFlow::StopAt(stays) } else { ControlFlow::Continue };
         let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
         fixture.vault.apply(&change, options).unwrap()
     };
@@ -557,7 +557,7 @@ fn a_run_can_be_put_back_to_a_place() {
     assert_eq!(fixture.snapshot(), before);
     // Back to the beginning, nothing was done that could be taken back.
     let run = stopped_at(last, 0);
-    assert_eq!((run.id, run.done, fixture.snapshot()), (RunId(0), 0, before));
+    assert_eq!((run.id, run.done, fixture.snapshot()), (TransactionId(0), 0, before));
     assert_eq!(fixture.vault.runs().unwrap()[0].status, RunStatus::RolledBack);
 }
 
@@ -572,9 +572,9 @@ fn a_folder_that_is_there_by_now_shifts_nothing() {
     let change = overlay.change();
     std::fs::create_dir(fixture.root().join("f")).unwrap();
     let mut seen = Vec::new();
-    let mut progress = |now: Applying| {
+    let mut progress = |now: ApplyProgress| {
         seen.push((now.index, now.total));
-        if now.index == mark { Go::StopAt(mark) } else { Go::On }
+        if now.index == mark { ControlFlow::StopAt(mark) } else { ControlFlow::Continue }
     };
     let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
     let run = fixture.vault.apply(&change, options).unwrap();
