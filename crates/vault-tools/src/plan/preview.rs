@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -15,13 +14,13 @@ use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
 use super::validate::Checked;
-use crate::change::{Change, Overlay, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Effect, Fault, Stop};
-use crate::toolbox::{Toolbox, Workplace};
+use crate::tool::{Draft, Effect, Fault, Stop, Tool};
+use crate::toolbox::Toolbox;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
@@ -103,11 +102,6 @@ impl PlanPreview {
         rules.decide_plan(&calls, grants, attendance)
     }
 
-    /// Whether a step is a loop, so that its answer is a list of answers.
-    pub(super) fn is_loop(&self, step: &StepPreview) -> bool {
-        self.plan.steps.iter().any(|planned| planned.id == step.id && planned.foreach.is_some())
-    }
-
     /// The calls of the steps that run, as the policy sees them.
     pub(super) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
         self.steps.iter().filter(|step| step.state == StepState::Ready).map(StepPreview::as_call)
@@ -134,14 +128,11 @@ pub fn preview(
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
-    let (editor, now) = (toolbox.editor()?, toolbox.now());
+    let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
     let mut rehearsal = Rehearsal {
         toolbox,
-        vault: &vault,
-        overlay: vault.overlay(),
-        editor,
-        now,
+        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now },
         outputs: BTreeMap::new(),
         captures: captures(plan),
         parameters,
@@ -192,10 +183,7 @@ fn may_be_skipped(error: &Error) -> bool {
 
 struct Rehearsal<'a, 'v> {
     toolbox: &'a mut Toolbox,
-    vault: &'v Vault,
-    overlay: Overlay<'v>,
-    editor: Editor,
-    now: Zoned,
+    draft: Draft<'v>,
     /// Answers that steps still to come look at.
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
@@ -205,11 +193,12 @@ struct Rehearsal<'a, 'v> {
 impl Rehearsal<'_, '_> {
     /// Runs a step; if it fails, overlay and editor are as they were.
     fn step(&mut self, step: &Step, is_awaited: bool, stop: Stop<'_>) -> Result<StepPreview> {
-        let (mark, editor) = (self.overlay.mark(), self.editor.clone());
+        let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
         let result = self.calls(step, is_awaited, mark, stop);
         if result.is_err() {
-            self.overlay.rollback(mark);
-            self.editor = editor;
+            self.draft.overlay.rollback(mark);
+            self.draft.editor = editor;
+            self.draft.effects.clear();
         }
         result
     }
@@ -218,7 +207,6 @@ impl Rehearsal<'_, '_> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let deadline = [stop.deadline, timeout].into_iter().flatten().min();
         let stop = Stop { deadline, ..stop };
-        let mut effects = Vec::new();
         let mut calls = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
@@ -230,16 +218,9 @@ impl Rehearsal<'_, '_> {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
             let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
-            let at = Workplace {
-                overlay: &mut self.overlay,
-                editor: &mut self.editor,
-                effects: &mut effects,
-                now: &self.now,
-                stop,
-            };
-            let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
+            let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, stop).map_err(place)?;
             paths.extend(done.paths);
-            let args = Packed::of(&done.args).at_rest(|content| self.overlay.rest(content));
+            let args = Packed::of(&done.args).at_rest(|content| self.draft.overlay.rest(content));
             calls.push(CallPreview { args });
             match &mut answers {
                 Some(answers) => answers.push(&done.output),
@@ -257,7 +238,7 @@ impl Rehearsal<'_, '_> {
             };
             self.outputs.insert(step.id.clone(), value);
         }
-        let end = self.overlay.mark();
+        let end = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -266,8 +247,8 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            output: output.at_rest(|content| self.overlay.rest(content)),
-            effects,
+            output: output.at_rest(|content| self.draft.overlay.rest(content)),
+            effects: std::mem::take(&mut self.draft.effects),
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions: mark..end,
@@ -276,7 +257,7 @@ impl Rehearsal<'_, '_> {
     }
 
     fn skipped(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
-        let mark = self.overlay.mark();
+        let mark = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -338,12 +319,12 @@ impl Rehearsal<'_, '_> {
                 scope.bindings.insert(index.clone(), number.into());
             }
         }
-        let schema = self.toolbox.entry(&step.tool).map_or(&Value::Null, |entry| &entry.marked);
+        let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
     }
 
     fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
-        let mut change = self.overlay.into_change();
+        let mut change = self.draft.overlay.into_change();
         change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
@@ -372,7 +353,7 @@ impl Rehearsal<'_, '_> {
         };
         let digest = told.digest()?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
-        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.editor })
+        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.draft.editor })
     }
 }
 

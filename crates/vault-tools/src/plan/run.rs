@@ -17,8 +17,9 @@ use crate::host::Host;
 use crate::journal::RunId;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Grants, Verdict};
-use crate::tool::{Entry, Stop};
+use crate::tool::Stop;
 use crate::toolbox::{Toolbox, millis_since};
+use crate::tools::fill_in_times;
 
 /// How a plan went.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,7 +89,7 @@ fn run_approved(
 ) -> Result<PlanRun> {
     let (vault, rules) = (Arc::clone(toolbox.vault()), toolbox.rules().clone());
     let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
-    let mut walk = Walk::new(preview, &vault, toolbox.host_and_entries(), stop, tell);
+    let mut walk = Walk::new(preview, &vault, toolbox.host(), stop, tell);
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
@@ -178,7 +179,6 @@ struct Walk<'a> {
     preview: &'a PlanPreview,
     vault: &'a Vault,
     host: &'a mut dyn Host,
-    entries: &'a [Entry],
     stop: Stop<'a>,
     tell: &'a mut dyn FnMut(&Event),
     /// The position of the step that is under way or comes next.
@@ -200,7 +200,7 @@ impl<'a> Walk<'a> {
     fn new(
         preview: &'a PlanPreview,
         vault: &'a Vault,
-        (host, entries): (&'a mut dyn Host, &'a [Entry]),
+        host: &'a mut dyn Host,
         stop: Stop<'a>,
         tell: &'a mut dyn FnMut(&Event),
     ) -> Self {
@@ -209,7 +209,6 @@ impl<'a> Walk<'a> {
             preview,
             vault,
             host,
-            entries,
             stop,
             tell,
             at: 0,
@@ -310,9 +309,8 @@ impl<'a> Walk<'a> {
 
     /// All actions of a step are done: what is left is what the host does.
     fn finish(&mut self, step: &StepPreview) {
-        let entry = self.entries.iter().find(|entry| entry.spec.name == step.tool);
         // What it was to do is done, whatever is known of its answer.
-        let mut output = self.settled(step, entry).unwrap_or_else(|_| step.output.clone());
+        let mut output = self.settled(step).unwrap_or_else(|_| step.output.clone());
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -326,8 +324,8 @@ impl<'a> Walk<'a> {
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let (Some(entry), Ok(mut told)) = (entry, output.value()) {
-                entry.tool.effect_failed(&mut told, &error);
+            if let Ok(mut told) = output.value() {
+                effect.report_failure(&mut told, &error);
                 output = Packed::of(&told);
             }
         }
@@ -341,14 +339,9 @@ impl<'a> Walk<'a> {
     }
 
     /// The answer of a step, with what is known of its files only now.
-    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Result<Packed> {
-        let Some(entry) = entry else { return Ok(step.output.clone()) };
-        let settle = |answer: &mut Value| entry.tool.settle(answer, self.vault.sandbox());
-        if self.preview.is_loop(step) {
-            return step.output.with_items(settle);
-        }
+    fn settled(&self, step: &StepPreview) -> Result<Packed> {
         let mut output = step.output.value()?;
-        settle(&mut output);
+        fill_in_times(&mut output, self.vault.sandbox());
         Ok(Packed::of(&output))
     }
 
