@@ -16,7 +16,7 @@ use crate::host::{Editor, Host};
 use crate::journal::RunId;
 use crate::log::{self, Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Context, Draft, Effect, Stop, Tool, ToolSpec};
+use crate::tool::{Context, Draft, Effect, StepCache, Stop, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
 
 /// So often a call is made anew on files that change while it looks at them.
@@ -209,6 +209,7 @@ impl Toolbox {
             editor: self.editor()?,
             effects: Vec::new(),
             now: self.now(),
+            cache: StepCache::default(),
         };
         let done = self.run_on(&mut draft, name, args.clone(), stop)?;
         let mut change = draft.overlay.into_change();
@@ -249,10 +250,14 @@ impl Toolbox {
             now: &draft.now,
             effects: &mut draft.effects,
             stop,
+            cache: &draft.cache,
         };
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).expect("it was just found");
         let output = tool.run(args.clone(), &mut context).map_err(|error| self.rules.discreet(error, &paths))?;
         let (toolset, risk) = (tool.spec().toolset, tool.spec().risk);
+        if risk > Risk::Read {
+            draft.cache = StepCache::default();
+        }
         Ok(Done { tool: name, toolset, risk, args, paths, output })
     }
 

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::order::captures;
-use super::packed::{Growing, Packed};
 use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
@@ -19,11 +18,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Draft, Effect, Fault, Stop, Tool};
+use crate::tool::{Draft, Effect, Fault, StepCache, Stop, Tool};
 use crate::toolbox::Toolbox;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
+
+/// Arguments and answers that the preview of one plan may hold in memory, in bytes.
+const MAX_ANSWER_BYTES: usize = 256_000_000;
 
 /// What a plan would do, in full. It is what a person approves, and what [`super::run`] does.
 #[derive(Debug, Clone)]
@@ -60,7 +62,7 @@ pub struct StepPreview {
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
     /// Its answer.
-    pub output: Packed,
+    pub output: Value,
     /// What it has the host do.
     pub effects: Vec<Effect>,
     #[serde(skip)]
@@ -92,7 +94,7 @@ pub enum StepState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallPreview {
     /// Its arguments.
-    pub args: Packed,
+    pub args: Value,
 }
 
 impl PlanPreview {
@@ -132,10 +134,11 @@ pub fn preview(
     let plan = &checked.plan;
     let mut rehearsal = Rehearsal {
         toolbox,
-        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now },
+        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
         outputs: BTreeMap::new(),
         captures: captures(plan),
         parameters,
+        held_bytes: 0,
     };
     // Who is the last to look at the answer of a step; others are not kept for it.
     let waits_for = |at: &usize| checked.order.waits_for[*at].iter().copied();
@@ -188,6 +191,8 @@ struct Rehearsal<'a, 'v> {
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
+    /// Bytes of all arguments and answers so far.
+    held_bytes: usize,
 }
 
 impl Rehearsal<'_, '_> {
@@ -210,33 +215,29 @@ impl Rehearsal<'_, '_> {
         let mut calls = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
-        let mut answers = count.map(Growing::new);
-        let mut output = Packed::of(&Value::Null);
-        // As they are looked at by later steps.
-        let mut awaited = Vec::new();
+        let mut answers = Vec::new();
+        self.draft.cache = StepCache::default();
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
             let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
             let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, stop).map_err(place)?;
             paths.extend(done.paths);
-            let args = Packed::of(&done.args).at_rest(|content| self.draft.overlay.rest(content));
-            calls.push(CallPreview { args });
-            match &mut answers {
-                Some(answers) => answers.push(&done.output),
-                None => output = Packed::of(&done.output),
+            self.held_bytes += bytes_of(&done.args) + bytes_of(&done.output);
+            if self.held_bytes > MAX_ANSWER_BYTES {
+                return Err(place(too_many_answers()));
             }
-            if is_awaited {
-                awaited.push(done.output);
-            }
+            calls.push(CallPreview { args: done.args });
+            answers.push(done.output);
         }
-        let output = answers.map_or(output, Growing::finished);
+        let output = match count {
+            Some(count) => {
+                Map::from_iter([("count".to_owned(), count.into()), ("items".to_owned(), Value::Array(answers))]).into()
+            }
+            None => answers.pop().unwrap_or_default(),
+        };
         if is_awaited {
-            let value = match count {
-                Some(count) => json!({ "count": count, "items": awaited }),
-                None => awaited.pop().unwrap_or_default(),
-            };
-            self.outputs.insert(step.id.clone(), value);
+            self.outputs.insert(step.id.clone(), output.clone());
         }
         let end = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
@@ -247,7 +248,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            output: output.at_rest(|content| self.draft.overlay.rest(content)),
+            output,
             effects: std::mem::take(&mut self.draft.effects),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -266,7 +267,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Skipped { reason },
             calls: Vec::new(),
-            output: Packed::of(&Value::Null),
+            output: Value::Null,
             effects: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -357,11 +358,28 @@ impl Rehearsal<'_, '_> {
     }
 }
 
+/// About the memory that a value takes.
+fn bytes_of(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside + size_of::<Value>()
+}
+
+fn too_many_answers() -> Error {
+    let what = format!("the answers of one plan can take {} MB, and these are more", MAX_ANSWER_BYTES / 1_000_000);
+    Error::new(ErrorKind::Plan, what)
+        .remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
+}
+
 /// What the digest of a preview is of.
 #[derive(Serialize)]
 struct Told<'a> {
     plan: &'a Plan,
-    calls: Vec<&'a Packed>,
+    calls: Vec<&'a Value>,
     effects: Vec<&'a Effect>,
     change: String,
 }

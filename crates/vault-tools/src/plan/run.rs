@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::event::{Event, RunStatus};
-use super::packed::Packed;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
 use super::tried;
@@ -29,7 +28,7 @@ pub struct PlanRun {
     /// What `undo` takes back, if anything was changed.
     pub run: Option<RunId>,
     /// The answers of the steps that are done, by id.
-    pub outputs: BTreeMap<String, Packed>,
+    pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
     pub failed: Option<(String, Error)>,
     /// Steps that were left out, and why.
@@ -151,8 +150,8 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 /// One line for each step that ran.
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        let output = done.outputs.get(&step.id).map(Packed::shown);
-        let outcome = match (&done.failed, &output) {
+        let output = done.outputs.get(&step.id);
+        let outcome = match (&done.failed, output) {
             (_, Some(output)) => Ok(output),
             (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
@@ -171,7 +170,7 @@ fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decis
 }
 
 fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = Value> {
-    step.calls.iter().map(|call| call.args.shown())
+    step.calls.iter().map(|call| call.args.clone())
 }
 
 /// Which step a run is at.
@@ -185,7 +184,7 @@ struct Walk<'a> {
     at: usize,
     /// When it began.
     begun: Option<Instant>,
-    outputs: BTreeMap<String, Packed>,
+    outputs: BTreeMap<String, Value>,
     skipped: Vec<(String, String)>,
     /// What the host did, in order; an attempt that begins anew does not do it again.
     effects_done: usize,
@@ -310,7 +309,8 @@ impl<'a> Walk<'a> {
     /// All actions of a step are done: what is left is what the host does.
     fn finish(&mut self, step: &StepPreview) {
         // What it was to do is done, whatever is known of its answer.
-        let mut output = self.settled(step).unwrap_or_else(|_| step.output.clone());
+        let mut output = step.output.clone();
+        fill_in_times(&mut output, self.vault.sandbox());
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -324,10 +324,7 @@ impl<'a> Walk<'a> {
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let Ok(mut told) = output.value() {
-                effect.report_failure(&mut told, &error);
-                output = Packed::of(&told);
-            }
+            effect.report_failure(&mut output, &error);
         }
         let finished = Event::StepFinished { step: step.id.clone(), output };
         (self.tell)(&finished);
@@ -336,13 +333,6 @@ impl<'a> Walk<'a> {
         }
         self.at += 1;
         self.begun = None;
-    }
-
-    /// The answer of a step, with what is known of its files only now.
-    fn settled(&self, step: &StepPreview) -> Result<Packed> {
-        let mut output = step.output.value()?;
-        fill_in_times(&mut output, self.vault.sandbox());
-        Ok(Packed::of(&output))
     }
 
     /// Whether the plan goes on although the host failed: it says so, and nothing that was shown depends on it.

@@ -14,6 +14,7 @@ use crate::host::{Editor, Host, Leaf};
 use crate::policy::{Rules, Trash};
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
+use crate::tool::step_cache::StepCache;
 
 /// What a call has at hand.
 ///
@@ -35,6 +36,8 @@ pub struct Context<'a, 'v> {
     pub effects: &'a mut Vec<Effect>,
     /// When to stop.
     pub stop: Stop<'a>,
+    /// What calls of the same step computed.
+    pub(crate) cache: &'a StepCache,
 }
 
 /// What one or more calls would do: changes of the vault and of the editor, and effects of the host.
@@ -44,6 +47,7 @@ pub(crate) struct Draft<'v> {
     pub editor: Editor,
     pub effects: Vec<Effect>,
     pub now: Zoned,
+    pub cache: StepCache,
 }
 
 /// What a host does beside changes of files. Nobody can take it back.

@@ -5,9 +5,8 @@
 
 mod schema;
 mod check;
+mod step_cache;
 mod context;
-
-use std::fmt;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -23,6 +22,7 @@ pub(crate) use context::Draft;
 pub use context::{Context, Effect, Stop};
 pub(crate) use schema::{OR_ROOT, PATH_MARK};
 pub use schema::{PathArg, of_arguments, of_output};
+pub(crate) use step_cache::{FoundLink, StepCache};
 
 /// A tool: give it a name and a function, and add it to a [`Toolbox`](crate::Toolbox).
 ///

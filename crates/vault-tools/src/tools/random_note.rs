@@ -54,7 +54,7 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
     }
     let seed = args.seed.unwrap_or_else(|| context.now.timestamp().as_nanosecond() as u64);
     let path = &notes[(mixed_bits(seed) % notes.len() as u64) as usize];
-    let note = parsed(path, &context.overlay.read(path)?)?;
+    let note = parsed(path, &context.overlay.read(path)?);
     Ok(RandomNote {
         path: path.to_string(),
         title: note.title.text.clone(),
