@@ -8,6 +8,8 @@ mod check;
 mod step_cache;
 mod context;
 
+use std::fmt;
+
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
