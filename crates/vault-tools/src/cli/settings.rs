@@ -27,7 +27,7 @@ pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
     if let Some(recovered) = vault.recovered() {
         let what =
             if recovered.left.is_empty() { "what it had done" } else { "what it had done, but for the following," };
-        let run = format!("the run {} ({}) had been cut", recovered.run, recovered.label);
+        let run = format!("the run {} ({}) had been cut", recovered.id, recovered.label);
         super::say("note", &format!("{run}; {what} was taken back"));
         recovered.left.iter().for_each(|left| super::say("note", &format!("left as it is: {left}")));
     }
