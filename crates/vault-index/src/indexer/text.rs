@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::indexer::ahead::work_ahead;
 use crate::indexer::prepare::{Outcome, Prepared, PreparedNote, PreparedPassage, Preparer};
-use crate::indexer::{CountsAs, Indexer, IsNew, Job};
+use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
 use crate::report::{Report, Stage};
 use crate::store::{Batch, EmbeddingKey, Fields, PassageToPut, ReadFile};
@@ -93,7 +93,7 @@ impl<'a> Writer<'a> {
         }
         self.notes += batch.len();
         self.unread -= batch.len();
-        let is_new = batch.iter().all(|(job, _)| job.is_new == IsNew::Yes);
+        let is_new = batch.iter().all(|(job, _)| job.is_new);
         let store = self.indexer.store;
         let notes = self.read_notes(batch, report)?;
         store.set_read(notes.iter().map(|(job, _, read)| (job.id, read)), self.version)?;
@@ -121,7 +121,7 @@ impl<'a> Writer<'a> {
         drop(passages);
         let mut done = Vec::with_capacity(notes.len());
         for (job, mut note, _) in notes {
-            if !note.warnings.is_empty() || job.is_new == IsNew::No {
+            if !note.warnings.is_empty() || !job.is_new {
                 store.put_warnings(job.file.path.as_str(), &note.warnings, false)?;
             }
             for passage in &mut note.passages {
@@ -150,7 +150,7 @@ impl<'a> Writer<'a> {
         let store = self.indexer.store;
         let mut notes = Vec::with_capacity(batch.len());
         for (job, prepared) in batch {
-            let had_rows = job.is_new == IsNew::No && self.indexer.remove_note(job.id)?;
+            let had_rows = !job.is_new && self.indexer.remove_note(job.id)?;
             match prepared.outcome {
                 Outcome::Note(note) => {
                     match job.counts_as {
@@ -187,15 +187,15 @@ impl<'a> Writer<'a> {
 }
 
 /// Jobs in the order given, some at a time.
-pub(super) fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
+fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
     let mut jobs = jobs.into_iter().peekable();
     std::iter::from_fn(move || {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while let Some(job) = jobs.next_if(|job| {
-            batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stamp.size <= BATCH_BYTES)
-        }) {
-            bytes += job.file.stamp.size;
+        while let Some(job) = jobs
+            .next_if(|job| batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stat.size <= BATCH_BYTES))
+        {
+            bytes += job.file.stat.size;
             batch.push(job);
         }
         (!batch.is_empty()).then_some(batch)

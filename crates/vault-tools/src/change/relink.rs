@@ -70,7 +70,7 @@ impl Overlay<'_> {
                 Sources::new(self)?
             }
         };
-        self.seen.looked(sources.print());
+        self.seen.looked(sources.version());
         // On an error the names are lost, and made anew when they are next needed.
         let relinked = self.relink_with(delta, &mut sources)?;
         self.sources = Some(sources);
