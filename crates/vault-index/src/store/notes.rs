@@ -383,7 +383,7 @@ impl Store {
         let read = || -> rusqlite::Result<Vec<(String, String)>> {
             let mut statement = self.conn.prepare_cached(
                 "SELECT file, message, EXISTS (SELECT 1 FROM file AS known WHERE known.path = warning.file)
-                 FROM warning WHERE kind = ?1 AND skipped ORDER BY file",
+                 FROM warning WHERE kind = ?1 AND skipped ORDER BY 3, file",
             )?;
             let mut rows = statement.query([json(&WarningKind::Unreadable)])?;
             let mut found = Vec::new();
