@@ -16,7 +16,7 @@ use crate::host::{Editor, Host};
 use crate::journal::RunId;
 use crate::log::{self, Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Context, Effect, Entry, Stop, Tool, ToolSpec};
+use crate::tool::{Context, Effect, Entry, StepCache, Stop, Tool, ToolSpec};
 use crate::tools;
 
 /// So often a call is made anew on files that change while it looks at them.
@@ -212,7 +212,15 @@ impl Toolbox {
         let mut editor = self.editor()?;
         let mut effects = Vec::new();
         let now = self.now();
-        let at = Workplace { overlay: &mut overlay, editor: &mut editor, effects: &mut effects, now: &now, stop };
+        let cache = StepCache::default();
+        let at = Workplace {
+            overlay: &mut overlay,
+            editor: &mut editor,
+            effects: &mut effects,
+            now: &now,
+            stop,
+            cache: &cache,
+        };
         let done = self.run_on(&vault, name, args.clone(), at)?;
         let mut change = overlay.into_change();
         change.tell_only(&|path| self.rules.permits_path(path.as_str()));
@@ -259,6 +267,7 @@ impl Toolbox {
             now: at.now,
             effects: at.effects,
             stop: at.stop,
+            cache: at.cache,
         };
         let entry = self.entries.iter().find(|entry| entry.spec.name == tool).expect("it was just found");
         let called = entry.tool.call(args.clone(), &mut context);
@@ -378,6 +387,7 @@ pub(crate) struct Workplace<'a, 'v> {
     pub effects: &'a mut Vec<Effect>,
     pub now: &'a Zoned,
     pub stop: Stop<'a>,
+    pub cache: &'a StepCache,
 }
 
 /// A call that was run on an overlay.

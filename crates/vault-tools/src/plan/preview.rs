@@ -7,10 +7,9 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::order::captures;
-use super::packed::{Growing, Packed};
 use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
@@ -20,11 +19,14 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Effect, Fault, Stop};
+use crate::tool::{Effect, Fault, StepCache, Stop};
 use crate::toolbox::{Toolbox, Workplace};
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
+
+/// Arguments and answers that the preview of one plan may hold in memory, in bytes.
+const MAX_ANSWER_BYTES: usize = 256_000_000;
 
 /// What a plan would do, in full. It is what a person approves, and what [`super::run`] does.
 #[derive(Debug, Clone)]
@@ -61,7 +63,7 @@ pub struct StepPreview {
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
     /// Its answer.
-    pub output: Packed,
+    pub output: Value,
     /// What it has the host do.
     pub effects: Vec<Effect>,
     #[serde(skip)]
@@ -93,7 +95,7 @@ pub enum StepState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallPreview {
     /// Its arguments.
-    pub args: Packed,
+    pub args: Value,
 }
 
 impl PlanPreview {
@@ -145,6 +147,7 @@ pub fn preview(
         outputs: BTreeMap::new(),
         captures: captures(plan),
         parameters,
+        held_bytes: 0,
     };
     // Who is the last to look at the answer of a step; others are not kept for it.
     let waits_for = |at: &usize| checked.order.waits_for[*at].iter().copied();
@@ -200,6 +203,8 @@ struct Rehearsal<'a, 'v> {
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
+    /// Bytes of all arguments and answers so far.
+    held_bytes: usize,
 }
 
 impl Rehearsal<'_, '_> {
@@ -222,10 +227,9 @@ impl Rehearsal<'_, '_> {
         let mut calls = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
-        let mut answers = count.map(Growing::new);
-        let mut output = Packed::of(&Value::Null);
-        // As they are looked at by later steps.
-        let mut awaited = Vec::new();
+        let mut answers = Vec::new();
+        let mut cache = StepCache::default();
+        let reads_only = self.toolbox.spec(&step.tool)?.risk == Risk::Read;
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
@@ -236,26 +240,28 @@ impl Rehearsal<'_, '_> {
                 effects: &mut effects,
                 now: &self.now,
                 stop,
+                cache: &cache,
             };
             let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
             paths.extend(done.paths);
-            let args = Packed::of(&done.args).at_rest(|content| self.overlay.rest(content));
-            calls.push(CallPreview { args });
-            match &mut answers {
-                Some(answers) => answers.push(&done.output),
-                None => output = Packed::of(&done.output),
+            self.held_bytes += bytes_of(&done.args) + bytes_of(&done.output);
+            if self.held_bytes > MAX_ANSWER_BYTES {
+                return Err(place(too_many_answers()));
             }
-            if is_awaited {
-                awaited.push(done.output);
+            calls.push(CallPreview { args: done.args });
+            answers.push(done.output);
+            if !reads_only {
+                cache = StepCache::default();
             }
         }
-        let output = answers.map_or(output, Growing::finished);
+        let output = match count {
+            Some(count) => {
+                Map::from_iter([("count".to_owned(), count.into()), ("items".to_owned(), Value::Array(answers))]).into()
+            }
+            None => answers.pop().unwrap_or_default(),
+        };
         if is_awaited {
-            let value = match count {
-                Some(count) => json!({ "count": count, "items": awaited }),
-                None => awaited.pop().unwrap_or_default(),
-            };
-            self.outputs.insert(step.id.clone(), value);
+            self.outputs.insert(step.id.clone(), output.clone());
         }
         let end = self.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
@@ -266,7 +272,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            output: output.at_rest(|content| self.overlay.rest(content)),
+            output,
             effects,
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -285,7 +291,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Skipped { reason },
             calls: Vec::new(),
-            output: Packed::of(&Value::Null),
+            output: Value::Null,
             effects: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -376,11 +382,28 @@ impl Rehearsal<'_, '_> {
     }
 }
 
+/// About the memory that a value takes.
+fn bytes_of(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside + size_of::<Value>()
+}
+
+fn too_many_answers() -> Error {
+    let what = format!("the answers of one plan can take {} MB, and these are more", MAX_ANSWER_BYTES / 1_000_000);
+    Error::new(ErrorKind::Plan, what)
+        .remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
+}
+
 /// What the digest of a preview is of.
 #[derive(Serialize)]
 struct Told<'a> {
     plan: &'a Plan,
-    calls: Vec<&'a Packed>,
+    calls: Vec<&'a Value>,
     effects: Vec<&'a Effect>,
     change: String,
 }

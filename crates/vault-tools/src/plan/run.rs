@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::event::{Event, RunStatus};
-use super::packed::Packed;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
 use super::tried;
@@ -28,7 +27,7 @@ pub struct PlanRun {
     /// What `undo` takes back, if anything was changed.
     pub run: Option<RunId>,
     /// The answers of the steps that are done, by id.
-    pub outputs: BTreeMap<String, Packed>,
+    pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
     pub failed: Option<(String, Error)>,
     /// Steps that were left out, and why.
@@ -150,8 +149,8 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 /// One line for each step that ran.
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        let output = done.outputs.get(&step.id).map(Packed::shown);
-        let outcome = match (&done.failed, &output) {
+        let output = done.outputs.get(&step.id);
+        let outcome = match (&done.failed, output) {
             (_, Some(output)) => Ok(output),
             (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
@@ -170,7 +169,7 @@ fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decis
 }
 
 fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = Value> {
-    step.calls.iter().map(|call| call.args.shown())
+    step.calls.iter().map(|call| call.args.clone())
 }
 
 /// Which step a run is at.
@@ -185,7 +184,7 @@ struct Walk<'a> {
     at: usize,
     /// When it began.
     begun: Option<Instant>,
-    outputs: BTreeMap<String, Packed>,
+    outputs: BTreeMap<String, Value>,
     skipped: Vec<(String, String)>,
     /// What the host did, in order; an attempt that begins anew does not do it again.
     effects_done: usize,
@@ -312,7 +311,7 @@ impl<'a> Walk<'a> {
     fn finish(&mut self, step: &StepPreview) {
         let entry = self.entries.iter().find(|entry| entry.spec.name == step.tool);
         // What it was to do is done, whatever is known of its answer.
-        let mut output = self.settled(step, entry).unwrap_or_else(|_| step.output.clone());
+        let mut output = self.settled(step, entry);
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -326,9 +325,8 @@ impl<'a> Walk<'a> {
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let (Some(entry), Ok(mut told)) = (entry, output.value()) {
-                entry.tool.effect_failed(&mut told, &error);
-                output = Packed::of(&told);
+            if let Some(entry) = entry {
+                entry.tool.effect_failed(&mut output, &error);
             }
         }
         let finished = Event::StepFinished { step: step.id.clone(), output };
@@ -341,15 +339,16 @@ impl<'a> Walk<'a> {
     }
 
     /// The answer of a step, with what is known of its files only now.
-    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Result<Packed> {
-        let Some(entry) = entry else { return Ok(step.output.clone()) };
+    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Value {
+        let mut output = step.output.clone();
+        let Some(entry) = entry else { return output };
         let settle = |answer: &mut Value| entry.tool.settle(answer, self.vault.sandbox());
         if self.preview.is_loop(step) {
-            return step.output.with_items(settle);
+            output["items"].as_array_mut().into_iter().flatten().for_each(settle);
+        } else {
+            settle(&mut output);
         }
-        let mut output = step.output.value()?;
-        settle(&mut output);
-        Ok(Packed::of(&output))
+        output
     }
 
     /// Whether the plan goes on although the host failed: it says so, and nothing that was shown depends on it.

@@ -13,6 +13,7 @@ use crate::host::{Editor, Host, Leaf};
 use crate::policy::{Rules, Trash};
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
+use crate::tool::step_cache::StepCache;
 
 /// What a call has at hand.
 ///
@@ -34,6 +35,8 @@ pub struct Context<'a, 'v> {
     pub effects: &'a mut Vec<Effect>,
     /// When to stop.
     pub stop: Stop<'a>,
+    /// What calls of the same step computed.
+    pub(crate) cache: &'a StepCache,
 }
 
 /// What a host does beside changes of files. Nobody can take it back.

@@ -6,6 +6,7 @@
 mod check;
 mod context;
 mod schema;
+mod step_cache;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -21,6 +22,7 @@ pub(crate) use check::{check, pointer, tidy};
 pub use context::{Context, Effect, Stop};
 pub(crate) use schema::{OR_ROOT, PATH_MARK};
 pub use schema::{PathArg, of_arguments, of_output};
+pub(crate) use step_cache::{FoundLink, StepCache};
 
 /// One thing that can be done. Implement it, and hand it to the toolbox.
 pub trait Tool: Send + Sync {

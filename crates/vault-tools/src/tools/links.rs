@@ -1,7 +1,6 @@
 //! The links of a note and those that lead to it, as the overlay would have them.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use vault_index::links::{Names, resolve};
 use vault_index::note::{Link, split_link};
@@ -11,20 +10,7 @@ use super::locate::parsed;
 use super::notes_known::{changed_paths, files_at, is_among};
 use crate::error::{ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
-use crate::tool::Context;
-
-/// A link and where it leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FoundLink {
-    pub source: VaultPath,
-    pub target: Option<VaultPath>,
-    pub kind: LinkKind,
-    pub line: u32,
-    /// Its path and subpath as written.
-    pub points_at: String,
-    /// What a reader sees.
-    pub text: String,
-}
+use crate::tool::{Context, FoundLink};
 
 /// The links that a note has, in its order.
 pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
@@ -33,8 +19,8 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     let known = if context.overlay.is_changed() { None } else { rows(context.vault.index()?.links(path.as_str(), 1))? };
     match known {
         Some(found) if !found.is_empty() => Ok(found),
-        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?)?.links.is_empty() => Ok(Vec::new()),
-        _ => links_in(path, &*names(context)?, context),
+        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
+        _ => links_in(path, names(context)?, context),
     }
 }
 
@@ -45,7 +31,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     let found = match known {
         Some(found) => found,
         None => {
-            let all = context.overlay.remembered("links", || links_by_target(context))?;
+            let all = context.cache.links(|| links_by_target(context))?;
             all.get(path.vault_path()).cloned().unwrap_or_default()
         }
     };
@@ -69,7 +55,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     context.vault.index()?.all_links(&mut |mut row| {
         let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
         if is_current {
-            let leads_to = resolve(&names, &row.path, &row.source).target.and_then(|id| names.path(id));
+            let leads_to = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id));
             if let Some(target) = leads_to {
                 row.target = Some(target.clone());
                 let link = of_row(row);
@@ -80,7 +66,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     })?;
     for changed in &changed {
         for note in files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note) {
-            for link in links_in(&note, &names, context)? {
+            for link in links_in(&note, names, context)? {
                 if let Some(target) = link.target.clone() {
                     found.entry(target).or_default().push(link);
                 }
@@ -95,7 +81,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
 }
 
 fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
-    let note = parsed(path, &context.overlay.read(path)?)?;
+    let note = parsed(path, &context.overlay.read(path)?);
     let source = path.vault_path();
     let found = note.links.iter().map(|link| FoundLink {
         source: source.clone(),
@@ -109,8 +95,8 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
 }
 
 /// What links can lead to.
-fn names(context: &Context<'_, '_>) -> Result<Arc<Names>> {
-    context.overlay.remembered("names", || {
+fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
+    context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());
         Ok((0..).map(FileId).zip(paths).collect::<Names>())
@@ -175,7 +161,7 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
             let read = || {
                 let safe = SafePath::new(path.as_str()).ok()?;
                 let content = context.overlay.read(&safe).ok()?;
-                Some(parsed(&safe, &content).ok()?.title.text)
+                Some(parsed(&safe, &content).title.text)
             };
             // Its name, where it cannot be read.
             read().unwrap_or_else(|| path.stem().to_string())

@@ -63,13 +63,13 @@ pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePat
             .remedy("name a .md file"));
     }
     let content = context.overlay.read(&path)?;
-    let note = parsed(&path, &content)?;
+    let note = parsed(&path, &content);
     Ok((path, note))
 }
 
 /// A file as a note.
-pub(super) fn parsed(path: &SafePath, content: &Content) -> Result<Note> {
-    Ok(parse(path.vault_path(), &content.bytes()?, &ParseOptions::default()))
+pub(super) fn parsed(path: &SafePath, content: &Content) -> Note {
+    parse(path.vault_path(), content.bytes(), &ParseOptions::default())
 }
 
 /// When a file was last changed, in milliseconds since 1970; `None` for what is proposed and not yet written.

@@ -52,7 +52,7 @@ fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownN
     let mut notes = Vec::new();
     for file in files_at(path, context.overlay)? {
         if file.is_note() && context.permits(&file) {
-            let note = parsed(&file, &context.overlay.read(&file)?)?;
+            let note = parsed(&file, &context.overlay.read(&file)?);
             let tags = note.tags.iter().map(|tag| tag.shown.clone()).collect();
             notes.push(KnownNote { path: file, title: note.title.text, tags });
         }

@@ -1,7 +1,5 @@
 //! `vault.listFiles`: what lies in a folder, a page at a time.
 
-use std::sync::Arc;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -113,14 +111,10 @@ impl Tool for ListFiles {
     }
 }
 
-/// Listed once for all pages.
-fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Arc<Vec<sandbox::Entry>>> {
-    let all = |folder: Option<&SafePath>| {
-        let what = format!("files {} {}", args.recursive, folder.map_or("", SafePath::as_str));
-        context.overlay.remembered(&what, || match args.recursive {
-            true => context.overlay.walk(folder),
-            false => context.overlay.list(folder),
-        })
+fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
+    let all = |folder: Option<&SafePath>| match args.recursive {
+        true => context.overlay.walk(folder),
+        false => context.overlay.list(folder),
     };
     let prefix = args.prefix.as_ref().filter(|prefix| !matches!(prefix.as_str().trim_matches('/'), "" | "."));
     let Some(prefix) = prefix else { return all(None) };
@@ -128,19 +122,19 @@ fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Arc<Vec<sandbox::En
     let path = context.path(&PathArg(prefix.as_str().trim_end_matches('/').to_string()))?;
     match context.overlay.stat(&path)? {
         Some(stat) if stat.kind == EntryKind::Folder => return all(Some(&path)),
-        Some(stat) if !ends_in_slash => return Ok(Arc::new(vec![sandbox::Entry { path, stat }])),
+        Some(stat) if !ends_in_slash => return Ok(vec![sandbox::Entry { path, stat }]),
         _ => {}
     }
     let folder = path.parent();
     let listed = match &folder {
-        Some(folder) if !context.overlay.exists(folder)? => Arc::default(),
+        Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
         folder => all(folder.as_ref())?,
     };
-    let begins = |entry: &&sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
-    let found: Vec<sandbox::Entry> = listed.iter().filter(begins).cloned().collect();
+    let begins = |entry: &sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
+    let found: Vec<sandbox::Entry> = listed.into_iter().filter(begins).collect();
     match found.is_empty() {
         true => Err(context.missing(&path)),
-        false => Ok(Arc::new(found)),
+        false => Ok(found),
     }
 }
 

@@ -65,7 +65,7 @@ impl Tool for GetRandomNote {
         }
         let seed = args.seed.unwrap_or_else(|| context.now.timestamp().as_nanosecond() as u64);
         let path = &notes[(scattered(seed) % notes.len() as u64) as usize];
-        let note = parsed(path, &context.overlay.read(path)?)?;
+        let note = parsed(path, &context.overlay.read(path)?);
         Ok(RandomNote {
             path: path.to_string(),
             title: note.title.text.clone(),
