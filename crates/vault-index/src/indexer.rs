@@ -14,7 +14,6 @@
 //! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
 //! an update from empty.
 
-mod ahead;
 mod embed;
 mod options;
 mod prepare;
