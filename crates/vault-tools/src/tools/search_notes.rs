@@ -1,4 +1,4 @@
-//! `search_notes`: the notes that fit a question best, by meaning and by words.
+//! Finds the notes that fit a question best, by meaning and by words: `search_notes`.
 
 use std::time::{Duration, Instant};
 
@@ -6,16 +6,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::{Query, SyncOptions};
 
+use super::note_filter::NoteFilter;
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Risk;
 use crate::sandbox::{SafePath, View};
-use crate::tool::{Context, Tool};
-use crate::tools::note_filter::NoteFilter;
+use crate::tool::Context;
 
 /// How long a search waits for passages that have no vector yet; after that they are ranked by words alone.
 const EMBED_FOR: Duration = Duration::from_secs(10);
-
-pub(super) struct SearchNotes;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -23,7 +20,7 @@ pub(super) struct Args {
     /// What is looked for, in plain words: a question, a topic, a phrase.
     query: String,
     /// How many notes at most.
-    #[serde(default = "ten")]
+    #[serde(default = "default_top_k")]
     #[schemars(range(min = 1, max = 100))]
     top_k: usize,
     /// Which notes count at all; it is applied before ranking.
@@ -31,13 +28,13 @@ pub(super) struct Args {
     filter: Option<NoteFilter>,
 }
 
-fn ten() -> usize {
+fn default_top_k() -> usize {
     10
 }
 
 /// A note and its best passage.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct Found {
+pub(super) struct FoundNote {
     /// The note.
     path: String,
     /// Its title.
@@ -52,41 +49,31 @@ pub(super) struct Found {
     score: f32,
 }
 
-impl Tool for SearchNotes {
-    const NAME: &'static str = "search_notes";
-    const DESCRIPTION: &'static str = "Find notes about a topic: ranks all notes by meaning and by words and gives \
-        each one's best passage with heading, line and score. Choose it when you do not know which note holds the \
-        answer. Filters by tag, date, folder and property. For notes that just bear a tag, use search_by_tag.";
-    const RISK: Risk = Risk::Read;
-    type Args = Args;
-    type Output = Vec<Found>;
-
-    /// Finds what is on disk. Within a plan that is the vault as it was before the plan, without the notes that the
-    /// plan has moved or deleted by then.
-    fn call(&self, args: Args, context: &mut Context<'_, '_>) -> Result<Vec<Found>> {
-        let filter = args.filter.unwrap_or_default();
-        if args.query.trim().is_empty() && filter.is_empty() {
-            return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
-                .at("/query")
-                .remedy("say what is looked for, or give a filter"));
+/// Finds what is on disk. Within a plan that is the vault as it was before the plan, without the notes that the
+/// plan has moved or deleted by then.
+pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<FoundNote>> {
+    let filter = args.filter.unwrap_or_default();
+    if args.query.trim().is_empty() && filter.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
+            .at("/query")
+            .remedy("say what is looked for, or give a filter"));
+    }
+    // What may not be shown is left out after the search, so more is asked for until there is enough.
+    let mut limit = args.top_k;
+    let mut query = Query::literal(args.query.trim());
+    query.filter = filter.for_index(context.now)?;
+    loop {
+        query.limit = limit;
+        let (found, complete) = search(&query, context)?;
+        if complete || found.len() >= args.top_k {
+            return Ok(found.into_iter().take(args.top_k).collect());
         }
-        // What may not be shown is left out after the search, so more is asked for until there is enough.
-        let mut limit = args.top_k;
-        let mut query = Query::literal(args.query.trim());
-        query.filter = filter.for_index(context.now)?;
-        loop {
-            query.limit = limit;
-            let (found, complete) = search(&query, context)?;
-            if complete || found.len() >= args.top_k {
-                return Ok(found.into_iter().take(args.top_k).collect());
-            }
-            limit *= 4;
-        }
+        limit *= 4;
     }
 }
 
 /// What is found and may be shown, and whether there is no more.
-fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<Found>, bool)> {
+fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, bool)> {
     let index = context.vault.index()?;
     let mut hits = index.search(query)?;
     if hits.pending > 0 {
@@ -104,7 +91,7 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<Found>, bool)
             continue;
         }
         context.overlay.bind(&path);
-        found.push(Found {
+        found.push(FoundNote {
             path: path.to_string(),
             title: hit.title,
             heading: hit.headings.last().cloned(),

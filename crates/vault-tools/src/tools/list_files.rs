@@ -1,19 +1,15 @@
-//! `vault.listFiles`: what lies in a folder, a page at a time.
+//! Lists the files of a folder, a page at a time: `vault.listFiles`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::locate;
 use crate::error::Result;
-use crate::policy::{Risk, Toolset};
 use crate::sandbox::{self, EntryKind, SafePath, View};
-use crate::tool::{Context, PathArg, Tool};
-use crate::tools::locate;
+use crate::tool::{Context, PathArg};
 
 /// Files above this size have no etag. In bytes.
-const HASHED: u64 = 64_000_000;
-
-pub(super) struct ListFiles;
+const MAX_HASHED_BYTES: u64 = 64_000_000;
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -29,7 +25,7 @@ pub(super) struct Args {
     #[serde(default)]
     extensions: Vec<String>,
     /// How many at most.
-    #[serde(default = "page")]
+    #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
     /// How many to pass over: nextOffset of the page before.
@@ -37,7 +33,7 @@ pub(super) struct Args {
     offset: usize,
 }
 
-fn page() -> usize {
+fn default_limit() -> usize {
     200
 }
 
@@ -69,46 +65,31 @@ struct Item {
     etag: Option<String>,
 }
 
-impl Tool for ListFiles {
-    const NAME: &'static str = "vault.listFiles";
-    const DESCRIPTION: &'static str = "List the files and folders in a folder (with recursive, all below it), with \
-        size, time and etag. Hidden files are not there.";
-    const TOOLSET: Toolset = Toolset::Actions;
-    const RISK: Risk = Risk::Read;
-    type Args = Args;
-    type Output = Page;
-
-    fn call(&self, args: Args, context: &mut Context<'_, '_>) -> Result<Page> {
-        let endings: Vec<String> =
-            args.extensions.iter().map(|ending| ending.trim_start_matches('.').to_lowercase()).collect();
-        let has_ending = |entry: &sandbox::Entry| {
-            let ending = entry.path.extension().map(str::to_lowercase);
-            entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
-        };
-        let context = &*context;
-        // Only what is a link can stand for another file; to ask the disk for each would take long.
-        let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
-            true => context.permits(&entry.path),
-            false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
-        };
-        let entries = entries(&args, context)?;
-        let mut shown = entries
-            .iter()
-            .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
-            .skip(args.offset);
-        let mut items = Vec::new();
-        for entry in shown.by_ref().take(args.limit) {
-            context.stop.check()?;
-            items.push(item(entry, context));
-        }
-        let truncated = shown.next().is_some();
-        Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
+pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Page> {
+    let endings: Vec<String> =
+        args.extensions.iter().map(|ending| ending.trim_start_matches('.').to_lowercase()).collect();
+    let has_ending = |entry: &sandbox::Entry| {
+        let ending = entry.path.extension().map(str::to_lowercase);
+        entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
+    };
+    let context = &*context;
+    // Only what is a link can stand for another file; to ask the disk for each would take long.
+    let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
+        true => context.permits(&entry.path),
+        false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
+    };
+    let entries = entries(&args, context)?;
+    let mut shown = entries
+        .iter()
+        .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
+        .skip(args.offset);
+    let mut items = Vec::new();
+    for entry in shown.by_ref().take(args.limit) {
+        context.stop.check()?;
+        items.push(item(entry, context));
     }
-
-    fn settle(&self, output: &mut Value, vault: &dyn View) {
-        let items = output.get_mut("items").and_then(Value::as_array_mut).into_iter().flatten();
-        items.for_each(|item| locate::settle(item, vault));
-    }
+    let truncated = shown.next().is_some();
+    Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
 }
 
 fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
@@ -143,7 +124,7 @@ fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
     let stat = context.overlay.stat(&entry.path).ok().flatten().unwrap_or(entry.stat);
     let is_file = stat.kind == EntryKind::File;
     // One file that cannot be read keeps nobody from seeing the others.
-    let content = if is_file && stat.size <= HASHED { context.overlay.read(&entry.path).ok() } else { None };
+    let content = if is_file && stat.size <= MAX_HASHED_BYTES { context.overlay.read(&entry.path).ok() } else { None };
     let etag = content.map(|content| content.hash().etag());
     Item {
         kind: if is_file { "file" } else { "folder" },
