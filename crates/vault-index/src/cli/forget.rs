@@ -21,7 +21,7 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> End
     let agreed = args.yes || (terminal::can_ask() && terminal::ask(&question));
     if !agreed {
         let refused = Error::new(ErrorKind::Store, "nothing was deleted, since nobody agreed").at(vault);
-        return Err(Failure::Refused(refused.remedy("add --yes")));
+        return Err(Failure::Refused(refused.with_remedy("add --yes")));
     }
     for path in index.forget()? {
         out.line(&format!("deleted {}", harmless_line(&path.to_string_lossy())))?;
@@ -34,7 +34,7 @@ pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> Ended
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
-    consent::adopt(&crate::place::vault_or_gone(&args.old)?, vault)?;
+    consent::adopt(&crate::dirs::vault_or_gone(&args.old)?, vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
         harmless_line(&args.old.to_string_lossy()),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::progress::Bar;
 use super::settings::{Sending, Settings};
 use super::{Ended, Failure, cancel, notice, terminal};
-use crate::{ErrorKind, Index, SyncOptions, Vectors};
+use crate::{ErrorKind, Index, SyncOptions};
 
 /// How long to wait for another process that writes: what is indexed already can be asked meanwhile.
 const FOR_ANOTHER_WRITER: Duration = Duration::from_secs(10);
@@ -43,8 +43,8 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
     }
     let (vectors, limit) = match before {
         Before::Nothing => return Ok(None),
-        Before::Text(limit) => (Vectors::Later, limit),
-        Before::All(limit) => (Vectors::Embed, limit),
+        Before::Text(limit) => (false, limit),
+        Before::All(limit) => (true, limit),
     };
     let listening = cancel::listen();
     let bar = Bar::new();
@@ -66,22 +66,20 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
             Ok(Some("indexing was stopped; `vault-index sync` goes on where it stopped".to_string()))
         }
         Err(error) if error.kind() == ErrorKind::Locked => {
-            notice(&error.to_string());
+            notice(&error.one_line());
             Ok(Some("another process is writing the index".to_string()))
         }
         // An index that is there but cannot be written can still be asked.
         Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) && index.searcher().is_ok() => {
-            Ok(Some(format!("changed files were not taken over: {error}")))
+            Ok(Some(format!("changed files were not taken over: {}", error.one_line())))
         }
         // So can one whose model has another address now, by words; or one that goes on with a rebuild by a model that
         // cannot be had.
         Err(error) if matches!(error.kind(), ErrorKind::OtherModel | ErrorKind::Model) && index.searcher().is_ok() => {
-            Ok(Some(error.to_string()))
+            Ok(Some(error.one_line()))
         }
         Err(error) => Err(error.into()),
-        Ok(report)
-            if report.unread + if vectors == Vectors::Embed { report.pending } else { 0 } > 0 && deadline.is_some() =>
-        {
+        Ok(report) if report.unread + if vectors { report.pending } else { 0 } > 0 && deadline.is_some() => {
             let seconds = report.took_ms as f32 / 1000.0;
             Ok(Some(format!(
                 "indexing was stopped after {seconds:.1} s; `vault-index sync` finishes it, --wait SECONDS allows more"

@@ -49,7 +49,7 @@ pub(super) fn pages(folder: Option<&Path>, out: &mut Out) -> Ended {
     if folder.exists() && !folder.is_dir() {
         return Err(Error::new(ErrorKind::Io, "is not a folder that pages can be written to")
             .at(folder)
-            .remedy("name a folder, or none to print the pages")
+            .with_remedy("name a folder, or none to print the pages")
             .into());
     }
     std::fs::create_dir_all(folder).map_err(|error| Error::io(folder, error))?;

@@ -155,7 +155,7 @@ fn finish(ended: Ended, mut out: Out) -> ExitCode {
     // What was found before it went wrong is still wanted; a second failure to write adds nothing.
     let _ = out.flush();
     match &failure {
-        Failure::Error(error) | Failure::Refused(error) => say("error", &error.to_string()),
+        Failure::Error(error) | Failure::Refused(error) => say("error", &error.one_line()),
         Failure::Usage(error) => drop(error.print()),
         Failure::Interrupted(what) => say("interrupted", what),
         Failure::PipeClosed => {}

@@ -9,7 +9,7 @@ use super::config::{self, UserConfig};
 use super::vault::{Places, Presence, find};
 use super::{Ended, consent, notice};
 use crate::files::check_globs;
-use crate::{Error, ErrorKind, Index, ModelName, Options, Result, place};
+use crate::{Error, ErrorKind, Index, ModelName, Options, Result, dirs};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -93,7 +93,7 @@ impl Settings {
     fn load_where(args: &PlaceArgs, presence: Presence) -> Ended<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
         let variable = |name: &str| std::env::var_os(name);
-        Self::merge(args, &variable, UserConfig::load()?, current, place::home(), presence)
+        Self::merge(args, &variable, UserConfig::load()?, current, dirs::home(), presence)
     }
 
     fn merge(
@@ -122,7 +122,7 @@ impl Settings {
         check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
         if settings.vaults.len() > 1 && settings.index_file.is_some() {
             return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
-                .remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
+                .with_remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
                 .into());
         }
         Ok(settings)
@@ -136,7 +136,7 @@ impl Settings {
         match self.vaults.as_slice() {
             [vault] => Ok(vault),
             _ => Err(Error::new(ErrorKind::Query, "this command works on one vault at a time")
-                .remedy("give --vault once")
+                .with_remedy("give --vault once")
                 .into()),
         }
     }

@@ -11,7 +11,7 @@ pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
     use std::time::Duration;
 
     use super::settings::{Sending, Settings};
-    use super::{Failure, Outcome, cancel};
+    use super::{Outcome, cancel};
     use crate::WatchOptions;
 
     if args.schema {
@@ -28,22 +28,13 @@ pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
     if let Some(ms) = args.debounce {
         options.debounce = Duration::from_millis(ms);
     }
-    // A reader that has gone, or a full disk, ends the watch as a signal would: with everything committed.
-    let mut failure: Option<Failure> = None;
-    let watched = index.watch(&options, &mut |event| {
-        let told = match args.jsonl {
-            true => out.record(&record(event, index.vault())),
-            false => tell(event, index.vault(), out),
-        };
-        if let Err(error) = told.and_then(|()| out.flush()) {
-            failure.get_or_insert(error);
-            listening.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+    for event in index.watch(&options)? {
+        match args.jsonl {
+            true => out.record(&record(event?, index.vault()))?,
+            false => print_event(event?, index.vault(), out)?,
         }
-    });
-    if let Some(failure) = failure {
-        return Err(failure);
+        out.flush()?;
     }
-    watched?;
     match args.jsonl {
         true => out.record(&WatchRecord::Ended)?,
         false => out.line("ended; everything is committed")?,
@@ -63,7 +54,7 @@ pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
         return service::print(Settings::load(place)?.only_vault()?, place, out);
     }
     let error = Error::new(ErrorKind::Io, "this program was built without watching");
-    Err(error.remedy("build it with the feature `watch`, or run `vault-index sync` now and then").into())
+    Err(error.with_remedy("build it with the feature `watch`, or run `vault-index sync` now and then").into())
 }
 
 #[cfg(feature = "watch")]
@@ -79,7 +70,7 @@ fn record(event: crate::WatchEvent, vault: &std::path::Path) -> WatchRecord {
 }
 
 #[cfg(feature = "watch")]
-fn tell(event: crate::WatchEvent, vault: &std::path::Path, out: &mut Out) -> Ended<()> {
+fn print_event(event: crate::WatchEvent, vault: &std::path::Path, out: &mut Out) -> Ended<()> {
     use super::terminal::harmless_line;
     use crate::WatchEvent;
     let now = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
