@@ -40,11 +40,29 @@ mod legacy;
 #[cfg(test)]
 mod tests;
 
-pub use entry::{TransactionId, TransactionKind};
 pub(crate) use entry::{JournalAction, JournalEntry, State as EntryState};
+pub use entry::{TransactionId, TransactionKind};
 pub(crate) use legacy::{FILE as LEGACY_FILE, take_over};
-pub use prune::{PruneOptions, Pruned};
 pub(crate) use prune::prune;
+pub use prune::{PruneOptions, Pruned};
 pub(crate) use read::{content_of, damaged, entries, is_whole, unfinished};
 pub(crate) use salvage::repair;
 pub(crate) use write::{Ending, NewTransaction, Writer};
+
+/// As if the process had been killed just before it wrote that the last transaction is over.
+#[cfg(test)]
+pub(crate) fn interrupt_last(state: &crate::state::State) {
+    let connection = database::open_or_create(state).unwrap();
+    let id: i64 = connection.query_row("SELECT max(id) FROM transaction_", [], |row| row.get(0)).unwrap();
+    let mut row = read::rows(&connection, id).unwrap().unwrap().row;
+    (row.state, row.done) = (EntryState::Unfinished.name().to_owned(), 0);
+    let update = "UPDATE transaction_ SET state = ?, done = 0, checksum = ?, reserve = zeroblob(64) WHERE id = ?";
+    connection.execute(update, rusqlite::params![row.state, row.checksum(), id]).unwrap();
+}
+
+/// The sizes of the files that a transaction writes.
+#[cfg(test)]
+pub(crate) fn sizes(state: &crate::state::State) -> Vec<u64> {
+    let names = [database::FILE.to_owned(), format!("{}-journal", database::FILE), progress::FILE.to_owned()];
+    names.iter().map(|name| std::fs::metadata(state.folder().join(name)).unwrap().len()).collect()
+}

@@ -15,12 +15,12 @@ mod tests;
 mod view;
 mod write;
 
-pub(crate) use metadata::SavedMetadata;
 pub(crate) use disk::Found;
 pub use disk::Sandbox;
+pub(crate) use metadata::SavedMetadata;
 pub(crate) use nearest::missing;
 pub use path::SafePath;
 pub(crate) use path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;
-pub use view::{Entry, EntryKind, Stat, View};
 pub(crate) use view::files_below;
+pub use view::{Entry, EntryKind, Stat, View};

@@ -16,19 +16,22 @@ const APP: &str = "vault-tools";
 /// How long to wait for another process that writes one of the files here, which takes it no time.
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
-/// What is worth keeping.
-const KEPT: [&str; 4] = ["journal", "log.jsonl", "plans.jsonl", "macros.json"];
+/// The files whose loss a user would notice. The second is the journal of earlier versions.
+const VALUABLE: [&str; 5] = ["journal.db", "journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
-/// Whether a name is one of a file of ours: what is kept, locks, and what a crash left of a file written anew.
+/// Whether a name is that of one of our files: those, locks, what goes with the journal, and what a crash left of a
+/// file that was being replaced.
 fn is_ours(name: &str) -> bool {
-    let rest = KEPT.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
-    rest.is_some_and(|rest| {
-        matches!(rest, "" | ".lock" | ".damaged")
-            || rest
-                .strip_prefix('.')
-                .and_then(|rest| rest.strip_suffix(".new"))
-                .is_some_and(|process| process.parse::<u32>().is_ok())
-    })
+    let of_journal = ["journal.progress", "journal.damaged", "journal.old", "journal.db-journal"].contains(&name)
+        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.old-"]
+            .iter()
+            .any(|begin| name.starts_with(begin));
+    let rest = VALUABLE.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
+    let is_replaced = |rest: &str| {
+        let process = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
+        process.is_some_and(|process| process.parse::<u32>().is_ok())
+    };
+    of_journal || rest.is_some_and(|rest| matches!(rest, "" | ".lock") || is_replaced(rest))
 }
 
 /// The folder in which journal, log and macros of one vault lie. It is made when something is first written.
@@ -237,12 +240,12 @@ impl State {
             return Err(Error::new(ErrorKind::InvalidArguments, "this is where the vault is now")
                 .remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
-        if !KEPT.iter().any(|file| old.has(file)) {
+        if !VALUABLE.iter().any(|file| old.has(file)) {
             return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
                 .at(old.folder.display())
                 .remedy("name the folder that the vault was in"));
         }
-        if let Some(file) = KEPT.iter().find(|file| self.has(file)) {
+        if let Some(file) = VALUABLE.iter().find(|file| self.has(file)) {
             return Err(Error::new(ErrorKind::Conflict, "this vault has a history of its own already")
                 .at(self.folder.join(file).display())
                 .remedy("nothing was done; forget the one of this vault first if the old one is worth more"));
@@ -270,6 +273,12 @@ impl State {
     /// Whether there is such a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.folder.join(name).exists()
+    }
+
+    /// A name that no file has: this one, or with a number.
+    pub(crate) fn free_name(&self, name: &str) -> String {
+        let numbered = |number: u32| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
+        (1..).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 
     pub(crate) fn failed(&self, name: &str, error: &std::io::Error) -> Error {

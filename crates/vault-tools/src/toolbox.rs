@@ -14,7 +14,6 @@ use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
-use crate::overlay::Overlay;
 use crate::log::{self, Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Context, Draft, Effect, StepCache, Stop, Tool, ToolSpec};

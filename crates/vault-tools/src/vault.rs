@@ -22,7 +22,9 @@ use vault_index::Index;
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{self, EntryState, JournalEntry, NewTransaction, PruneOptions, Pruned, TransactionId, TransactionKind};
+use crate::journal::{
+    self, EntryState, JournalEntry, NewTransaction, PruneOptions, Pruned, TransactionId, TransactionKind,
+};
 use crate::note_index::{IndexUse, NoteIndex};
 use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;

@@ -10,7 +10,6 @@ use serde_json::Value;
 
 use super::args::{ContextArgs, PlaceArgs};
 use super::settings;
-use crate::vault::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
@@ -19,6 +18,7 @@ use crate::plan::Parameters;
 use crate::policy::Policy;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
+use crate::vault::Vault;
 
 /// The tools of the vault that is meant, with the editor that was stated.
 ///

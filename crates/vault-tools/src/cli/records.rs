@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::change::Preview;
 use crate::journal::TransactionKind;
-use crate::transaction::Transaction;
-use crate::vault::{TransactionInfo, TransactionStatus};
 use crate::macros::{Macro, Parameter};
 use crate::plan::{PlanPreview, RiskLevel, StepPreview};
 use crate::policy::{Risk, Toolset};
 use crate::tool::ToolSpec;
+use crate::transaction::Transaction;
+use crate::vault::{TransactionInfo, TransactionStatus};
 
 /// A tool.
 #[derive(Debug, Serialize, JsonSchema)]

@@ -6,9 +6,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::args::PlaceArgs;
-use crate::vault::{Vault, VaultOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Policy;
+use crate::vault::{Vault, VaultOptions};
 
 /// The setting of the search commands that counts here too.
 #[derive(Debug, Default, Deserialize)]

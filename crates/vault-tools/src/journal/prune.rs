@@ -1,7 +1,7 @@
 //! Drops old transactions from the journal, and with them the contents that only they still hold.
 
-use std::time::{Duration, UNIX_EPOCH};
 use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 

@@ -41,10 +41,9 @@ pub(crate) fn unfinished(state: &State) -> Result<Option<JournalEntry>> {
         }
     };
     let last = last().map_err(|failure| failure.into_error(state))?;
-    Ok(last.filter(JournalEntry::is_unfinished).map(|entry| JournalEntry {
-        done: progress::read(state, entry.id).unwrap_or(entry.done),
-        ..entry
-    }))
+    Ok(last
+        .filter(JournalEntry::is_unfinished)
+        .map(|entry| JournalEntry { done: progress::read(state, entry.id).unwrap_or(entry.done), ..entry }))
 }
 
 /// Whether nothing in the file is damaged. Reads all of it.

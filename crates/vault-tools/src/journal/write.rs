@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 
 use super::database::{Failure, may_be_written, open, open_or_create};
-use super::entry::{ActionRow, JournalEntry, State as EntryState, TransactionId, TransactionKind, TransactionRow, digest};
+use super::entry::{
+    ActionRow, JournalEntry, State as EntryState, TransactionId, TransactionKind, TransactionRow, digest,
+};
 use super::{progress, read, salvage};
 use crate::action::Action;
 use crate::error::{Error, ErrorKind, Result};
@@ -48,11 +50,7 @@ pub(crate) struct Writer<'s> {
 impl<'s> Writer<'s> {
     /// Writes down what will be done, so that it is durable when this returns. The lock is held, and no transaction is
     /// unfinished. A damaged journal is replaced first by what can be read of it.
-    pub fn begin(
-        state: &'s State,
-        new: &NewTransaction,
-        actions: &[(&Action, &SavedMetadata)],
-    ) -> Result<Self> {
+    pub fn begin(state: &'s State, new: &NewTransaction, actions: &[(&Action, &SavedMetadata)]) -> Result<Self> {
         let begun = match Self::try_begin(state, new, actions) {
             Err(Failure::Damaged(_)) => {
                 salvage::set_aside(state)?;
@@ -154,7 +152,7 @@ impl<'s> Writer<'s> {
             Ending::RolledBack => (EntryState::RolledBack, 0),
         };
         (self.row.state, self.row.done) = (state.name().to_owned(), done as i64);
-        let mut update = || -> Result<(), Failure> {
+        let update = || -> Result<(), Failure> {
             refused(self.state)?;
             let statement = "UPDATE transaction_ SET state = ?, done = ?, checksum = ?, reserve = NULL WHERE id = ?";
             let row = &self.row;
@@ -183,7 +181,7 @@ pub(super) fn insert(
         add.execute(params![id, kind, path, target, before, after, name, mode, content])?;
     }
     let number = (row.id > 0).then_some(row.id);
-    let reserve = vec![0; RESERVE];
+    let reserve = vec![0_u8; RESERVE];
     connection.execute(
         "INSERT INTO transaction_ (id, time_ms, label, kind, of, first_action, actions, digest, state, done, checksum, reserve) \
          VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, '0123456789abcdef', ?)",

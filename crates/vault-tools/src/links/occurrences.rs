@@ -318,7 +318,9 @@ mod tests {
         let found: Vec<&str> = fragments
             .iter()
             .flat_map(|fragment| fragment.links.iter().map(move |link| (fragment, link)))
-            .map(|(fragment, link)| link.location.as_ref().map_or("?", |location| &fragment.text[location.span.clone()]))
+            .map(|(fragment, link)| {
+                link.location.as_ref().map_or("?", |location| &fragment.text[location.span.clone()])
+            })
             .collect();
         assert_eq!(found, expected, "{text}");
     }

@@ -76,8 +76,11 @@ impl Overlay<'_> {
         self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
         self.check_new(path, None)?;
-        let relinked =
-            self.relink(&Delta { created: vec![path.clone()], created_bytes: content.len() as u64, ..Delta::default() })?;
+        let relinked = self.relink(&Delta {
+            created: vec![path.clone()],
+            created_bytes: content.len() as u64,
+            ..Delta::default()
+        })?;
         for folder in folders {
             self.push(Action::MakeFolder { path: folder });
         }

@@ -17,11 +17,9 @@ use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
-use crate::overlay::Overlay;
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
 use crate::tool::{Draft, Effect, Fault, StepCache, Stop, Tool};
 use crate::toolbox::Toolbox;
-use crate::vault::Vault;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;

@@ -258,7 +258,10 @@ fn links_that_lead_out_are_not_there() {
                 sandbox.make_folder(&path, &SavedMetadata::default()).is_err() && sandbox.remove_file(&path).is_err(),
                 "{attack}"
             );
-            assert!(sandbox.rename(&SafePath::new("a.md").unwrap(), &path, &SavedMetadata::default()).is_err(), "{attack}");
+            assert!(
+                sandbox.rename(&SafePath::new("a.md").unwrap(), &path, &SavedMetadata::default()).is_err(),
+                "{attack}"
+            );
         } else {
             assert!(sandbox.replace(&path, &"x".into(), ".t.tmp").is_err(), "{attack}");
         }

@@ -8,8 +8,8 @@ use std::io::{ErrorKind as IoKind, Write};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, DirBuilder, Metadata, OpenOptions};
 
-use super::metadata::{self, SavedMetadata};
 use super::disk::Place;
+use super::metadata::{self, SavedMetadata};
 use crate::content::Content;
 use crate::error::{Error, Result};
 use crate::failpoint;
@@ -24,7 +24,13 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when something is there by now.
-    pub(crate) fn create(&self, path: &SafePath, content: &Content, temporary: &str, saved: &SavedMetadata) -> Result<()> {
+    pub(crate) fn create(
+        &self,
+        path: &SafePath,
+        content: &Content,
+        temporary: &str,
+        saved: &SavedMetadata,
+    ) -> Result<()> {
         let place = self.place_for(path, saved)?;
         let write = || -> std::io::Result<()> {
             let mut file = new_file(&place.folder, temporary, saved.mode())?;

@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::overlay::Overlay;
 use crate::error::{Error, ErrorKind, Result};
+use crate::overlay::Overlay;
 use crate::sandbox::SafePath;
 
 /// What happens when something is already there.

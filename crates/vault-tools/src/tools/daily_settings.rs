@@ -4,10 +4,10 @@ use jiff::Zoned;
 use serde::Deserialize;
 
 use super::moment;
-use crate::vault::Vault;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
+use crate::vault::Vault;
 
 /// The file that holds the settings; the only hidden one that is read here.
 const SETTINGS: &str = "daily-notes.json";

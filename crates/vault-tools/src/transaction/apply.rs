@@ -147,7 +147,12 @@ impl VaultStore {
                 Action::Delete { path, .. } | Action::RemoveFolder { path } => metadata(path)?,
                 _ => SavedMetadata::default(),
             };
-            planned.push(PlannedAction { index, action, saved, restore: restore.get(index).cloned().unwrap_or_default() });
+            planned.push(PlannedAction {
+                index,
+                action,
+                saved,
+                restore: restore.get(index).cloned().unwrap_or_default(),
+            });
         }
         Ok(planned)
     }

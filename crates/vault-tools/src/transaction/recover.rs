@@ -125,8 +125,13 @@ impl VaultStore {
         let own: Vec<&SafePath> =
             entry.actions.iter().flat_map(|action| [Some(&action.path), action.to.as_ref()]).flatten().collect();
         let exact: BTreeSet<&SafePath> = own.iter().copied().collect();
-        let folders: Vec<&SafePath> =
-            entry.actions.iter().filter(|action| action.to.is_some()).flat_map(|action| [Some(&action.path), action.to.as_ref()]).flatten().collect();
+        let folders: Vec<&SafePath> = entry
+            .actions
+            .iter()
+            .filter(|action| action.to.is_some())
+            .flat_map(|action| [Some(&action.path), action.to.as_ref()])
+            .flatten()
+            .collect();
         let is_own = |path: &SafePath| exact.contains(path) || folders.iter().any(|folder| path.is_in(folder));
         let later = self.sandbox.walk(None)?.into_iter().find(|other| {
             other.stat.kind == EntryKind::File
@@ -137,15 +142,20 @@ impl VaultStore {
     }
 
     fn roll_back_interrupted(&self, entry: &JournalEntry) -> Result<Recovered> {
-        self.try_roll_back(entry).inspect(|done| {
-            ::log::info!("transaction {} was interrupted and is rolled back: {} actions", done.id, done.reverted);
-        }).map_err(|error| {
-            let what = format!("the transaction {} ({}) was interrupted and could not be rolled back", entry.id, entry.label);
-            Error::new(ErrorKind::Journal, what).because(&error).remedy(
-                "see to it that the vault and the journal beside it can be written, and try again; \
+        self.try_roll_back(entry)
+            .inspect(|done| {
+                ::log::info!("transaction {} was interrupted and is rolled back: {} actions", done.id, done.reverted);
+            })
+            .map_err(|error| {
+                let what = format!(
+                    "the transaction {} ({}) was interrupted and could not be rolled back",
+                    entry.id, entry.label
+                );
+                Error::new(ErrorKind::Journal, what).because(&error).remedy(
+                    "see to it that the vault and the journal beside it can be written, and try again; \
                  until then nothing is changed",
-            )
-        })
+                )
+            })
     }
 
     fn try_roll_back(&self, entry: &JournalEntry) -> Result<Recovered> {

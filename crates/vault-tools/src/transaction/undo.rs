@@ -8,7 +8,9 @@ use crate::action::{Action, DeleteMode};
 use crate::change::Change;
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{self, Ending, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
+use crate::journal::{
+    self, Ending, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind,
+};
 use crate::note_index::IndexUse;
 use crate::overlay::Overlay;
 use crate::sandbox::{EntryKind, Found, SafePath, SavedMetadata, View};
@@ -102,7 +104,10 @@ impl VaultStore {
                 let root = entry.of.unwrap_or(entry.id);
                 let last = chains.get(&root).copied().unwrap_or(entry);
                 if (entry.kind == TransactionKind::Undo) != (last.kind == TransactionKind::Undo) {
-                    return Err(not_found(format!("transaction {wanted} is undone already, by transaction {}", last.id)));
+                    return Err(not_found(format!(
+                        "transaction {wanted} is undone already, by transaction {}",
+                        last.id
+                    )));
                 }
                 root
             }
@@ -121,7 +126,8 @@ impl VaultStore {
     pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
         let entries = self.ended_transactions()?;
         let chains = chains(&entries);
-        let newest = chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
+        let newest =
+            chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
         let Some((root, last)) = newest else { return Err(not_found("there is no undo that could be undone".into())) };
         self.inverse(*root, last, force)
     }
@@ -147,8 +153,11 @@ impl VaultStore {
         let actions = &entry.actions[..entry.done.min(entry.actions.len())];
         let outlines: Vec<ActionOutline> = actions.iter().filter_map(ActionOutline::logged).collect();
         if outlines.len() < actions.len() {
-            return Err(Error::new(ErrorKind::Journal, "the transaction was written by a newer version of this program")
-                .remedy("use that version to undo it"));
+            return Err(Error::new(
+                ErrorKind::Journal,
+                "the transaction was written by a newer version of this program",
+            )
+            .remedy("use that version to undo it"));
         }
         let changed = self.changed_since(&outlines)?;
         if force == Force::No && !changed.is_empty() {
@@ -158,7 +167,11 @@ impl VaultStore {
             }
             return Err(Error::new(
                 ErrorKind::Conflict,
-                format!("transaction {} cannot be undone, since files changed after it: {}", entry.id, named.join("; ")),
+                format!(
+                    "transaction {} cannot be undone, since files changed after it: {}",
+                    entry.id,
+                    named.join("; ")
+                ),
             )
             .remedy("nothing was done; with --force it is undone all the same, and these later changes are lost"));
         }
@@ -178,7 +191,11 @@ impl VaultStore {
         }
         // What the inverses need is in them; nothing else was read.
         change.reads.clear();
-        let (kind, word) = if entry.kind == TransactionKind::Undo { (TransactionKind::Redo, "redo") } else { (TransactionKind::Undo, "undo") };
+        let (kind, word) = if entry.kind == TransactionKind::Undo {
+            (TransactionKind::Redo, "redo")
+        } else {
+            (TransactionKind::Undo, "undo")
+        };
         let new = NewTransaction { label: format!("{word} {root}: {}", root_label(entry)), kind, of: Some(root) };
         Ok(Undoing { new, change, restore, lost })
     }
@@ -276,7 +293,9 @@ impl Backwards<'_> {
                     self.push(Action::Edit { path, before: now, after: content }, saved);
                 }
                 None => {
-                    self.lost.push(format!("{path}: that it was deleted or moved after the transaction; it is created again"));
+                    self.lost.push(format!(
+                        "{path}: that it was deleted or moved after the transaction; it is created again"
+                    ));
                     self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?;
                 }
             },

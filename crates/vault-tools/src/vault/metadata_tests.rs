@@ -3,6 +3,7 @@
 use super::tests::{Fixture, path, write};
 use super::*;
 use crate::error::ErrorKind;
+use crate::*;
 
 /// What a folder would carry along was looked at: for links, and by whoever approved it.
 #[test]

@@ -11,6 +11,7 @@ use vault_index::{FileId, VaultPath};
 use super::tests::{Fixture, path};
 use super::*;
 use crate::sandbox::{EntryKind, View};
+use crate::*;
 
 /// A file of a random vault: where, and links as (style, which file, case).
 type File = (String, Vec<(u8, Pick, bool)>);

@@ -8,14 +8,15 @@ use super::*;
 use crate::error::{Error, ErrorKind};
 use crate::journal::{PruneOptions, TransactionId, TransactionKind};
 use crate::sandbox::{SafePath, View};
+use crate::*;
 
 /// A vault on the disk, its state folder beside it.
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     pub folder: tempfile::TempDir,
     pub vault: Vault,
 }
 
-pub(super) fn path(text: &str) -> SafePath {
+pub(crate) fn path(text: &str) -> SafePath {
     SafePath::new(text).unwrap()
 }
 
@@ -67,10 +68,13 @@ impl Fixture {
     }
 
     /// Applies what `propose` does to an overlay.
-    pub fn change<T>(&self, propose: impl FnOnce(&mut Overlay<'_>) -> Result<T, Error>) -> Result<(T, Run), Error> {
+    pub fn change<T>(
+        &self,
+        propose: impl FnOnce(&mut Overlay<'_>) -> Result<T, Error>,
+    ) -> Result<(T, Transaction), Error> {
         let mut overlay = self.vault.overlay();
         let done = propose(&mut overlay)?;
-        let run = self.vault.apply(&overlay.change(), ApplyOptions { label: "test".into(), progress: None })?;
+        let run = self.vault.apply(&overlay.change(), ApplyOptions::new().label("test"))?;
         Ok((done, run))
     }
 
@@ -292,9 +296,12 @@ fn only_the_case_changes() {
 fn what_is_deleted_can_be_restored() {
     let fixture = Fixture::new("//- a.md\none\n//- f/b.md\n\n//- f/g/c.png\n\n//- f/.hidden\n\n");
     let before = fixture.snapshot();
-    for (what, deletion) in
-        [("a.md", DeleteMode::Trash), ("f", DeleteMode::Trash), ("a.md", DeleteMode::Permanent), ("f/g", DeleteMode::Permanent)]
-    {
+    for (what, deletion) in [
+        ("a.md", DeleteMode::Trash),
+        ("f", DeleteMode::Trash),
+        ("a.md", DeleteMode::Permanent),
+        ("f/g", DeleteMode::Permanent),
+    ] {
         fixture.change(|overlay| overlay.delete(&path(what), deletion)).unwrap();
         assert!(!fixture.root().join(what).exists(), "{what}");
         fixture.vault.undo(None, Force::No).unwrap();
@@ -441,7 +448,7 @@ fn what_changed_since_is_a_conflict() {
         },
         &|| write(&root, "c.md", "other"),
     );
-    assert!(fixture.vault.runs().unwrap().is_empty());
+    assert!(fixture.vault.transactions().unwrap().is_empty());
 }
 
 #[test]
@@ -468,7 +475,7 @@ fn an_undo_that_would_lose_something_is_refused() {
 }
 
 #[test]
-fn runs_are_taken_back_one_by_one() {
+fn runs_are_reverted_one_by_one() {
     let fixture = Fixture::new("//- a.md\n0\n");
     let write = |text: &str| fixture.change(|overlay| overlay.write(&path("a.md"), text)).unwrap().1.id;
     let (one, two) = (write("1"), write("2"));
@@ -492,14 +499,18 @@ fn runs_are_taken_back_one_by_one() {
     fixture.vault.undo(Some(two), Force::No).unwrap();
     // The undo of one that was done again, named by its number.
     fixture.vault.undo(Some(two), Force::No).unwrap_err();
-    let undo_of_two = fixture.vault.runs().unwrap()[0].id;
+    let undo_of_two = fixture.vault.transactions().unwrap()[0].id;
     fixture.vault.undo(Some(undo_of_two), Force::No).unwrap();
-    assert_eq!((fixture.read("a.md").as_str(), fixture.vault.runs().unwrap()[0].kind), ("2", TransactionKind::Redo));
+    assert_eq!(
+        (fixture.read("a.md").as_str(), fixture.vault.transactions().unwrap()[0].kind),
+        ("2", TransactionKind::Redo)
+    );
     let twice = fixture.vault.undo(Some(undo_of_two), Force::No).unwrap_err();
-    assert!(twice.to_string().contains(&format!("run {undo_of_two} is taken back already")), "{twice}");
+    assert!(twice.to_string().contains(&format!("transaction {undo_of_two} is undone already")), "{twice}");
     fixture.vault.undo(Some(two), Force::No).unwrap();
-    let status: Vec<RunStatus> = fixture.vault.runs().unwrap().iter().rev().take(3).map(|run| run.status).collect();
-    assert_eq!(status, [RunStatus::Done, RunStatus::TakenBack, RunStatus::Done]);
+    let status: Vec<TransactionStatus> =
+        fixture.vault.transactions().unwrap().iter().rev().take(3).map(|run| run.status).collect();
+    assert_eq!(status, [TransactionStatus::Done, TransactionStatus::Undone, TransactionStatus::Done]);
 }
 
 #[test]
@@ -527,7 +538,7 @@ fn a_run_can_be_stopped() {
         overlay.create(&path(name), name).unwrap();
     }
     let mut progress = |at: ApplyProgress| if at.index == 2 { ControlFlow::Stop } else { ControlFlow::Continue };
-    let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+    let options = ApplyOptions::new().label("stopped").progress(&mut progress);
     let run = fixture.vault.apply(&overlay.change(), options).unwrap();
     assert_eq!((run.done, run.stopped, fixture.root().join("z.md").exists()), (2, true, false));
     fixture.vault.undo(None, Force::No).unwrap();
@@ -545,8 +556,9 @@ fn a_run_can_be_put_back_to_a_place() {
     let change = overlay.change();
     let last = change.actions().len() - 1;
     let stopped_at = |at: usize, stays: usize| {
-        let mut progress = |now: ApplyProgress| if now.index == at { ControlFlow::StopAt(stays) } else { ControlFlow::Continue };
-        let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+        let mut progress =
+            |now: ApplyProgress| if now.index == at { ControlFlow::StopAt(stays) } else { ControlFlow::Continue };
+        let options = ApplyOptions::new().label("stopped").progress(&mut progress);
         fixture.vault.apply(&change, options).unwrap()
     };
     let run = stopped_at(last, mark);
@@ -558,7 +570,7 @@ fn a_run_can_be_put_back_to_a_place() {
     // Back to the beginning, nothing was done that could be taken back.
     let run = stopped_at(last, 0);
     assert_eq!((run.id, run.done, fixture.snapshot()), (TransactionId(0), 0, before));
-    assert_eq!(fixture.vault.runs().unwrap()[0].status, RunStatus::RolledBack);
+    assert_eq!(fixture.vault.transactions().unwrap()[0].status, TransactionStatus::RolledBack);
 }
 
 /// Places are those of the change, whatever is there by now.
@@ -576,7 +588,7 @@ fn a_folder_that_is_there_by_now_shifts_nothing() {
         seen.push((now.index, now.total));
         if now.index == mark { ControlFlow::StopAt(mark) } else { ControlFlow::Continue }
     };
-    let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+    let options = ApplyOptions::new().label("stopped").progress(&mut progress);
     let run = fixture.vault.apply(&change, options).unwrap();
     assert_eq!((seen, run.done), (vec![(1, 3), (2, 3)], 1));
     fixture.vault.undo(None, Force::No).unwrap();
@@ -621,24 +633,19 @@ fn the_journal_can_be_pruned() {
     }
     let none =
         fixture.vault.prune(&PruneOptions { older_than: Some(Duration::from_secs(60)), max_bytes: None }).unwrap();
-    assert_eq!((none.runs, none.left), (0, 3));
-    let some = fixture.vault.prune(&PruneOptions { older_than: None, max_bytes: Some(some_bytes(&fixture)) }).unwrap();
-    assert_eq!((some.runs, some.left), (2, 1));
+    assert_eq!((none.transactions, none.left), (0, 3));
+    let some = fixture.vault.prune(&PruneOptions { older_than: None, max_bytes: Some(1000) }).unwrap();
+    assert_eq!((some.transactions, some.left), (2, 1));
     fixture.vault.undo(None, Force::No).unwrap();
     assert_eq!(fixture.read("a.md"), "2");
     assert_eq!(fixture.vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::NotFound);
-}
-
-/// Less than two runs.
-fn some_bytes(fixture: &Fixture) -> u64 {
-    std::fs::metadata(fixture.vault.state().folder().join("journal")).unwrap().len() / 2
 }
 
 #[test]
 fn one_writer_at_a_time() {
     let fixture = Fixture::new("//- a.md\n0\n");
     let other = open(fixture.folder.path());
-    let held = other.lock().unwrap();
+    let held = other.store.lock().unwrap();
     let hasty = open_waiting(fixture.folder.path(), Duration::ZERO);
     let mut overlay = hasty.overlay();
     overlay.write(&path("a.md"), "1").unwrap();

@@ -4,6 +4,7 @@ use super::tests::{Fixture, path, write};
 use super::*;
 use crate::error::ErrorKind;
 use crate::sandbox::View;
+use crate::*;
 
 #[test]
 fn folders_that_are_gone_are_made_again() {
@@ -41,7 +42,7 @@ fn nothing_that_is_left_is_no_undo() {
     std::fs::remove_dir_all(fixture.root().join(".trash")).unwrap();
     let refused = fixture.vault.undo(None, Force::Yes).unwrap_err();
     assert!(refused.to_string().contains(".trash/a.md is gone"), "{refused}");
-    assert_eq!(fixture.vault.runs().unwrap()[0].status, RunStatus::Done);
+    assert_eq!(fixture.vault.transactions().unwrap()[0].status, TransactionStatus::Done);
 }
 
 #[test]
@@ -138,8 +139,9 @@ fn permissions_come_back() {
     delete(&mut overlay).unwrap();
     let change = overlay.change();
     let last = change.actions().len() - 1;
-    let mut progress = |now: ApplyProgress| if now.index == last { ControlFlow::StopAt(0) } else { ControlFlow::Continue };
-    let options = ApplyOptions { label: String::new(), progress: Some(&mut progress) };
+    let mut progress =
+        |now: ApplyProgress| if now.index == last { ControlFlow::StopAt(0) } else { ControlFlow::Continue };
+    let options = ApplyOptions::new().progress(&mut progress);
     fixture.vault.apply(&change, options).unwrap();
     check("after a stop");
 }
