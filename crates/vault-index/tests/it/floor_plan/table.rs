@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use super::{no_faults, workspace};
 
 /// All crates, those still to come included.
-const CRATES: [&str; 5] = ["minilm", "vault-index", "vault-tools", "agent-loop", "vault-agent"];
+const CRATES: [&str; 6] = ["minilm", "vault-cli", "vault-index", "vault-tools", "agent-loop", "vault-agent"];
 
 /// Reads the rows from the text: behind the table's head, up to the first line that is no row.
 fn rows(text: &str) -> Vec<&str> {
