@@ -1,9 +1,7 @@
-//! How a command ends: its exit code, and what it says on standard error.
+//! How a command ends: exit codes, and lines on standard error.
 
 use std::io::{self, Write};
-use std::process::ExitCode;
 
-use crate::output::Out;
 use crate::sanitize::sanitize;
 
 /// How a command ended well.
@@ -65,29 +63,6 @@ impl From<serde_json::Error> for Failure {
     fn from(error: serde_json::Error) -> Self {
         io::Error::from(error).into()
     }
-}
-
-/// Writes what is left of the output, says what went wrong, and gives the exit code.
-pub fn finish(result: CliResult, mut out: Out) -> ExitCode {
-    let result = result.and_then(|outcome| match out.flush().map_err(Failure::from) {
-        // A check that failed has failed, whether or not anybody reads why.
-        Ok(()) | Err(Failure::PipeClosed) => Ok(outcome),
-        Err(failure) => Err(failure),
-    });
-    let failure = match result {
-        Ok(Outcome::Done) => return ExitCode::SUCCESS,
-        Ok(Outcome::Nothing) => return ExitCode::from(1),
-        Err(failure) => failure,
-    };
-    // What was found before it went wrong is still wanted; a second failure to write adds nothing.
-    let _ = out.flush();
-    match &failure {
-        Failure::Error(text) | Failure::Refused(text) => say("error", text),
-        Failure::Usage(error) => drop(error.print()),
-        Failure::Interrupted(what) => say("interrupted", what),
-        Failure::PipeClosed => {}
-    }
-    ExitCode::from(failure.code())
 }
 
 /// A line for people on standard error. It is never data, so a closed standard error is no failure.

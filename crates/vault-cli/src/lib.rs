@@ -25,7 +25,7 @@ mod signals;
 mod forget;
 mod manual;
 
-pub use exit::{CliResult, Failure, Outcome, finish, note, say};
+pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, forget};
 pub use manual::{CompletionsArgs, completions, pages};
 pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted};

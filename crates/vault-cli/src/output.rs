@@ -1,13 +1,14 @@
 //! Standard output: text for people, one JSON document, or JSON Lines; and the schema of each.
 
 use std::io::{self, BufWriter, Write};
+use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
 
 use clap::Args;
 use schemars::{JsonSchema, schema_for};
 use serde::Serialize;
 
-use crate::exit::{CliResult, Outcome};
+use crate::exit::{CliResult, Failure, Outcome, say};
 use crate::sanitize::{columns, escape_json, padded, sanitize_line};
 use crate::terminal::Paint;
 
@@ -158,6 +159,29 @@ impl Out {
     /// Writes what is buffered.
     pub fn flush(&mut self) -> io::Result<()> {
         self.writer.flush()
+    }
+
+    /// Ends the command: writes what is left, says what went wrong, and gives the exit code.
+    pub fn finish(mut self, result: CliResult) -> ExitCode {
+        let result = result.and_then(|outcome| match self.flush().map_err(Failure::from) {
+            // A check that failed has failed, whether or not anybody reads why.
+            Ok(()) | Err(Failure::PipeClosed) => Ok(outcome),
+            Err(failure) => Err(failure),
+        });
+        let failure = match result {
+            Ok(Outcome::Done) => return ExitCode::SUCCESS,
+            Ok(Outcome::Nothing) => return ExitCode::from(1),
+            Err(failure) => failure,
+        };
+        // What was found before it went wrong is still wanted; a second failure to write adds nothing.
+        let _ = self.flush();
+        match &failure {
+            Failure::Error(text) | Failure::Refused(text) => say("error", text),
+            Failure::Usage(error) => drop(error.print()),
+            Failure::Interrupted(what) => say("interrupted", what),
+            Failure::PipeClosed => {}
+        }
+        ExitCode::from(failure.code())
     }
 }
 

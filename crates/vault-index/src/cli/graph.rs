@@ -83,10 +83,17 @@ fn refuse_notes(file: &Path) -> CliResult<()> {
 /// What was there before stays until the new file is whole.
 fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> CliResult<()> {
     let io = |error| Error::io(file, error);
+    let cannot_write = |what: &str, error| Error::new(ErrorKind::Io, what).at(file).because(error);
     // Something else than a file, such as `/dev/stdout`, is written to as it is.
     if file.exists() && !file.is_file() {
         let mut out = Out::to(BufWriter::new(File::create(file).map_err(io)?));
-        return Ok(write(graph, format, vault, &mut out).and_then(|()| out.flush()).map_err(io)?);
+        let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
+        return match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(cannot_write("cannot be written", error).into())
+            }
+            written => Ok(written?),
+        };
     }
     // A link stays one.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -97,9 +104,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     let new = new.tempfile_in(folder).map_err(io)?;
     let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
     let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
-    written.map_err(|error| {
-        Error::new(ErrorKind::Io, "cannot be written; the old file is unchanged").at(file).because(error)
-    })?;
+    written.map_err(|error| cannot_write("cannot be written; what was there before is as it was", error))?;
     drop(out);
     if let Ok(old) = std::fs::metadata(file) {
         std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;

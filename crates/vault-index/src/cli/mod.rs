@@ -56,7 +56,7 @@ pub fn search_main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout();
     let result = search_args::parse(std::env::args_os()).and_then(|args| search::run(args, &mut out));
-    vault_cli::finish(result, out)
+    out.finish(result)
 }
 
 /// What `vault-index` does.
@@ -65,7 +65,7 @@ pub fn index_main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout();
     let result = IndexArgs::try_parse().map_err(Failure::from).and_then(|args| run_index(args, &mut out));
-    vault_cli::finish(result, out)
+    out.finish(result)
 }
 
 fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {

@@ -46,7 +46,7 @@ pub fn main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout().indented();
     let result = ToolsArgs::try_parse().map_err(Failure::from).and_then(|args| run(args, &mut out));
-    vault_cli::finish(result, out)
+    out.finish(result)
 }
 
 fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
