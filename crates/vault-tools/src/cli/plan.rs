@@ -254,8 +254,8 @@ fn table(preview: &PlanPreview) -> String {
         match &step.state {
             StepState::Skipped { reason } => lines.push(format!("       skipped: {}", sanitize_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
-                let calls = step.calls.iter().map(|call| call.args.shown());
-                lines.extend(calls.map(|args| format!("       - {}", in_short(&args))));
+                let calls = step.calls.iter().map(|call| &call.args);
+                lines.extend(calls.map(|args| format!("       - {}", in_short(args))));
             }
             StepState::Ready => {}
         }
