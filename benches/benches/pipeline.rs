@@ -18,7 +18,7 @@ use vault_index::links::{Edge, Graph, Names, Resolver, Target, unresolved_key};
 use vault_index::note::{Note, ParseOptions, parse};
 use vault_index::{
     Embedder, FileId, Hashed, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
-    Vectors, load_model,
+    load_model,
 };
 
 /// Notes of the vault.

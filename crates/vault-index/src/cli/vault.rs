@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::Failure;
+use vault_cli::Failure;
+
 use crate::{Error, ErrorKind, Result, dirs};
 
 /// Whether the folder of a vault that is named has to be there.
@@ -94,7 +95,8 @@ fn unnamed(folder: &Path, places: &Places<'_>) -> Result<PathBuf, Failure> {
     Err(Failure::Refused(
         Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
             .at(&vault)
-            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"),
+            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
+            .to_string(),
     ))
 }
 
@@ -174,7 +176,7 @@ mod tests {
         let configured = Places { configured, current: std::env::temp_dir(), ..Places::default() };
         for (places, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
             let Err(Failure::Error(error)) = find(&places) else { panic!() };
-            let text = error.one_line();
+            let text = error;
             assert!(text.contains(says) && text.contains("/no/such/folder: there is no such folder"), "{text}");
         }
     }

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line, say};
+
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{PlaceArgs, PruneArgs, RedoArgs, UndoArgs};
-use super::output::Out;
 use super::records::{RunRow, TakenBack};
-use super::terminal::{can_ask, harmless_line};
-use super::{Ended, Outcome, cancel, settings};
+use super::settings;
 use crate::change::Change;
 use crate::error::Result;
 use crate::journal::{PruneOptions, TransactionId};
@@ -22,7 +22,7 @@ struct Asking {
     json: bool,
 }
 
-pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
+pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<RunRow>(&args.output);
     }
@@ -40,8 +40,8 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
 }
 
 /// Rolls back or keeps a transaction that a crash interrupted.
-fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
-    let _writing = cancel::writing();
+fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+    let _writing = vault_cli::cancel::writing();
     let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
     if args.output.json || args.output.jsonl {
         out.record(&recovered)?;
@@ -52,7 +52,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
         return Ok(Outcome::Done);
     };
     for left in &recovered.left {
-        super::say("left as it is", left);
+        say("left as it is", left);
     }
     out.line(&match args.keep {
         true => format!("kept: transaction {}, which can be undone", recovered.id),
@@ -61,7 +61,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
     Ok(Outcome::Done)
 }
 
-pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> Ended {
+pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
     let change = || vault.preview_redo(force(args.force));
@@ -79,7 +79,7 @@ fn take_back(
     question: &str,
     act: impl FnOnce() -> Result<Transaction>,
     out: &mut Out,
-) -> Ended {
+) -> CliResult {
     if asking.dry_run || !asking.yes {
         let preview = change()?.preview();
         let (short, whole) = texts_of(&preview);
@@ -100,38 +100,38 @@ fn take_back(
         }
     }
     // Until the answer is told: a signal that comes when all is done ends nothing.
-    let _writing = cancel::writing();
+    let _writing = vault_cli::write_section();
     let run = act()?;
     if asking.json {
         out.record(&TakenBack::from(run))?;
         return Ok(Outcome::Done);
     }
     for lost in &run.lost {
-        super::say("lost", lost);
+        say("lost", lost);
     }
     let changes = if run.done == 1 { "change" } else { "changes" };
     out.line(&format!("done: {} {changes}, run {}", run.done, run.id))?;
     Ok(Outcome::Done)
 }
 
-fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
+fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
     if vault.is_journal_damaged()? {
-        super::say("warning", "parts of the journal cannot be read; the transactions they held are missing or damaged");
+        say("warning", "parts of the journal cannot be read; the transactions they held are missing or damaged");
     }
-    out.list(&args.output, &rows, |out, rows| {
+    out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
             let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
             let head = out.paint.bold(&format!("{:>4}", row.run));
             let line =
-                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, harmless_line(&row.label));
+                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, sanitize_line(&row.label));
             out.line(&line)?;
         }
         Ok(())
     })
 }
 
-pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> Ended {
+pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     let older_than = args.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let max_bytes = args.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
