@@ -41,7 +41,7 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResu
 
 /// Rolls back or keeps a transaction that a crash interrupted.
 fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
-    let _writing = vault_cli::cancel::writing();
+    let _writing = vault_cli::write_section();
     let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
     if args.output.json || args.output.jsonl {
         out.record(&recovered)?;
