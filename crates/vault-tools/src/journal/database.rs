@@ -153,12 +153,11 @@ pub(super) fn may_be_written(state: &State, connection: &Connection) -> Result<b
 /// Whether an error says that the file is damaged, rather than the disk full or the file busy.
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
-        rusqlite::Error::SqliteFailure(failure, message) => match failure.code {
-            ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase => true,
-            // A damaged schema has no such table, or none that can be read.
-            ErrorCode::Unknown => message.as_deref().is_some_and(|text| text.contains("no such")),
-            _ => false,
-        },
+        rusqlite::Error::SqliteFailure(failure, _) => {
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+        }
+        // The tables that a damaged schema has are not ours.
+        rusqlite::Error::SqlInputError { .. } => true,
         rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)

@@ -320,7 +320,8 @@ fn what_is_in_the_way_of_a_rollback_stays_and_the_rest_goes_back() {
     std::fs::remove_dir(fixture.root().join("f")).unwrap();
     write(fixture.root(), "f", "a file now");
     let vault = fixture.opened_again();
-    let recovered = vault.recovered().unwrap();
+    assert!(vault.recovered().is_none());
+    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
     assert!(recovered.left.len() == 1 && recovered.left[0].starts_with("f/a.md: "), "{recovered:?}");
     assert_eq!(fixture.read("s.md"), "[[f/a]]\n");
     assert_eq!((fixture.read("f").as_str(), fixture.read("g/b.md").as_str()), ("a file now", "hi\n"));

@@ -51,7 +51,7 @@ fn what_a_forced_undo_loses_is_in_its_preview() {
     fixture.change(|overlay| overlay.write(&path("a.md"), "two")).unwrap();
     write(fixture.root(), "a.md", "three");
     let preview = fixture.vault.preview_undo(None, Force::Yes).unwrap().preview();
-    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the run"]);
+    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the transaction"]);
 }
 
 #[test]
