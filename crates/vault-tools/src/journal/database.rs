@@ -153,10 +153,10 @@ pub(super) fn may_be_written(state: &State, connection: &Connection) -> Result<b
 /// Whether an error says that the file is damaged, rather than the disk full or the file busy.
 fn is_damage(error: &rusqlite::Error) -> bool {
     match error {
+        // Statements are fixed, so that one that is wrong is one for another schema.
         rusqlite::Error::SqliteFailure(failure, _) => {
-            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
         }
-        // The tables that a damaged schema has are not ours.
         rusqlite::Error::SqlInputError { .. } => true,
         rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
