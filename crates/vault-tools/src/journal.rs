@@ -33,8 +33,9 @@ mod entry;
 mod progress;
 mod database;
 mod read;
-mod write;
+mod insert;
 mod salvage;
+mod write;
 mod prune;
 mod legacy;
 #[cfg(test)]

@@ -5,15 +5,15 @@
 //! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
 //! and folders are not there, except that what is deleted goes to `.trash`, or out to the system's trash.
 
-mod metadata;
+mod path;
+mod view;
 mod disk;
 mod nearest;
-mod path;
+mod metadata;
 mod system_trash;
+mod write;
 #[cfg(test)]
 mod tests;
-mod view;
-mod write;
 
 pub(crate) use disk::Found;
 pub use disk::Sandbox;

@@ -13,8 +13,8 @@ use serde::Deserialize;
 
 use super::database::{Failure, open_or_create};
 use super::entry::{ActionRow, State as EntryState, TransactionRow, digest};
+use super::insert::insert;
 use super::salvage::{LOST, number_from};
-use super::write;
 use crate::content::ContentHash;
 use crate::error::Result;
 use crate::failpoint;
@@ -134,7 +134,7 @@ fn copy(state: &State, runs: Runs) -> Result<(), Failure> {
         };
         let actions: Vec<(&ActionRow, Option<&[u8]>)> =
             run.actions.iter().map(|(action, content)| (action, content.as_deref())).collect();
-        write::insert(&connection, &mut row, &actions)?;
+        insert(&connection, &mut row, &actions)?;
     }
     number_from(&connection, runs.newest + offset)?;
     connection.execute_batch("COMMIT")?;

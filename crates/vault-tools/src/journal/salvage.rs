@@ -6,8 +6,9 @@ use rusqlite::{Connection, OptionalExtension};
 
 use super::database::{self, FILE, Failure, PAGE, SALVAGED};
 use super::entry::{ActionRow, State as EntryState};
+use super::insert::insert;
+use super::progress;
 use super::read::{self, Rows};
-use super::{progress, write};
 use crate::content::{Content, ContentHash};
 use crate::error::Result;
 use crate::state::State;
@@ -135,5 +136,5 @@ fn copy(new: &Connection, found: Found) -> Result<(), Failure> {
     }
     let contents = contents.iter().map(|content| content.as_ref().map(Content::bytes));
     let actions: Vec<(&ActionRow, Option<&[u8]>)> = actions.iter().map(|(_, action)| action).zip(contents).collect();
-    write::insert(new, &mut row, &actions)
+    insert(new, &mut row, &actions)
 }
