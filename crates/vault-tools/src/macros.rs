@@ -153,7 +153,7 @@ impl<'s> Macros<'s> {
         let export: Export = serde_json::from_str(&text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("the saved macros cannot be understood: {error}"))
                 .at(self.state.folder().join(FILE).display())
-                .remedy("mend the file, or move it away to begin anew")
+                .with_remedy("mend the file, or move it away to begin anew")
         })?;
         Ok(export.macros)
     }
@@ -175,7 +175,7 @@ impl<'s> Macros<'s> {
         let checked = checked(toolbox, plan)?;
         if options.trial == Trial::Needed && !has_succeeded(self.state, &checked.plan)? {
             return Err(Error::new(ErrorKind::Refused, "this plan never ran to its end in this vault")
-                .remedy("run it first (vault-tools plan run), or save it all the same with --untried"));
+                .with_remedy("run it first (vault-tools plan run), or save it all the same with --untried"));
         }
         let mut parameters = parameters(checked);
         for (name, value) in &options.defaults {
@@ -311,7 +311,7 @@ fn put(macros: &mut Vec<Macro>, saved: Macro, replace: Replace) -> Result<()> {
     match (macros.iter().position(|other| other.name == saved.name), replace) {
         (Some(_), Replace::Refuse) => {
             Err(Error::new(ErrorKind::Exists, format!("there is already a macro `{}`", saved.name))
-                .remedy("choose another name, or replace it with --force"))
+                .with_remedy("choose another name, or replace it with --force"))
         }
         (Some(at), Replace::Replace) => {
             macros[at] = saved;
@@ -333,7 +333,7 @@ fn checked_name(name: &str) -> Result<String> {
     match is_name {
         true => Ok(name.to_string()),
         false => Err(Error::new(ErrorKind::InvalidArguments, format!("`{name}` is no name for a macro"))
-            .remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
+            .with_remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
     }
 }
 
@@ -341,8 +341,8 @@ fn unknown(name: &str, macros: &[Macro]) -> Error {
     let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
     let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
     match names.is_empty() {
-        true => error.remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
-        false => error.remedy(format!("there are: {}", names.join(", "))),
+        true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
+        false => error.with_remedy(format!("there are: {}", names.join(", "))),
     }
 }
 

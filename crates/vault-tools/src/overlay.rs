@@ -241,7 +241,7 @@ impl<'v> Overlay<'v> {
             LookUp::Folder => {
                 return Err(Error::new(ErrorKind::InvalidArguments, "is a folder")
                     .at(path)
-                    .remedy("name a file, or list the folder"));
+                    .with_remedy("name a file, or list the folder"));
             }
             _ => return Err(Error::not_found(path, &[])),
         };
@@ -310,7 +310,7 @@ impl<'v> Overlay<'v> {
         }
         let what =
             format!("one change can hold {} MB of file contents, and this is more", MAX_CHANGE_BYTES / 1_000_000);
-        Err(Error::new(ErrorKind::Unsupported, what).remedy(
+        Err(Error::new(ErrorKind::Unsupported, what).with_remedy(
             "make several smaller changes, one after the other; what is deleted to .trash or moved counts for nothing",
         ))
     }

@@ -311,7 +311,8 @@ impl Rules {
                     ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
                     _ => "something that your settings deny stands in the way",
                 };
-                Error::new(error.kind(), what).remedy("nothing was done; repeat the change, or choose another name")
+                Error::new(error.kind(), what)
+                    .with_remedy("nothing was done; repeat the change, or choose another name")
             }
             _ => error,
         }
@@ -391,7 +392,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
         Error::new(ErrorKind::Config, format!("`{written}` is not a pattern: {}", error.kind()))
-            .remedy("write a name, a folder, or a glob such as Private/**")
+            .with_remedy("write a name, a folder, or a glob such as Private/**")
     })
 }
 

@@ -365,7 +365,8 @@ pub(crate) fn built_in() -> Vec<ToolSpec> {
 /// The error of a name that no tool has.
 pub(crate) fn unknown<'s>(name: &str, specs: impl IntoIterator<Item = &'s ToolSpec>) -> Error {
     let names: Vec<&str> = specs.into_iter().map(|spec| spec.name.as_str()).collect();
-    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}")).remedy(format!("there are {}", names.join(", ")))
+    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
+        .with_remedy(format!("there are {}", names.join(", ")))
 }
 
 /// A call that was run on an overlay.

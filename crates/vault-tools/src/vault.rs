@@ -182,7 +182,7 @@ impl Vault {
             let what = "the folder for journal, log and macros is in the vault";
             return Err(Error::new(ErrorKind::Refused, what)
                 .at(state.folder().display())
-                .remedy("choose another one; on Linux XDG_STATE_HOME names where it is made"));
+                .with_remedy("choose another one; on Linux XDG_STATE_HOME names where it is made"));
         }
         let index = NoteIndex::new(sandbox.vault().to_path_buf(), index, use_index, wait);
         let store = VaultStore { sandbox, state, index, wait };

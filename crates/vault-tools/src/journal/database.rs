@@ -1,6 +1,5 @@
 //! Opens `journal.db`: its tables, its settings, and what kinds of error it can give.
 
-use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -78,12 +77,12 @@ impl Failure {
             Self::Damaged(error) => Error::new(ErrorKind::Journal, "the journal is damaged")
                 .because(error)
                 .at(path.display())
-                .remedy("the next change copies what can be read into a new journal and keeps this file"),
+                .with_remedy("the next change copies what can be read into a new journal and keeps this file"),
             Self::Newer(version) => {
                 let what = format!("the journal was written by a newer version of this program (format {version})");
-                Error::new(ErrorKind::Journal, what)
-                    .at(path.display())
-                    .remedy("use that version; or move the file away to start a new journal, without what it can undo")
+                Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
+                    "use that version; or move the file away to start a new journal, without what it can undo",
+                )
             }
             Self::Sqlite(error) => {
                 Error::new(ErrorKind::Io, "cannot be read or written").because(error).at(path.display())
@@ -121,7 +120,7 @@ pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
 
 /// A new database, private to the user.
 pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
-    drop(state.open(name, OpenOptions::new().write(true).create(true).truncate(true))?);
+    state.open(name)?.set_len(0).map_err(|error| state.failed(name, &error))?;
     let connection = connect(&state.folder().join(name))?;
     connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
     state.sync_folder();

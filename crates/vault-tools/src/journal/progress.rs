@@ -1,7 +1,7 @@
 //! How far the transaction under way has come: a number in a file beside the journal, written over in place. It is
 //! advice: it is not synced, may fail, and only says where recovery looks first.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
 
 use super::entry::TransactionId;
@@ -13,7 +13,7 @@ pub(super) const FILE: &str = "journal.progress";
 
 /// The file, open for writing.
 pub(super) fn open(state: &State) -> Result<File> {
-    state.open(FILE, OpenOptions::new().write(true).create(true).truncate(false))
+    state.open(FILE)
 }
 
 /// So many actions of a transaction are done.

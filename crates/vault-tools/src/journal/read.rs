@@ -86,7 +86,7 @@ pub(crate) fn content_of(state: &State, action: &JournalAction) -> Result<Conten
 pub(crate) fn damaged(state: &State, what: String) -> Error {
     Error::new(ErrorKind::Journal, format!("the journal is damaged: {what}"))
         .at(path(state).display())
-        .remedy("that transaction cannot be undone; others can")
+        .with_remedy("that transaction cannot be undone; others can")
 }
 
 pub(super) fn bytes_of(connection: &Connection, row: i64) -> rusqlite::Result<Option<Content>> {

@@ -59,7 +59,7 @@ impl<'s> Writer<'s> {
         begun.map_err(|failure| {
             let error = failure.into_error(state);
             match error.kind() {
-                ErrorKind::Io => error.remedy("nothing was done; see to it that there is room for the journal"),
+                ErrorKind::Io => error.with_remedy("nothing was done; see to it that there is room for the journal"),
                 _ => error,
             }
         })

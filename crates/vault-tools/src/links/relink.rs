@@ -207,7 +207,7 @@ impl Source {
         let unkept = || {
             Error::new(ErrorKind::Refused, format!("the link {} in line {} could not be kept", link.raw, link.line))
                 .at(&self.before)
-                .remedy(format!(
+                .with_remedy(format!(
                     "no link of its kind can lead to {}; choose another name, or change the link first",
                     SafePath::visible(to.as_str())
                 ))
@@ -276,6 +276,6 @@ impl Source {
             format!("a link{location} could not be written so that it still leads to its note"),
         )
         .at(&self.before)
-        .remedy("change that link by hand first, or choose another name"))
+        .with_remedy("change that link by hand first, or choose another name"))
     }
 }

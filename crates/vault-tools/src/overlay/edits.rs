@@ -71,7 +71,7 @@ impl Overlay<'_> {
         if self.exists(path)? {
             return Err(Error::new(ErrorKind::Exists, "is there already")
                 .at(path)
-                .remedy("choose another name, or change the file that is there"));
+                .with_remedy("choose another name, or change the file that is there"));
         }
         self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
@@ -241,7 +241,7 @@ impl Overlay<'_> {
     fn system_trash(&self, path: &SafePath) -> Result<Vec<Action>> {
         if !HAS_SYSTEM_TRASH {
             return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
-                .remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
+                .with_remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
         }
         let content = self.read(path)?;
         self.check_size(content.len() as u64)?;
@@ -260,15 +260,15 @@ impl Overlay<'_> {
             if stat.symlink {
                 return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
                     .at(&path)
-                    .remedy("delete it to the trash"));
+                    .with_remedy("delete it to the trash"));
             }
             match stat.kind {
                 EntryKind::Folder => {
                     if let Some(name) = self.unseen(&path)?.first() {
                         let what = format!("holds {name:?}, which no tool sees, so that it cannot be deleted for good");
-                        return Err(Error::new(ErrorKind::Refused, what)
-                            .at(&path)
-                            .remedy("delete it to the trash (trash: true), where it goes with all that is in it"));
+                        return Err(Error::new(ErrorKind::Refused, what).at(&path).with_remedy(
+                            "delete it to the trash (trash: true), where it goes with all that is in it",
+                        ));
                     }
                     folders.push(Action::RemoveFolder { path });
                 }
@@ -318,7 +318,7 @@ impl Overlay<'_> {
         {
             return Err(Error::new(ErrorKind::Exists, "is there already")
                 .at(to)
-                .remedy("choose another name, or move that one away first"));
+                .with_remedy("choose another name, or move that one away first"));
         }
         if !is_other_case && over.is_none() {
             self.check_no_dead_link(to)?;
@@ -329,7 +329,7 @@ impl Overlay<'_> {
                 "is a symbolic link, which would lead elsewhere from another folder",
             )
             .at(from)
-            .remedy("move the file that it leads to"));
+            .with_remedy("move the file that it leads to"));
         }
         self.check_new(to, Some(from))
     }
@@ -345,7 +345,7 @@ impl Overlay<'_> {
                 let there = path.parent().map_or(name.clone(), |folder| format!("{folder}/{name}"));
                 Err(Error::new(ErrorKind::Exists, format!("differs from {there:?} only in upper and lower case"))
                     .at(path)
-                    .remedy("use that path, or another name: not every system tells the two apart"))
+                    .with_remedy("use that path, or another name: not every system tells the two apart"))
             }
             _ => Ok(()),
         }
@@ -369,7 +369,9 @@ impl Overlay<'_> {
             real if real != *path => "is a symbolic link to a file that is not there",
             _ => "is neither a file nor a folder",
         };
-        Err(Error::new(ErrorKind::Exists, what).at(path).remedy("choose another name, or take that away by hand first"))
+        Err(Error::new(ErrorKind::Exists, what)
+            .at(path)
+            .with_remedy("choose another name, or take that away by hand first"))
     }
 
     fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
@@ -386,7 +388,7 @@ impl Overlay<'_> {
                 Some(_) => {
                     return Err(Error::new(ErrorKind::Exists, "is a file, so nothing can lie in it")
                         .at(&path)
-                        .remedy("choose another folder"));
+                        .with_remedy("choose another folder"));
                 }
                 None => {}
             }

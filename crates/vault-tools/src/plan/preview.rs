@@ -372,7 +372,7 @@ fn bytes_of(value: &Value) -> usize {
 fn too_many_answers() -> Error {
     let what = format!("the answers of one plan can take {} MB, and these are more", MAX_ANSWER_BYTES / 1_000_000);
     Error::new(ErrorKind::Plan, what)
-        .remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
+        .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
 }
 
 /// What the digest of a preview is of.
@@ -417,8 +417,8 @@ fn told(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
     let path = error.path().map(|path| format!("{path}: ")).unwrap_or_default();
     let message = format!("the step {} ({}{item}): {path}{}", step.id, step.tool, error.message());
     let told = Error::new(error.kind(), message);
-    match error.remedy_text() {
-        Some(remedy) => told.remedy(remedy),
+    match error.remedy() {
+        Some(remedy) => told.with_remedy(remedy),
         None => told,
     }
 }

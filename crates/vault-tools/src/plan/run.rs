@@ -287,7 +287,7 @@ impl<'a> Walk<'a> {
         match (timeout, self.begun) {
             (Some(timeout), Some(begun)) if begun.elapsed() > timeout => {
                 let message = format!("it took longer than {} ms", timeout.as_millis());
-                Err(Error::new(ErrorKind::TimedOut, message).remedy("allow more with timeoutMs"))
+                Err(Error::new(ErrorKind::TimedOut, message).with_remedy("allow more with timeoutMs"))
             }
             _ => Ok(()),
         }

@@ -63,7 +63,7 @@ pub fn that_succeeded(state: &State, run: Option<TransactionId>) -> Result<Plan>
             Some(run) => format!("run {run} is no plan that ran to its end, or its plan is no longer kept"),
             None => "no plan ran to its end here yet".to_owned(),
         };
-        Error::new(ErrorKind::NotFound, what).remedy("run the plan, or name its file")
+        Error::new(ErrorKind::NotFound, what).with_remedy("run the plan, or name its file")
     })
 }
 

@@ -51,7 +51,7 @@ impl From<PlanFaults> for Error {
     fn from(faults: PlanFaults) -> Self {
         let count = faults.faults.len();
         let noun = if count == 1 { "fault" } else { "faults" };
-        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{faults}")).remedy("nothing was done")
+        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{faults}")).with_remedy("nothing was done")
     }
 }
 
@@ -160,7 +160,7 @@ impl Checker<'_> {
         self.references(&args, &format!("{at}/args"), &bound);
         match self.toolbox.tool(&step.tool) {
             Err(error) => {
-                let remedy = error.remedy_text().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+                let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
                 self.fault(format!("{at}/tool"), format!("{}{remedy}", error.message()));
             }
             Ok(tool) => {

@@ -32,7 +32,7 @@ impl Sandbox {
         trashed.map_err(|why| {
             Error::new(ErrorKind::Io, format!("the system's trash does not take it: {why}"))
                 .at(path)
-                .remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
+                .with_remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
         })
     }
 }

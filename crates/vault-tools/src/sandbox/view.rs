@@ -35,7 +35,7 @@ pub trait View {
         self.read(path)?.text().map(str::to_owned).ok_or_else(|| {
             Error::new(ErrorKind::Encoding, "is not text in UTF-8")
                 .at(path)
-                .remedy("tools read and write text only; convert the file to UTF-8 first")
+                .with_remedy("tools read and write text only; convert the file to UTF-8 first")
         })
     }
 

@@ -127,7 +127,7 @@ impl Stop<'_> {
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
             return Err(
-                Error::new(ErrorKind::TimedOut, "the time there was is over").remedy("allow more with timeoutMs")
+                Error::new(ErrorKind::TimedOut, "the time there was is over").with_remedy("allow more with timeoutMs")
             );
         }
         Ok(())

@@ -24,7 +24,7 @@ pub enum Collision {
 pub(super) fn taken(path: &SafePath) -> Error {
     Error::new(ErrorKind::Exists, "there is already a file or folder of this name")
         .at(path)
-        .remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
+        .with_remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
 }
 
 /// The first path that is free, not even taken in other case: itself, else with ` 1`, ` 2` and so on behind its name.

@@ -48,7 +48,7 @@ impl DailySettings {
         let settings: Self = serde_json::from_str(text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot be understood: {error}"))
                 .at(".obsidian/daily-notes.json")
-                .remedy("set up daily notes in Obsidian again, or delete the file")
+                .with_remedy("set up daily notes in Obsidian again, or delete the file")
         })?;
         Ok(if settings.format.is_empty() { Self { format: DEFAULT_FORMAT.into(), ..settings } } else { settings })
     }
@@ -79,7 +79,7 @@ impl DailySettings {
         if !context.overlay.exists(&file)? {
             return Err(Error::new(ErrorKind::NotFound, "the template of the daily notes is not there")
                 .at(file)
-                .remedy("make it, or choose another in Obsidian's settings of daily notes"));
+                .with_remedy("make it, or choose another in Obsidian's settings of daily notes"));
         }
         fill(&context.overlay.text(&file)?, day, path)
     }

@@ -49,7 +49,7 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
     }
     if notes.is_empty() {
         return Err(
-            Error::new(ErrorKind::NotFound, "no note passes the filter").remedy("ask for less, or leave it out")
+            Error::new(ErrorKind::NotFound, "no note passes the filter").with_remedy("ask for less, or leave it out")
         );
     }
     let seed = args.seed.unwrap_or_else(|| context.now.timestamp().as_nanosecond() as u64);

@@ -56,7 +56,7 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
     if args.query.trim().is_empty() && filter.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
             .at("/query")
-            .remedy("say what is looked for, or give a filter"));
+            .with_remedy("say what is looked for, or give a filter"));
     }
     // What may not be shown is left out after the search, so more is asked for until there is enough.
     let mut limit = args.top_k;

@@ -280,7 +280,7 @@ impl Running<'_> {
                 let remedy = "open the vault again when the disk is in order; the rest is put back then";
                 let path = error.path().unwrap_or_default().to_string();
                 let text = format!("{}; but that failed, too: {second}", error.message());
-                let told = Error::new(ErrorKind::Io, text).remedy(remedy);
+                let told = Error::new(ErrorKind::Io, text).with_remedy(remedy);
                 if path.is_empty() { told } else { told.at(path) }
             }
             Ok(rollback) => {
@@ -288,7 +288,7 @@ impl Running<'_> {
                 let _ = self.writer.end(Ending::RolledBack);
                 match rollback.left.as_slice() {
                     [] => error.clone(),
-                    left => error.clone().remedy(format!("left as it is: {}", left.join("; "))),
+                    left => error.clone().with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
         }
@@ -311,9 +311,9 @@ fn with_position(error: &Error, index: usize, total: usize) -> Error {
     if let Some(path) = error.path() {
         positioned = positioned.at(path);
     }
-    match error.remedy_text() {
+    match error.remedy() {
         // Theirs may say that nothing was done, which is so again.
-        Some(remedy) => positioned.remedy(remedy),
+        Some(remedy) => positioned.with_remedy(remedy),
         None => positioned,
     }
 }

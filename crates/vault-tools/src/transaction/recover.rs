@@ -98,7 +98,7 @@ impl VaultStore {
     fn recover_unasked(&self, entry: &JournalEntry) -> Result<Recovered> {
         if let Some(why) = self.reason_to_ask(entry)? {
             let what = format!("the transaction {} ({}) was interrupted, and {why}", entry.id, entry.label);
-            return Err(Error::new(ErrorKind::Journal, what).remedy(
+            return Err(Error::new(ErrorKind::Journal, what).with_remedy(
                 "nothing is changed until you decide: `vault-tools undo --recover` rolls it back, \
                  `vault-tools undo --keep` leaves all files as they are",
             ));
@@ -151,7 +151,7 @@ impl VaultStore {
                     "the transaction {} ({}) was interrupted and could not be rolled back",
                     entry.id, entry.label
                 );
-                Error::new(ErrorKind::Journal, what).because(&error).remedy(
+                Error::new(ErrorKind::Journal, what).because(&error).with_remedy(
                     "see to it that the vault and the journal beside it can be written, and try again; \
                  until then nothing is changed",
                 )

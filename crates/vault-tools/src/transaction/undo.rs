@@ -157,7 +157,7 @@ impl VaultStore {
                 ErrorKind::Journal,
                 "the transaction was written by a newer version of this program",
             )
-            .remedy("use that version to undo it"));
+            .with_remedy("use that version to undo it"));
         }
         let changed = self.changed_since(&outlines)?;
         if force == Force::No && !changed.is_empty() {
@@ -173,7 +173,9 @@ impl VaultStore {
                     named.join("; ")
                 ),
             )
-            .remedy("nothing was done; with --force it is undone all the same, and these later changes are lost"));
+            .with_remedy(
+                "nothing was done; with --force it is undone all the same, and these later changes are lost",
+            ));
         }
         let mut back = Backwards { now: Overlay::new(self), restore: Vec::new(), lost: Vec::new() };
         for (action, outline) in actions.iter().zip(outlines).rev() {
@@ -187,7 +189,7 @@ impl VaultStore {
         let mut change = now.change();
         if change.is_empty() && !lost.is_empty() {
             let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, lost.join("; "));
-            return Err(Error::new(ErrorKind::Conflict, what).remedy("nothing was done"));
+            return Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"));
         }
         // What the inverses need is in them; nothing else was read.
         change.reads.clear();
@@ -336,5 +338,5 @@ fn root_label(entry: &JournalEntry) -> &str {
 }
 
 fn not_found(what: String) -> Error {
-    Error::new(ErrorKind::NotFound, what).remedy("`undo --list` shows all transactions")
+    Error::new(ErrorKind::NotFound, what).with_remedy("`undo --list` shows all transactions")
 }
