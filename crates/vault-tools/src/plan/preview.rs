@@ -5,7 +5,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
@@ -14,13 +13,13 @@ use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
 use super::validate::Checked;
-use crate::change::{Change, Overlay, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Effect, Fault, StepCache, Stop};
-use crate::toolbox::{Toolbox, Workplace};
+use crate::tool::{Draft, Effect, Fault, StepCache, Stop, Tool};
+use crate::toolbox::Toolbox;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
@@ -105,11 +104,6 @@ impl PlanPreview {
         rules.decide_plan(&calls, grants, attendance)
     }
 
-    /// Whether a step is a loop, so that its answer is a list of answers.
-    pub(super) fn is_loop(&self, step: &StepPreview) -> bool {
-        self.plan.steps.iter().any(|planned| planned.id == step.id && planned.foreach.is_some())
-    }
-
     /// The calls of the steps that run, as the policy sees them.
     pub(super) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
         self.steps.iter().filter(|step| step.state == StepState::Ready).map(StepPreview::as_call)
@@ -136,14 +130,11 @@ pub fn preview(
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
-    let (editor, now) = (toolbox.editor()?, toolbox.now());
+    let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
     let mut rehearsal = Rehearsal {
         toolbox,
-        vault: &vault,
-        overlay: vault.overlay(),
-        editor,
-        now,
+        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
         outputs: BTreeMap::new(),
         captures: captures(plan),
         parameters,
@@ -195,10 +186,7 @@ fn may_be_skipped(error: &Error) -> bool {
 
 struct Rehearsal<'a, 'v> {
     toolbox: &'a mut Toolbox,
-    vault: &'v Vault,
-    overlay: Overlay<'v>,
-    editor: Editor,
-    now: Zoned,
+    draft: Draft<'v>,
     /// Answers that steps still to come look at.
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
@@ -210,11 +198,12 @@ struct Rehearsal<'a, 'v> {
 impl Rehearsal<'_, '_> {
     /// Runs a step; if it fails, overlay and editor are as they were.
     fn step(&mut self, step: &Step, is_awaited: bool, stop: Stop<'_>) -> Result<StepPreview> {
-        let (mark, editor) = (self.overlay.mark(), self.editor.clone());
+        let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
         let result = self.calls(step, is_awaited, mark, stop);
         if result.is_err() {
-            self.overlay.rollback(mark);
-            self.editor = editor;
+            self.draft.overlay.rollback(mark);
+            self.draft.editor = editor;
+            self.draft.effects.clear();
         }
         result
     }
@@ -223,26 +212,16 @@ impl Rehearsal<'_, '_> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let deadline = [stop.deadline, timeout].into_iter().flatten().min();
         let stop = Stop { deadline, ..stop };
-        let mut effects = Vec::new();
         let mut calls = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
         let mut answers = Vec::new();
-        let mut cache = StepCache::default();
-        let reads_only = self.toolbox.spec(&step.tool)?.risk == Risk::Read;
+        self.draft.cache = StepCache::default();
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
             let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
-            let at = Workplace {
-                overlay: &mut self.overlay,
-                editor: &mut self.editor,
-                effects: &mut effects,
-                now: &self.now,
-                stop,
-                cache: &cache,
-            };
-            let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
+            let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, stop).map_err(place)?;
             paths.extend(done.paths);
             self.held_bytes += bytes_of(&done.args) + bytes_of(&done.output);
             if self.held_bytes > MAX_ANSWER_BYTES {
@@ -250,9 +229,6 @@ impl Rehearsal<'_, '_> {
             }
             calls.push(CallPreview { args: done.args });
             answers.push(done.output);
-            if !reads_only {
-                cache = StepCache::default();
-            }
         }
         let output = match count {
             Some(count) => {
@@ -263,7 +239,7 @@ impl Rehearsal<'_, '_> {
         if is_awaited {
             self.outputs.insert(step.id.clone(), output.clone());
         }
-        let end = self.overlay.mark();
+        let end = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -273,7 +249,7 @@ impl Rehearsal<'_, '_> {
             state: StepState::Ready,
             calls,
             output,
-            effects,
+            effects: std::mem::take(&mut self.draft.effects),
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions: mark..end,
@@ -282,7 +258,7 @@ impl Rehearsal<'_, '_> {
     }
 
     fn skipped(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
-        let mark = self.overlay.mark();
+        let mark = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -344,12 +320,12 @@ impl Rehearsal<'_, '_> {
                 scope.bindings.insert(index.clone(), number.into());
             }
         }
-        let schema = self.toolbox.entry(&step.tool).map_or(&Value::Null, |entry| &entry.marked);
+        let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
     }
 
     fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
-        let mut change = self.overlay.into_change();
+        let mut change = self.draft.overlay.into_change();
         change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
@@ -378,7 +354,7 @@ impl Rehearsal<'_, '_> {
         };
         let digest = told.digest()?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
-        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.editor })
+        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.draft.editor })
     }
 }
 

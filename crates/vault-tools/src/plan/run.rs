@@ -16,8 +16,9 @@ use crate::host::Host;
 use crate::journal::RunId;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Grants, Verdict};
-use crate::tool::{Entry, Stop};
+use crate::tool::Stop;
 use crate::toolbox::{Toolbox, millis_since};
+use crate::tools::fill_in_times;
 
 /// How a plan went.
 #[derive(Debug, Clone, PartialEq)]
@@ -87,7 +88,7 @@ fn run_approved(
 ) -> Result<PlanRun> {
     let (vault, rules) = (Arc::clone(toolbox.vault()), toolbox.rules().clone());
     let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
-    let mut walk = Walk::new(preview, &vault, toolbox.host_and_entries(), stop, tell);
+    let mut walk = Walk::new(preview, &vault, toolbox.host(), stop, tell);
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
@@ -177,7 +178,6 @@ struct Walk<'a> {
     preview: &'a PlanPreview,
     vault: &'a Vault,
     host: &'a mut dyn Host,
-    entries: &'a [Entry],
     stop: Stop<'a>,
     tell: &'a mut dyn FnMut(&Event),
     /// The position of the step that is under way or comes next.
@@ -199,7 +199,7 @@ impl<'a> Walk<'a> {
     fn new(
         preview: &'a PlanPreview,
         vault: &'a Vault,
-        (host, entries): (&'a mut dyn Host, &'a [Entry]),
+        host: &'a mut dyn Host,
         stop: Stop<'a>,
         tell: &'a mut dyn FnMut(&Event),
     ) -> Self {
@@ -208,7 +208,6 @@ impl<'a> Walk<'a> {
             preview,
             vault,
             host,
-            entries,
             stop,
             tell,
             at: 0,
@@ -309,9 +308,9 @@ impl<'a> Walk<'a> {
 
     /// All actions of a step are done: what is left is what the host does.
     fn finish(&mut self, step: &StepPreview) {
-        let entry = self.entries.iter().find(|entry| entry.spec.name == step.tool);
         // What it was to do is done, whatever is known of its answer.
-        let mut output = self.settled(step, entry);
+        let mut output = step.output.clone();
+        fill_in_times(&mut output, self.vault.sandbox());
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -325,9 +324,7 @@ impl<'a> Walk<'a> {
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let Some(entry) = entry {
-                entry.tool.effect_failed(&mut output, &error);
-            }
+            effect.report_failure(&mut output, &error);
         }
         let finished = Event::StepFinished { step: step.id.clone(), output };
         (self.tell)(&finished);
@@ -336,19 +333,6 @@ impl<'a> Walk<'a> {
         }
         self.at += 1;
         self.begun = None;
-    }
-
-    /// The answer of a step, with what is known of its files only now.
-    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Value {
-        let mut output = step.output.clone();
-        let Some(entry) = entry else { return output };
-        let settle = |answer: &mut Value| entry.tool.settle(answer, self.vault.sandbox());
-        if self.preview.is_loop(step) {
-            output["items"].as_array_mut().into_iter().flatten().for_each(settle);
-        } else {
-            settle(&mut output);
-        }
-        output
     }
 
     /// Whether the plan goes on although the host failed: it says so, and nothing that was shown depends on it.

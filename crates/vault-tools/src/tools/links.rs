@@ -1,16 +1,18 @@
-//! The links of a note and those that lead to it, as the overlay would have them.
+//! Lists links as the overlay would have them: `list_backlinks`, `list_forward_links`.
 
 use std::collections::HashMap;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use vault_index::links::{Names, resolve};
 use vault_index::note::{Link, split_link};
 use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
 
-use super::locate::parsed;
-use super::notes_known::{changed_paths, files_at, is_among};
+use super::known_notes::{changed_paths, files_at, is_among};
+use super::locate::{self, NoteArgs, parsed};
 use crate::error::{ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
-use crate::tool::{Context, FoundLink};
+use crate::tool::{Context, FoundLink, PathArg};
 
 /// The links that a note has, in its order.
 pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
@@ -167,6 +169,74 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
         });
     }
     Ok(titles)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BacklinksArgs {
+    /// The note, or another file that links lead to.
+    path: PathArg,
+}
+
+/// A link that leads to the note.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Backlink {
+    /// The note it stands in.
+    source_path: String,
+    /// The title of that note.
+    source_title: String,
+    /// The words it shows.
+    link_text: String,
+    /// `wikilink`, `markdown` or `embed`.
+    link_type: &'static str,
+    /// The line it stands on, from 1.
+    line: u32,
+}
+
+pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>) -> Result<Vec<Backlink>> {
+    let path = locate::file(&args.path, context)?;
+    let links = links_to(&path, context)?;
+    let titles = titles(&links, context)?;
+    let mut backlinks = Vec::new();
+    for link in links {
+        backlinks.push(Backlink {
+            source_title: titles[&link.source].clone(),
+            source_path: link.source.to_string(),
+            link_text: link.text,
+            link_type: kind_name(link.kind),
+            line: link.line,
+        });
+    }
+    backlinks.sort_by_cached_key(|link| (link.source_title.to_lowercase(), link.source_path.clone(), link.line));
+    Ok(backlinks)
+}
+
+/// A link of the note.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ForwardLink {
+    /// The file it leads to; null when there is none yet, or none that may be read.
+    target_path: Option<String>,
+    /// What it names, as written.
+    target: String,
+    /// The words it shows.
+    link_text: String,
+    /// `wikilink`, `markdown` or `embed`.
+    link_type: &'static str,
+    /// The line it stands on, from 1.
+    line: u32,
+}
+
+pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Vec<ForwardLink>> {
+    let path = locate::file(&args.path, context)?;
+    let may_be_named = |target: &VaultPath| SafePath::new(target.as_str()).is_ok_and(|target| context.permits(&target));
+    let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
+        target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
+        target: link.points_at,
+        link_text: link.text,
+        link_type: kind_name(link.kind),
+        line: link.line,
+    });
+    Ok(links.collect())
 }
 
 #[cfg(test)]
