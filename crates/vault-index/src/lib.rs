@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules [`note`], [`links`], [`chunk`] and [`vectors`] are useful alone.
+//! The modules [`note`], [`links`] and [`chunk`] are useful alone.
 
 #![deny(missing_docs)]
 
@@ -44,7 +44,7 @@ mod terms;
 mod onnx;
 mod embed;
 mod rerank;
-pub mod vectors;
+mod vectors;
 mod report;
 mod store;
 mod indexer;
@@ -75,3 +75,5 @@ pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
     Unmatched, Why, marks, parse_date,
 };
+#[doc(hidden)]
+pub use vectors::{Kernel, TopK, rescore};
