@@ -10,7 +10,7 @@ mod crash;
 mod damage;
 #[cfg(feature = "minilm")]
 mod demo;
-mod floor_plan;
+mod architecture;
 mod incremental;
 mod readers;
 mod rerank;
