@@ -8,7 +8,7 @@ use std::path::Path;
 
 use vault_index::chunk::{ChunkOptions, chunk, embedded_text};
 use vault_index::note::{ParseOptions, TitleSource, parse};
-use vault_index::{Embedder, LoadOptions, ModelName, Role, VaultPath, load_model};
+use vault_index::{Embedder, LoadOptions, ModelName, Role, VaultPath};
 
 use crate::notes::notes_in;
 use crate::random::Random;
@@ -48,7 +48,7 @@ impl RealVectors {
     /// # Errors
     /// When texts or vectors cannot be read or written, or the model fails.
     pub fn kept(folder: &Path) -> Result<Self> {
-        let model = load_model(&ModelName::MiniLm, &LoadOptions::default())?;
+        let model = ModelName::MiniLm.load(&LoadOptions::default())?;
         let dimensions = model.dimensions();
         let file = |what: &str| folder.join(format!("{what}-{}-{VERSION}.f32", model.id()));
         let (passages, queries) = (file("passages"), file("queries"));
