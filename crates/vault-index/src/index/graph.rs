@@ -26,6 +26,7 @@ pub struct GraphData {
 
 /// A node of [`GraphData`].
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct GraphNode {
     /// The file's path; for an unresolved name, the name.
     pub path: String,
