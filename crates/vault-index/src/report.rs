@@ -7,7 +7,6 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Warning;
-use crate::files::VaultPrint;
 use crate::links::Rule;
 use crate::note::LinkKind;
 use crate::path::VaultPath;
@@ -15,6 +14,7 @@ use crate::path::VaultPath;
 /// What a sync did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Report {
     /// Notes that are new in the index.
     pub added: usize,
@@ -43,9 +43,6 @@ pub struct Report {
     pub stages_ms: BTreeMap<String, u64>,
     /// Milliseconds of all of it.
     pub took_ms: u64,
-    /// What it saw of the vault's files, if it was asked to tell and that is certain.
-    #[serde(skip)]
-    pub print: Option<VaultPrint>,
 }
 
 impl Report {
@@ -58,6 +55,7 @@ impl Report {
 /// A note that is not indexed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Skipped {
     /// Where it lies.
     pub path: String,
@@ -68,6 +66,7 @@ pub struct Skipped {
 /// A [`Warning`] and the file it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct NoteWarning {
     /// Where the file lies.
     pub path: String,
@@ -78,6 +77,7 @@ pub struct NoteWarning {
 
 /// How far a long call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// What is being done.
     pub stage: Stage,
@@ -89,6 +89,7 @@ pub struct Progress {
 
 /// The stages of a sync, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// Listing the vault's files.
     Walk,
@@ -103,6 +104,7 @@ pub enum Stage {
 /// What an index holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct Status {
     /// The vault's folder.
     #[serde(serialize_with = "lossy")]
@@ -160,6 +162,7 @@ fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::E
 /// One link of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct LinkRow {
     /// The note it stands in.
     #[cfg_attr(feature = "cli", schemars(with = "String"))]
@@ -188,6 +191,7 @@ pub struct LinkRow {
 
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Resolved {
     /// The file, if there is one.
     pub target: Option<VaultPath>,
@@ -204,6 +208,7 @@ pub struct Resolved {
 /// A name that links lead to and no file bears.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct UnresolvedName {
     /// The name, as first written.
     pub name: String,
@@ -217,6 +222,7 @@ pub struct UnresolvedName {
 /// A tag of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct TagCount {
     /// As first seen, without `#`.
     pub tag: String,
@@ -234,6 +240,7 @@ pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
 pub struct CheckReport {
     /// One line a fault: what, where.
     pub faults: Vec<String>,

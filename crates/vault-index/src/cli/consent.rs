@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use vault_cli::{CliResult, Failure, can_ask, confirm};
 
 use crate::embed::{LoadOptions, load};
-use crate::{Error, ErrorKind, ModelName, Result, place};
+use crate::{Error, ErrorKind, ModelName, Result, dirs, private_file};
 
 /// What somebody agreed to; one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -47,11 +47,11 @@ pub(super) fn obtain(
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
-                .remedy(format!(
+                .with_remedy(format!(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
                     at_address(base_url)
                 ))
-                .to_string(),
+                .one_line(),
         ));
     }
     Ok(memory.add(&[wanted])?)
@@ -101,8 +101,8 @@ struct ConsentFile {
 impl ConsentFile {
     fn of_user() -> Self {
         let named = |folder: PathBuf| folder.join("sending-agreed.jsonl");
-        let file = place::state_folder().map(named);
-        let before = place::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
+        let file = dirs::state_folder().map(named);
+        let before = dirs::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
         Self { file, before }
     }
 
@@ -113,9 +113,9 @@ impl ConsentFile {
     fn add(&self, consents: &[Consent]) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         if let Some(folder) = file.parent() {
-            place::private_folder(folder)?;
+            private_file::private_folder(folder)?;
         }
-        drop(place::private_file(file)?);
+        drop(private_file::private_file(file)?);
         let lines = lines_of(file, consents)?;
         let appended = std::fs::OpenOptions::new().append(true).open(file);
         appended.and_then(|mut open| open.write_all(lines.as_bytes())).map_err(|error| Error::io(file, error))

@@ -64,7 +64,7 @@ fn refuse_notes(file: &Path) -> CliResult<()> {
         return Ok(());
     }
     let refused = Error::new(ErrorKind::Io, "a graph must not overwrite a note").at(file);
-    Err(Failure::Refused(refused.remedy("choose a file that ends in .html, .dot or .json").to_string()))
+    Err(Failure::Refused(refused.with_remedy("choose a file that ends in .html, .dot or .json").one_line()))
 }
 
 /// The old file stays until the new one is complete.

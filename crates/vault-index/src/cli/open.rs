@@ -9,7 +9,7 @@ use vault_cli::{CliResult, Failure, note, stderr_is_terminal};
 use super::consent;
 use super::progress::Bar;
 use super::settings::Settings;
-use crate::{ErrorKind, Index, ModelName, Options, SyncOptions, Vectors};
+use crate::{ErrorKind, Index, ModelName, Options, SyncOptions};
 
 /// How long to wait for another process that writes: what is indexed can be searched meanwhile.
 const WAIT_FOR_WRITER: Duration = Duration::from_secs(10);
@@ -67,23 +67,23 @@ pub(super) fn to_rebuild(settings: &Settings, vault: &Path, agreed: bool) -> Cli
 /// # Errors
 /// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
 pub(super) fn up_to_date(settings: &Settings, vault: &Path, policy: SyncPolicy) -> CliResult<(Index, Option<String>)> {
-    let (index, vectors, limit) = match policy {
+    let (index, with_vectors, limit) = match policy {
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),
         // Nothing is embedded, so nothing can leave the machine.
-        SyncPolicy::Text(limit) => (to_read(settings, vault)?, Vectors::Later, limit),
-        SyncPolicy::All(limit) => (to_fill(settings, vault, false)?, Vectors::Embed, limit),
+        SyncPolicy::Text(limit) => (to_read(settings, vault)?, false, limit),
+        SyncPolicy::All(limit) => (to_fill(settings, vault, false)?, true, limit),
     };
     // A live watcher keeps it up to date.
-    let why = if index.watcher().is_some() { None } else { sync(&index, vectors, limit)? };
+    let why = if index.watcher().is_some() { None } else { sync(&index, with_vectors, limit)? };
     Ok((index, why))
 }
 
-fn sync(index: &Index, vectors: Vectors, limit: Option<Duration>) -> CliResult<Option<String>> {
+fn sync(index: &Index, with_vectors: bool, limit: Option<Duration>) -> CliResult<Option<String>> {
     let listening = vault_cli::listen();
     let bar = Bar::new();
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let result = index.sync_with(&SyncOptions {
-        vectors,
+        vectors: with_vectors,
         cancel: Some(listening.flag()),
         progress: Some(&|progress| bar.show(progress)),
         wait: Some(limit.unwrap_or(WAIT_FOR_WRITER).min(WAIT_FOR_WRITER)),
@@ -99,21 +99,23 @@ fn sync(index: &Index, vectors: Vectors, limit: Option<Duration>) -> CliResult<O
     }
     match result {
         Ok(report) => {
-            let pending = report.unread + if vectors == Vectors::Embed { report.pending } else { 0 };
+            let pending = report.unread + if with_vectors { report.pending } else { 0 };
             let seconds = report.took_ms as f32 / 1000.0;
             Ok((pending > 0 && deadline.is_some()).then(|| {
                 format!("indexing was stopped after {seconds:.1} s; `vault-index sync` resumes it, --wait SECONDS allows more")
             }))
         }
         Err(error) if error.kind() == ErrorKind::Locked => {
-            note(&error.to_string());
+            note(&error.one_line());
             Ok(Some("another process is writing the index".to_string()))
         }
         // An index that cannot be written can still be searched; one whose model has another address now or cannot be
         // loaded, by words.
         Err(error) if index.searcher().is_ok() => match error.kind() {
-            ErrorKind::Io | ErrorKind::Store => Ok(Some(format!("changed files were not indexed: {error}"))),
-            ErrorKind::OtherModel | ErrorKind::Model => Ok(Some(error.to_string())),
+            ErrorKind::Io | ErrorKind::Store => {
+                Ok(Some(format!("changed files were not indexed: {}", error.one_line())))
+            }
+            ErrorKind::OtherModel | ErrorKind::Model => Ok(Some(error.one_line())),
             _ => Err(error.into()),
         },
         Err(error) => Err(error.into()),

@@ -144,7 +144,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let query = args.query(&settings.config, &Zoned::now())?;
     if query.like.is_some() && settings.vaults.len() > 1 {
         return Err(Error::new(ErrorKind::Query, "--like searches one vault at a time")
-            .remedy("give --vault once")
+            .with_remedy("give --vault once")
             .into());
     }
     // A reranker that cannot be loaded is an error before any work.

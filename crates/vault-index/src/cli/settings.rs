@@ -8,7 +8,7 @@ use serde::Deserialize;
 use vault_cli::{CliResult, Failure};
 
 use crate::files::{check_globs, read_toml};
-use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, place};
+use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, dirs};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -76,7 +76,7 @@ impl Settings {
     fn load_where(args: &VaultArgs, may_be_missing: bool) -> CliResult<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
         let variable = |name: &str| std::env::var_os(name);
-        Self::merge(args, &variable, UserConfig::load()?, current, place::home(), may_be_missing)
+        Self::merge(args, &variable, UserConfig::load()?, current, dirs::home(), may_be_missing)
     }
 
     fn merge(
@@ -111,7 +111,7 @@ impl Settings {
         check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
         if settings.vaults.len() > 1 && settings.index_file.is_some() {
             return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
-                .remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
+                .with_remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
                 .into());
         }
         Ok(settings)
@@ -125,7 +125,7 @@ impl Settings {
         match self.vaults.as_slice() {
             [vault] => Ok(vault),
             _ => Err(Error::new(ErrorKind::Query, "this command works on one vault at a time")
-                .remedy("give --vault once")
+                .with_remedy("give --vault once")
                 .into()),
         }
     }
@@ -180,7 +180,7 @@ const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB
 
 /// Where the user's file is, or would be.
 fn config_file() -> PathBuf {
-    place::config_folder().unwrap_or_default().join("config.toml")
+    dirs::config_folder().unwrap_or_default().join("config.toml")
 }
 
 impl UserConfig {
@@ -189,7 +189,7 @@ impl UserConfig {
     /// # Errors
     /// When it cannot be read or says something it may not say.
     fn load() -> Result<Self> {
-        match place::config_folder() {
+        match dirs::config_folder() {
             Some(_) => Self::from_file(&config_file()),
             None => Ok(Self::default()),
         }
@@ -198,7 +198,7 @@ impl UserConfig {
     fn from_file(file: &Path) -> Result<Self> {
         let config: Self = read_toml(file, USER_REMEDY)?.unwrap_or_default();
         if config.limit == Some(0) {
-            return Err(Error::new(ErrorKind::Query, "limit is 0").at(file).remedy("write 1 or more"));
+            return Err(Error::new(ErrorKind::Query, "limit is 0").at(file).with_remedy("write 1 or more"));
         }
         Ok(config)
     }
@@ -256,8 +256,8 @@ fn find(sources: &VaultSources<'_>) -> Result<Vec<PathBuf>, Failure> {
     let mut vaults = Vec::with_capacity(named.len());
     for folder in named {
         let vault = match sources.may_be_missing {
-            false => place::canonical_vault(&folder),
-            true => place::vault_or_gone(&folder),
+            false => dirs::canonical_vault(&folder),
+            true => dirs::vault_or_gone(&folder),
         };
         let vault = vault.map_err(|error| match named_in {
             Some(file) => Error::new(error.kind(), "the vault it names cannot be used").at(file).because(error),
@@ -282,7 +282,7 @@ fn folders_of(text: &OsStr) -> Vec<PathBuf> {
 }
 
 fn unnamed(folder: &Path, sources: &VaultSources<'_>) -> Result<PathBuf, Failure> {
-    let vault = place::canonical_vault(folder)?;
+    let vault = dirs::canonical_vault(folder)?;
     let is_home = sources.home.as_deref().is_some_and(|home| home.canonicalize().is_ok_and(|home| home == vault));
     if !is_home && vault.parent().is_some() {
         return Ok(vault);
@@ -291,8 +291,8 @@ fn unnamed(folder: &Path, sources: &VaultSources<'_>) -> Result<PathBuf, Failure
     Err(Failure::Refused(
         Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
             .at(&vault)
-            .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
-            .to_string(),
+            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
+            .one_line(),
     ))
 }
 

@@ -10,7 +10,7 @@ use super::progress::Bar;
 use super::records::{CheckRecord, ModelRecord};
 use super::settings::{Settings, VaultArgs};
 use crate::report::counted_as;
-use crate::{Repair, RerankerName, Status, SyncOptions};
+use crate::{RerankerName, Status, SyncOptions};
 
 pub(super) fn status(vault_args: &VaultArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
     if args.schema {
@@ -94,9 +94,9 @@ pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> 
     }
     let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
-    let (index, repair) = match args.repair {
-        true => (open::to_rebuild(&settings, vault, false)?, Repair::Yes),
-        false => (open::to_read(&settings, vault)?, Repair::No),
+    let index = match args.repair {
+        true => open::to_rebuild(&settings, vault, false)?,
+        false => open::to_read(&settings, vault)?,
     };
     let listening = vault_cli::listen();
     let bar = Bar::new();
@@ -105,7 +105,7 @@ pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> 
         progress: Some(&|progress| bar.show(progress)),
         ..SyncOptions::default()
     };
-    let checked = index.check(repair, &options);
+    let checked = if args.repair { index.repair(&options) } else { index.check(&options) };
     drop(bar);
     let record = CheckRecord::from(checked?);
     let outcome = if record.sound { Outcome::Done } else { Outcome::Nothing };
@@ -119,12 +119,12 @@ pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> 
             out.line(&format!("{kind}: {}", sanitize_line(line)))?;
         }
     }
-    out.line(&verdict(&record, repair))?;
+    out.line(&verdict(&record, args.repair))?;
     Ok(outcome)
 }
 
 /// The last line of a check.
-fn verdict(record: &CheckRecord, repair: Repair) -> String {
+fn verdict(record: &CheckRecord, repair: bool) -> String {
     let faults = counted(record.report.faults.len(), "fault");
     let mut text = match (record.report.faults.len(), record.report.repaired) {
         (0, _) => {
@@ -133,7 +133,7 @@ fn verdict(record: &CheckRecord, repair: Repair) -> String {
         }
         (1, true) => format!("{faults}, repaired"),
         (_, true) => format!("{faults}, all repaired"),
-        (_, false) if repair == Repair::Yes => format!("{faults} left; `vault-index rebuild` rebuilds the index"),
+        (_, false) if repair => format!("{faults} left; `vault-index rebuild` rebuilds the index"),
         (_, false) => format!("{faults}; `vault-index check --repair` repairs the index"),
     };
     if !record.report.unreadable.is_empty() {
@@ -180,7 +180,7 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
 
 /// The model of the vault's index, if there is one.
 fn model_of(settings: &Settings, vault: &Path) -> Option<String> {
-    open::to_read(&settings, vault).ok()?.status().ok().map(|status| status.model)
+    open::to_read(settings, vault).ok()?.status().ok().map(|status| status.model)
 }
 
 #[cfg(test)]
@@ -197,7 +197,7 @@ mod tests {
                 pending,
                 ..crate::CheckReport::default()
             };
-            verdict(&CheckRecord::from(report), Repair::No)
+            verdict(&CheckRecord::from(report), false)
         };
         assert_eq!(record(0, 0, 0), "sound: 2 notes read and compared (0 ms)");
         assert_eq!(

@@ -8,7 +8,7 @@ use super::index_args::{RebuildArgs, SyncArgs};
 use super::open;
 use super::progress::Bar;
 use super::settings::{Settings, VaultArgs};
-use crate::{ErrorKind, Index, Look, Report, Result, SyncOptions, Vectors};
+use crate::{ErrorKind, Index, Report, Result, SyncOptions};
 
 /// Skipped notes and warnings that a summary names.
 const NAMED: usize = 10;
@@ -21,12 +21,12 @@ pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> Cl
     }
     let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
-    let (index, vectors) = match args.no_vectors {
-        true => (open::to_read(&settings, vault)?, Vectors::Later),
-        false => (open::to_fill(&settings, vault, args.yes)?, Vectors::Embed),
+    let index = match args.no_vectors {
+        true => open::to_read(&settings, vault)?,
+        false => open::to_fill(&settings, vault, args.yes)?,
     };
-    let look = if args.full { Look::Everything } else { Look::Quick };
-    run(&index, Index::sync_with, SyncOptions { vectors, look, ..SyncOptions::default() }, &args.output, out)
+    let options = SyncOptions { vectors: !args.no_vectors, read_all: args.full, ..SyncOptions::default() };
+    run(&index, Index::sync_with, options, &args.output, out)
 }
 
 pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {

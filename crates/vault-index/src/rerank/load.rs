@@ -23,7 +23,7 @@ pub fn load(name: &RerankerName, model_folder: Option<&Path>) -> Result<Arc<dyn 
     }));
     #[cfg(not(feature = "fastembed"))]
     Err(Error::new(ErrorKind::Model, format!("the reranker `{name}` is not built into this program"))
-        .remedy("install it with `--features fastembed`, or search without a reranker"))
+        .with_remedy("install it with `--features fastembed`, or search without a reranker"))
 }
 
 #[cfg(all(test, not(feature = "fastembed")))]

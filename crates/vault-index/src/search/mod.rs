@@ -163,14 +163,14 @@ impl Snapshot {
     fn search(&self, query: &Query, meaning: Option<Meaning>) -> Result<Hits> {
         if query.is_empty() {
             return Err(Error::new(ErrorKind::Query, "the query is empty")
-                .remedy("write what you look for, or a filter such as tag:garden"));
+                .with_remedy("write what you look for, or a filter such as tag:garden"));
         }
         if query.like.is_some() && query.mode == Mode::Lexical {
             return Err(Error::new(
                 ErrorKind::Query,
                 "notes are similar by meaning, so `like` does not go with words only",
             )
-            .remedy("leave out --mode lexical"));
+            .with_remedy("leave out --mode lexical"));
         }
         let like = query.like.as_deref().map(|note| find_note(&self.store(), note)).transpose()?;
         let mut eligible = self.eligible(query)?;
@@ -342,7 +342,7 @@ impl Snapshot {
                 ErrorKind::NotFound,
                 "this is not an indexed note, so nothing is known to be like it",
             )
-            .remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
+            .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
         for slot in slots {
             let vector = store.vector(slot)?;
@@ -352,7 +352,7 @@ impl Snapshot {
         let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
         if norm == 0.0 {
             return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
-                .remedy("run `vault-index sync` to its end"));
+                .with_remedy("run `vault-index sync` to its end"));
         }
         sum.iter_mut().for_each(|x| *x /= norm);
         Ok(sum)
@@ -387,7 +387,7 @@ impl Snapshot {
 
     fn hit(&self, store: &Store, scored: &Scored, lexical: &Lexical, weights: Weights) -> Result<Hit> {
         let gone =
-            || Error::new(ErrorKind::Damaged, "a passage has no text").remedy("run `vault-index check --repair`");
+            || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
         let text = store.passage_text(scored.passage)?.ok_or_else(gone)?;
         let note = store.note_meta(scored.note)?.ok_or_else(gone)?;
         let why = Why {

@@ -80,7 +80,7 @@ impl Codes {
     pub fn load_block(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= MAX_SLOTS / BLOCK_ROWS {
             return Err(Error::new(ErrorKind::Damaged, format!("a block of vectors has the number {number}"))
-                .remedy("run `vault-index rebuild`"));
+                .with_remedy("run `vault-index rebuild`"));
         }
         let parts = Parts::of(self.dimensions, bytes)?;
         let first = number * BLOCK_ROWS;
@@ -194,12 +194,11 @@ impl Codes {
     fn check(&self, slot: usize, dimensions: usize) -> Result<()> {
         if dimensions != self.dimensions {
             let message = format!("a vector of {dimensions} dimensions among vectors of {}", self.dimensions);
-            return Err(Error::new(ErrorKind::Model, message).remedy("run `vault-index rebuild`"));
+            return Err(Error::new(ErrorKind::Model, message).with_remedy("run `vault-index rebuild`"));
         }
         if slot >= MAX_SLOTS {
-            return Err(
-                Error::new(ErrorKind::Damaged, format!("a vector in slot {slot}")).remedy("run `vault-index rebuild`")
-            );
+            return Err(Error::new(ErrorKind::Damaged, format!("a vector in slot {slot}"))
+                .with_remedy("run `vault-index rebuild`"));
         }
         Ok(())
     }

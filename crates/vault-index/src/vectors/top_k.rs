@@ -160,7 +160,7 @@ impl<'a> Scan<'a> {
     pub fn block(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= MAX_SLOTS / BLOCK_ROWS {
             return Err(Error::new(ErrorKind::Damaged, format!("a block of vectors has the number {number}"))
-                .remedy("run `vault-index rebuild`"));
+                .with_remedy("run `vault-index rebuild`"));
         }
         let mut numbers = std::mem::take(&mut self.numbers);
         let rows = numbers.rows(number * BLOCK_ROWS, self.wanted.query, bytes)?;
