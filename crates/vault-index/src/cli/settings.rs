@@ -162,13 +162,13 @@ fn model(args: &VaultArgs, variable: Option<String>, config: &UserConfig) -> Res
 #[serde(default, deny_unknown_fields)]
 pub(super) struct UserConfig {
     /// The vault, where neither a flag nor the current folder names one. `~/` is the home folder.
-    vault: Option<String>,
+    pub vault: Option<String>,
     /// As `--model` takes it.
-    model: Option<String>,
+    pub model: Option<String>,
     /// As `--base-url` takes it.
-    base_url: Option<String>,
+    pub base_url: Option<String>,
     /// Globs of what no vault's index holds.
-    exclude: Vec<String>,
+    pub exclude: Vec<String>,
     /// Results of a search.
     pub limit: Option<usize>,
     /// How a search ranks.
