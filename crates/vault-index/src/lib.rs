@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules [`note`], [`links`], [`chunk`] and [`vectors`] are useful alone.
+//! The modules [`note`], [`links`] and [`chunk`] are useful alone.
 
 #![deny(missing_docs)]
 
@@ -46,7 +46,7 @@ mod terms;
 mod onnx;
 mod embed;
 mod rerank;
-pub mod vectors;
+mod vectors;
 mod report;
 mod store;
 mod indexer;
@@ -56,10 +56,8 @@ mod index;
 #[doc(hidden)]
 pub mod cli;
 
-pub use embed::{
-    Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role, available as models,
-    load as load_model,
-};
+pub use chunk::TokenCount;
+pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 #[doc(hidden)]
 pub use index::IndexVersion;
@@ -72,11 +70,13 @@ pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
     CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };
-pub use rerank::{Reranker, RerankerName, load as load_reranker};
+pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
     Unmatched, Why, marks, parse_date,
 };
+#[doc(hidden)]
+pub use vectors::{Kernel, TopK, rescore};
 
 /// What the crates beside this one need too. No part of the API: it may change in any release.
 #[doc(hidden)]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use vault_cli::{CliResult, Failure, can_ask, confirm};
 
-use crate::embed::{LoadOptions, load};
+use crate::embed::LoadOptions;
 use crate::{Error, ErrorKind, ModelName, Result, dirs, private_file};
 
 /// What somebody agreed to; one JSON object per line.
@@ -79,7 +79,7 @@ fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<Strin
     let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
     match model {
         ModelName::OpenAi(_) | ModelName::Ollama(_) => {
-            let model = load(model, &options)?;
+            let model = model.load(&options)?;
             Ok(model.is_remote().then(|| model.id().to_string()))
         }
         _ => Ok(None),

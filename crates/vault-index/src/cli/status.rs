@@ -154,7 +154,7 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
     let settings = Settings::load(vault_args)?;
     let has = model_of(&settings, settings.only_vault()?);
     let rows: Vec<ModelRecord> =
-        crate::models().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
+        crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
     out.list(args.format(), &rows, |out, rows| {
         let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
         for row in rows {

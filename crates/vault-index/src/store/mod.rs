@@ -51,7 +51,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::private_file::{make_private, private_file};
 
 pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
-pub(crate) use codes::{BlockState, LoadedCodes};
+pub(crate) use codes::LoadedCodes;
 pub(crate) use file::{Owner, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};

@@ -9,7 +9,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::{Store, schema};
-use crate::vectors::{Block, Quantized, place};
+use crate::vectors::{Block, Quantized, block_and_row};
 
 /// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
@@ -247,7 +247,7 @@ impl Store {
             let bytes: Option<Vec<u8>> = vectors.query_row([slot], |row| row.get(0)).optional().map_err(fail)?;
             let vector: Option<Vec<f32>> = bytes.map(|bytes| floats(&bytes));
             let is_sound = |vector: &Vec<f32>| {
-                let (number, row) = place(slot as usize);
+                let (number, row) = block_and_row(slot as usize);
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
                 codes.is_some() && codes == Quantized::new(vector).ok()
             };
