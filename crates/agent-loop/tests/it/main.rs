@@ -6,6 +6,7 @@ mod chat;
 #[allow(clippy::duplicate_mod)]
 mod contract;
 mod driver;
+mod formats;
 mod hostile;
 mod invariants;
 #[cfg(feature = "proxy")]

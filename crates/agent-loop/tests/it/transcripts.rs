@@ -9,7 +9,7 @@ use serde_json::json;
 use crate::bench_tools::*;
 
 /// A run of three turns with a decision in it, each step written to `path`.
-fn written(path: &std::path::Path) -> Run {
+pub(crate) fn written(path: &std::path::Path) -> Run {
     let tools = set();
     let rules = rules(&tools, &AskBeforeWriting);
     let mut run = run();
