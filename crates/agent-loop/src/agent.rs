@@ -1,29 +1,30 @@
 //! The driver: does what the run says, and tells it how it went. All waiting, time and concurrency of the loop is here.
 
-mod compact;
 mod event;
-mod limits;
-mod reply;
 mod retry;
+mod timeouts;
+mod compact;
+mod reply;
 mod tools;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{AskBeforeWriting, Policy, Question};
-use crate::compaction::{Compaction, DropThenSummarise};
+use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Rules, Run};
+use crate::run::{Next, Outcome, Run, RunContext};
 use crate::tool::{ToolSet, Tools};
 
 pub use event::{Event, Observer};
-pub use limits::Limits;
 pub use retry::Retries;
+pub use timeouts::Limits;
 
-use reply::Ended;
+use reply::ReplyOutcome;
 
 /// A model, tools and a policy, ready to drive runs; any number at once.
 pub struct Agent {
@@ -33,6 +34,15 @@ pub struct Agent {
     policy: Arc<dyn Policy>,
     compaction: Arc<dyn Compaction>,
     limits: Limits,
+}
+
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.set.specs().iter().map(|spec| spec.name.as_str()).collect();
+        let mut agent = f.debug_struct("Agent");
+        agent.field("model", &self.model.name()).field("tools", &tools).field("limits", &self.limits);
+        agent.finish_non_exhaustive()
+    }
 }
 
 /// Why the driver came back.
@@ -52,7 +62,7 @@ impl Agent {
     pub fn new(model: impl Model + 'static, tools: impl Tools + 'static) -> Result<Self> {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
-        let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarise::default()));
+        let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarize::default()));
         Ok(Self { model, tools, set, policy, compaction, limits: Limits::default() })
     }
 
@@ -78,8 +88,8 @@ impl Agent {
     }
 
     /// What its runs are judged by; [`Run::decide`] wants it.
-    pub fn rules(&self) -> Rules<'_> {
-        Rules { tools: &self.set, policy: &*self.policy }
+    pub fn context(&self) -> RunContext<'_> {
+        RunContext { tools: &self.set, policy: &*self.policy }
     }
 
     /// Drives a run until a person is needed or it is done.
@@ -95,7 +105,7 @@ impl Agent {
             if cancel.is_cancelled() {
                 run.cancel(Vec::new());
             }
-            let next = run.next(self.rules());
+            let next = run.next(self.context());
             observer.save(run)?;
             match next {
                 Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
@@ -107,6 +117,7 @@ impl Agent {
                     return Ok(Pause::Waiting(questions));
                 }
                 Next::Done(outcome) => {
+                    log::debug!("{}: done after {} turns", run.id(), outcome.spent.turns);
                     observer.event(Event::Done(outcome.clone()));
                     return Ok(Pause::Done(outcome));
                 }
@@ -126,9 +137,9 @@ impl Agent {
         drop(request);
         run.spend_time(started.elapsed());
         match ended {
-            Ended::Replied(reply) => run.replied(reply),
-            Ended::Failed(error) => run.failed(&error),
-            Ended::Cancelled(said) => {
+            ReplyOutcome::Replied(reply) => run.replied(reply),
+            ReplyOutcome::Failed(error) => run.failed(&error),
+            ReplyOutcome::Cancelled(said) => {
                 run.cancel(said);
                 Ok(())
             }

@@ -12,6 +12,7 @@ use crate::canonical::{Fingerprint, canonical_json};
 /// The limits of one run, counted from the person's last message on. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Budget {
     /// Replies of the model; by default 10.
     pub turns: Option<u32>,
@@ -27,6 +28,15 @@ pub struct Budget {
     /// What happens at a limit of turns, calls or repeats.
     pub at_limit: AtLimit,
 }
+
+setters!(Budget {
+    turns: Option<u32>,
+    calls: Option<u32>,
+    tokens: Option<u64>,
+    time: Option<Duration>,
+    repeats: Option<u32>,
+    at_limit: AtLimit,
+});
 
 impl Default for Budget {
     fn default() -> Self {
@@ -49,6 +59,7 @@ pub enum AtLimit {
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Limit {
     /// Of turns.
     Turns,
@@ -77,6 +88,7 @@ impl fmt::Display for Limit {
 /// What a run has used since the person's last message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Spent {
     /// Replies of the model.
     pub turns: u32,

@@ -17,7 +17,7 @@ pub struct Error(Box<Details>);
 struct Details {
     kind: ErrorKind,
     message: String,
-    place: Option<String>,
+    path: Option<String>,
     remedy: Option<String>,
     status: Option<u16>,
     request_id: Option<String>,
@@ -81,7 +81,7 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message: message.into(),
-            place: None,
+            path: None,
             remedy: None,
             status: None,
             request_id: None,
@@ -90,16 +90,16 @@ impl Error {
         }))
     }
 
-    /// Where: a file, a provider, a tool.
+    /// Names where it happened: a file, a provider, a tool.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.0.place = Some(place.into());
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.0.path = Some(path.into());
         self
     }
 
-    /// What the reader can do.
+    /// Says what the reader can do about it.
     #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
@@ -125,14 +125,14 @@ impl Error {
         self
     }
 
-    /// The error below this one; its text is appended to the message.
+    /// Sets the cause, which [`source`](std::error::Error::source) returns.
     #[must_use]
-    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Without a secret, wherever it stands in the texts: providers repeat keys in their messages.
+    /// Removes a secret from the message and the cause: providers repeat keys in their messages.
     pub(crate) fn without(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
             self.0.message = self.0.message.replace(secret, "…");
@@ -143,20 +143,55 @@ impl Error {
         self
     }
 
-    /// With at most so many bytes of its message. Secrets go first: half a key is found by no search for a whole one.
+    /// Truncates the message. Remove secrets first: a search for the whole key would not find half of it.
     pub(crate) fn shortened(mut self, most: usize) -> Self {
         self.0.message.truncate(self.0.message.floor_char_boundary(most));
         self
     }
 
-    /// Its kind.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without place and remedy.
+    /// What happened, without path, remedy and cause.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Where it happened, if known: a file, a provider, a tool.
+    pub fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
+    }
+
+    /// What the reader can do about it, if anything is known.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.remedy.as_deref()
+    }
+
+    /// The whole text with the cause in it, for a place that keeps no chain of errors.
+    pub(crate) fn text_with_source(&self) -> String {
+        let mut text = self.head();
+        if let Some(source) = &self.0.source {
+            text.push_str(&format!(": {source}"));
+        }
+        text + &self.tail()
+    }
+
+    fn head(&self) -> String {
+        let mut text = self.path().map_or_else(String::new, |path| format!("{path}: "));
+        text.push_str(self.message());
+        if let Some(status) = self.status() {
+            text.push_str(&format!(" (status {status})"));
+        }
+        if let Some(id) = self.request_id() {
+            text.push_str(&format!(" [request {id}]"));
+        }
+        text
+    }
+
+    fn tail(&self) -> String {
+        self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"))
     }
 
     /// The HTTP status it came with, if any.
@@ -175,25 +210,11 @@ impl Error {
     }
 }
 
+/// Everything but the cause, which [`source`](std::error::Error::source) returns.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.0.place {
-            write!(f, "{place}: ")?;
-        }
-        f.write_str(&self.0.message)?;
-        if let Some(status) = self.0.status {
-            write!(f, " (status {status})")?;
-        }
-        if let Some(id) = &self.0.request_id {
-            write!(f, " [request {id}]")?;
-        }
-        if let Some(source) = &self.0.source {
-            write!(f, ": {source}")?;
-        }
-        if let Some(remedy) = &self.0.remedy {
-            write!(f, " ({remedy})")?;
-        }
-        Ok(())
+        f.write_str(&self.head())?;
+        f.write_str(&self.tail())
     }
 }
 
@@ -208,13 +229,13 @@ impl std::error::Error for Error {
 pub struct Failure {
     /// The kind of error.
     pub kind: ErrorKind,
-    /// Its full text, with place and remedy.
+    /// Its full text, with path, cause and remedy.
     pub message: String,
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self { kind: error.kind(), message: error.to_string() }
+        Self { kind: error.kind(), message: error.text_with_source() }
     }
 }
 
@@ -229,15 +250,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_where_and_what_to_do() {
+    fn an_error_shows_path_message_and_remedy_and_its_cause_only_as_source() {
         let error = Error::new(ErrorKind::RateLimit, "too many requests")
-            .at("openai")
+            .with_path("openai")
             .with_status(429)
             .with_request_id("req_7")
-            .because("slow down")
-            .remedy("wait a minute");
+            .with_source("slow down")
+            .with_remedy("wait a minute");
+        assert_eq!(error.to_string(), "openai: too many requests (status 429) [request req_7] (wait a minute)");
+        assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "slow down");
+        assert_eq!((error.path(), error.remedy()), (Some("openai"), Some("wait a minute")));
         assert_eq!(
-            error.to_string(),
+            Failure::from(&error).message,
             "openai: too many requests (status 429) [request req_7]: slow down (wait a minute)"
         );
         assert!(error.kind().is_retryable() && !ErrorKind::BadRequest.is_retryable());

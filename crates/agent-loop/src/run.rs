@@ -17,7 +17,7 @@
 
 mod answer;
 mod calls;
-mod exchange;
+mod transitions;
 mod saved;
 
 use std::collections::BTreeSet;
@@ -27,7 +27,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Decision, Policy, Question, Rejection, RunId};
+use crate::approval::{BoundDecision, Policy, Question, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{CallId, History, Message, ToolCall};
@@ -42,6 +42,7 @@ use calls::Calls;
 /// What a run is like. It is saved with the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// The system text.
     pub system: Option<String>,
@@ -59,13 +60,29 @@ pub struct RunOptions {
     pub temperature: Option<f64>,
 }
 
+setters!(RunOptions {
+    system: Option<String>,
+    budget: Budget,
+    answer: Option<AnswerShape>,
+    parallel: Parallel,
+    compact_above: Option<u64>,
+    max_output_tokens: Option<u32>,
+    temperature: Option<f64>,
+});
+
 /// What a run is judged by whenever it goes on.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct RunContext<'a> {
     /// The tools there are now.
     pub tools: &'a ToolSet,
     /// The policy in force now.
     pub policy: &'a dyn Policy,
+}
+
+impl fmt::Debug for RunContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext").field("tools", &self.tools.specs().len()).finish_non_exhaustive()
+    }
 }
 
 /// What a run needs next.
@@ -89,6 +106,7 @@ pub enum Next {
 
 /// A call that may run now.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ReadyCall {
     /// The call, with the arguments it runs with.
     pub call: ToolCall,
@@ -102,7 +120,7 @@ pub struct ReadyCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The model answered without calling a tool.
     Answered,
     /// The model answered, but never in the shape that was asked for.
@@ -132,7 +150,7 @@ pub enum Stop {
     },
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered => f.write_str("answered"),
@@ -150,9 +168,10 @@ impl fmt::Display for Stop {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Why.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// What the model said last since the person's message; empty if it said nothing.
     pub text: String,
     /// The answer, where [`RunOptions::answer`] asked for one and it fits.
@@ -198,7 +217,7 @@ enum Phase {
         calls: Calls,
     },
     Done {
-        stop: Stop,
+        stop: StopReason,
         answer: Option<Value>,
     },
 }
@@ -265,7 +284,7 @@ impl Run {
     ///
     /// Costs, for each call that has not run, a check of its arguments and a question to the policy; for a request, a
     /// copy of the system text and of the answer's schema. Messages are shared, however many there are.
-    pub fn next(&mut self, rules: Rules<'_>) -> Next {
+    pub fn next(&mut self, context: RunContext<'_>) -> Next {
         loop {
             match &mut self.state.phase {
                 Phase::Done { stop, answer } => {
@@ -274,7 +293,7 @@ impl Run {
                     return Next::Done(Outcome { stop, text, answer, spent: self.state.spent });
                 }
                 Phase::Calls { calls } => {
-                    let ready = calls.take_ready(rules, &self.state.grants);
+                    let ready = calls.take_ready(context, &self.state.grants);
                     if !ready.is_empty() {
                         return Next::RunTools(ready);
                     }
@@ -291,16 +310,20 @@ impl Run {
                     if self.stopped_by_budget() {
                         continue;
                     }
-                    return if self.wants_compaction() { Next::Compact } else { Next::CallModel(self.request(rules)) };
+                    return if self.wants_compaction() {
+                        Next::Compact
+                    } else {
+                        Next::CallModel(self.request(context))
+                    };
                 }
             }
         }
     }
 
     /// What is waiting for a person now, whether or not calls that need no decision are still running.
-    pub fn questions(&mut self, rules: Rules<'_>) -> Vec<Question> {
+    pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
-        calls.settle(rules, &self.state.grants);
+        calls.settle(context, &self.state.grants);
         calls.questions(&self.id, &self.state.grants)
     }
 
@@ -311,14 +334,14 @@ impl Run {
     /// One rejection for each that does not fit; its question stays open.
     pub fn decide(
         &mut self,
-        rules: Rules<'_>,
-        decisions: impl IntoIterator<Item = Decision>,
+        context: RunContext<'_>,
+        decisions: impl IntoIterator<Item = BoundDecision>,
     ) -> Result<(), Vec<Rejection>> {
         let mut rejections = Vec::new();
         for decision in decisions {
             let call = decision.call.clone();
             let taken = match &mut self.state.phase {
-                Phase::Calls { calls } => calls.decide(rules, &self.id, &mut self.state.grants, decision),
+                Phase::Calls { calls } => calls.decide(context, &self.id, &mut self.state.grants, decision),
                 _ => Err(calls::why_not_open(&self.history, &call)),
             };
             rejections.extend(taken.err().map(|why| Rejection { call, why }));
@@ -330,9 +353,14 @@ impl Run {
     ///
     /// # Errors
     /// `State` when this call is not running.
-    pub fn finished(&mut self, rules: Rules<'_>, call: &CallId, end: Result<ToolOutput, ToolError>) -> Result<()> {
+    pub fn finished(
+        &mut self,
+        context: RunContext<'_>,
+        call: &CallId,
+        end: Result<ToolOutput, ToolError>,
+    ) -> Result<()> {
         match &mut self.state.phase {
-            Phase::Calls { calls } => calls.finished(rules, call, end),
+            Phase::Calls { calls } => calls.finished(context, call, end),
             _ => Err(Error::new(ErrorKind::State, format!("the call {call} is not running"))),
         }
     }
@@ -367,7 +395,7 @@ impl Run {
         self.history.push(message).expect("a run adds only what its phase allows");
     }
 
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: StopReason) {
         self.state.phase = Phase::Done { stop, answer: None };
     }
 
@@ -400,7 +428,7 @@ impl Run {
             self.add(Message::note(format!("({limit}. Sum up what you have found so far; do not call tools.)")));
             return false;
         }
-        self.stop(Stop::Limit { limit });
+        self.stop(StopReason::Limit { limit });
         true
     }
 
@@ -410,11 +438,11 @@ impl Run {
         forced.is_some() || (above && *tries < CompactionState::MOST)
     }
 
-    fn request(&self, rules: Rules<'_>) -> Request {
+    fn request(&self, context: RunContext<'_>) -> Request {
         Request {
             system: self.options.system.as_deref().map(Into::into),
             messages: self.history.messages().clone(),
-            tools: rules.tools.specs().clone(),
+            tools: context.tools.specs().clone(),
             tool_choice: if self.state.summing_up.is_some() { ToolChoice::None } else { ToolChoice::Auto },
             parallel: self.options.parallel,
             answer_schema: self.options.answer.as_ref().map(|answer| answer.schema.clone().into()),

@@ -93,7 +93,7 @@ impl Event {
             Delta::CallFault { index, fault, .. } => Self::CallFault { index, fault },
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
-            Delta::TextSoFar { .. }
+            Delta::CumulativeText { .. }
             | Delta::Reasoning { .. }
             | Delta::CallEnd { .. }
             | Delta::Progress

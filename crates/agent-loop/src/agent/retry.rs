@@ -6,6 +6,7 @@ use crate::error::Error;
 
 /// Exponential backoff with jitter.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retries {
     /// Attempts in all; by default 4. With 1 nothing is retried.
     pub attempts: u32,
@@ -17,6 +18,8 @@ pub struct Retries {
     /// its error, which says how long.
     pub longest_asked: Duration,
 }
+
+setters!(Retries { attempts: u32, first: Duration, longest: Duration, longest_asked: Duration });
 
 impl Default for Retries {
     fn default() -> Self {

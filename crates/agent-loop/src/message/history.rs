@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::{CallId, Message, Repair, repair};
+use super::{CallId, Message};
 
 /// Messages behind one pointer. A clone costs nothing and shares all of them.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -113,11 +113,6 @@ impl History {
             history.push(message)?;
         }
         Ok(history)
-    }
-
-    /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
-    pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
-        repair::repair(messages)
     }
 
     /// Adds a message at the end. Copies the list (not the messages) if somebody still holds it.

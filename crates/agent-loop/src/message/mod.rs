@@ -237,6 +237,7 @@ fn value_size(value: &Value) -> usize {
 
 /// Tokens of one or more replies, as the provider counted them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Usage {
     /// Of the request, the cached ones included.
     pub input: u64,
@@ -249,6 +250,8 @@ pub struct Usage {
     #[serde(default)]
     pub reasoning: u64,
 }
+
+setters!(Usage { input: u64, output: u64, cached: u64, reasoning: u64 });
 
 impl Usage {
     /// Input and output together.

@@ -1,6 +1,6 @@
 //! What the loop asks of a language model: one request in, a stream of deltas out, ended by exactly one `End`.
 
-mod position;
+mod text_cursor;
 mod reply;
 
 use std::pin::Pin;
@@ -12,14 +12,15 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::message::{Messages, Usage};
-use crate::tool::{Boxed, ToolSpec};
+use crate::tool::{BoxFuture, ToolSpec};
 
-pub use position::TextPosition;
 pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
 pub use reply::{Reply, ReplyBuilder};
+pub use text_cursor::TextCursor;
 
 /// What a model is asked. Clones share the messages and the tools.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Request {
     /// The system text; it comes before everything else.
     pub system: Option<Arc<str>>,
@@ -38,6 +39,17 @@ pub struct Request {
     /// Randomness, 0 to about 2; `None`: the provider's own.
     pub temperature: Option<f64>,
 }
+
+setters!(Request {
+    system: Option<Arc<str>>,
+    messages: Messages,
+    tools: Arc<[ToolSpec]>,
+    tool_choice: ToolChoice,
+    parallel: Parallel,
+    answer_schema: Option<Arc<Value>>,
+    max_output_tokens: Option<u32>,
+    temperature: Option<f64>,
+});
 
 /// Whether a model may call tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -68,6 +80,7 @@ pub enum Parallel {
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text {
@@ -76,8 +89,9 @@ pub enum Delta {
     },
     /// Text that is told as a whole, from providers that tell it again: what stands from byte `begin` of the reply's
     /// text on, which is counted over all its texts. Only what lies beyond the text so far is new; it is never compared,
-    /// so what a model says twice stays. [`TextPosition`] resolves it.
-    TextSoFar {
+    /// so what a model says twice stays. [`TextCursor`] resolves it.
+    #[serde(rename = "text_so_far")]
+    CumulativeText {
         /// 0 for the whole text of the reply.
         begin: usize,
         /// All of it, as far as it has come.
@@ -172,7 +186,7 @@ pub trait Model: Send + Sync {
     /// # Errors
     /// Here what fails before the first byte, in the stream what fails later; nothing follows an error. Kinds are
     /// those of models in [`ErrorKind`](crate::ErrorKind), with status, request id and `retry-after` where there are any.
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>>;
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>>;
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -184,7 +198,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).tool_support()
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         (**self).reply(request)
     }
 }

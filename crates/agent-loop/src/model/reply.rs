@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{CallId, Part, ToolCall, Usage};
 
-use super::{Delta, EndReason, ReplyStream, TextPosition};
+use super::{Delta, EndReason, ReplyStream, TextCursor};
 
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Reply {
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
     parts: Vec<Draft>,
-    position: TextPosition,
+    cursor: TextCursor,
     end: Option<EndReason>,
     usage: Option<Usage>,
 }
@@ -92,8 +92,8 @@ impl ReplyBuilder {
             return bad("the stream went on behind its end");
         }
         match delta {
-            Delta::Text { text } => self.text(self.position.bytes(), text),
-            Delta::TextSoFar { begin, text } => self.text(*begin, text),
+            Delta::Text { text } => self.text(self.cursor.bytes(), text),
+            Delta::CumulativeText { begin, text } => self.text(*begin, text),
             Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
                 Some(Draft::Reasoning { text: last, opaque: kept @ None }) => {
                     last.push_str(text);
@@ -155,7 +155,7 @@ impl ReplyBuilder {
     }
 
     fn text(&mut self, begin: usize, text: &str) {
-        match (self.position.beyond(begin, text), self.parts.last_mut()) {
+        match (self.cursor.new_suffix(begin, text), self.parts.last_mut()) {
             ("", _) => {}
             (text, Some(Draft::Text(last))) => last.push_str(text),
             (text, _) => self.parts.push(Draft::Text(text.into())),

@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tool::{compile, faults_of, list_faults, portable_schema};
+use crate::tool::{compile, issues_of, list_issues, portable_schema};
 
 use super::Run;
 
 /// The shape a final answer must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AnswerShape {
     /// A JSON Schema. One that is none accepts nothing, and the outcome says why.
     pub schema: Value,
@@ -19,7 +20,19 @@ pub struct AnswerShape {
 impl AnswerShape {
     /// The shape of a type, with two corrections.
     pub fn of<T: schemars::JsonSchema>() -> Self {
-        Self { schema: portable_schema::<T>().0, corrections: 2 }
+        Self::new(portable_schema::<T>().0)
+    }
+
+    /// The shape that a JSON Schema describes, with two corrections.
+    pub fn new(schema: Value) -> Self {
+        Self { schema, corrections: 2 }
+    }
+
+    /// Sets how often the model is asked again.
+    #[must_use]
+    pub fn corrections(mut self, corrections: u32) -> Self {
+        self.corrections = corrections;
+        self
     }
 }
 
@@ -35,8 +48,8 @@ fn read(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is no JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
-    let faults = faults_of(&validator, &value);
-    if faults.is_empty() { Ok(value) } else { Err(list_faults(&faults)) }
+    let faults = issues_of(&validator, &value);
+    if faults.is_empty() { Ok(value) } else { Err(list_issues(&faults)) }
 }
 
 /// The inside of a text that is one code block and nothing else; any other text as it is.

@@ -17,7 +17,7 @@ use crate::approval::RunId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{History, Message, Messages, Repair};
 
-use super::{Phase, Run, RunOptions, State, Stop};
+use super::{Phase, Run, RunOptions, State, StopReason};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;
@@ -107,6 +107,9 @@ impl Run {
             history = mended;
             repairs.extend(more);
         }
+        for repair in &repairs {
+            log::warn!("{id}: {repair}");
+        }
         state.phase = fitting_phase(state.phase, &history);
         (Self { id, options, history, state }, repairs)
     }
@@ -145,14 +148,14 @@ impl Head {
         }
         if version > VERSION {
             let what = format!("it was saved in version {version} of the format; this program reads up to {VERSION}");
-            return Err(Error::new(ErrorKind::Newer, what).remedy("use the newer program"));
+            return Err(Error::new(ErrorKind::Newer, what).with_remedy("use the newer program"));
         }
         Ok(())
     }
 }
 
 fn damaged(error: serde_json::Error) -> Error {
-    Error::new(ErrorKind::Damaged, "this is not a saved run").because(error)
+    Error::new(ErrorKind::Damaged, "this is not a saved run").with_source(error)
 }
 
 /// The phase, or where its messages say something else, the one that they allow.
@@ -166,7 +169,7 @@ fn fitting_phase(phase: Phase, history: &History) -> Phase {
         Phase::Calls { calls } if has_open => Phase::Calls { calls },
         Phase::Ready | Phase::Calls { .. } if model_is_next => Phase::Ready,
         // The model spoke last, or nobody has spoken: there is nothing to reply to.
-        Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: Stop::Answered, answer: None },
+        Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: StopReason::Answered, answer: None },
         done @ Phase::Done { .. } => done,
     }
 }

@@ -36,7 +36,7 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     };
     block.push_str(&format!(
         "\nTo call a tool, write a block of this form:\n\n{OPEN}{{\"name\":\"…\",\"arguments\":{{…}}}}{CLOSE}\n\n\
-        Rules:\n\
+        RunContext:\n\
         - One JSON object in each block, with the exact name of a tool; \"arguments\" is {{}} when there are none.\n\
         - No code fence around or inside a block, nothing behind the JSON but the closing tag, which is written once.\n\
         - {number}\n\

@@ -14,11 +14,11 @@ use tokio_util::sync::CancellationToken;
 use crate::message::ToolCall;
 
 pub use set::ToolSet;
-pub(crate) use set::{compile, faults_of, list_faults};
+pub(crate) use set::{compile, issues_of, list_issues};
 pub use typed::{IntoOutput, Json, Tool, portable_schema};
 
 /// A future in a box, as the traits of this crate give it.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What a tool does to the world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -120,5 +120,5 @@ pub trait Tools: Send + Sync {
         &'a self,
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<ToolOutput, ToolError>>;
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }

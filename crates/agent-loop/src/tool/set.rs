@@ -14,13 +14,13 @@ use super::ToolSpec;
 
 /// What is wrong with a value, and where in it.
 #[derive(Debug)]
-pub(crate) struct Fault {
+pub(crate) struct Issue {
     /// JSON pointer of the place; empty for the whole.
     pointer: String,
     message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Issue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pointer.as_str() {
             "" => f.write_str(&self.message),
@@ -30,7 +30,7 @@ impl fmt::Display for Fault {
 }
 
 /// The most faults told of one value: a model mends a few at a time.
-const FAULTS_TOLD: usize = 8;
+const MAX_ISSUES: usize = 8;
 
 /// Compiles a schema. Nothing is fetched: a remote reference is an error.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
@@ -38,16 +38,16 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 }
 
 /// The first faults of a value, in the schema's order.
-pub(crate) fn faults_of(validator: &Validator, value: &Value) -> Vec<Fault> {
-    let fault = |error: jsonschema::ValidationError<'_>| Fault {
+pub(crate) fn issues_of(validator: &Validator, value: &Value) -> Vec<Issue> {
+    let fault = |error: jsonschema::ValidationError<'_>| Issue {
         pointer: error.instance_path().to_string(),
         message: error.to_string(),
     };
-    validator.iter_errors(value).take(FAULTS_TOLD).map(fault).collect()
+    validator.iter_errors(value).take(MAX_ISSUES).map(fault).collect()
 }
 
 /// Faults on lines of their own.
-pub(crate) fn list_faults(faults: &[Fault]) -> String {
+pub(crate) fn list_issues(faults: &[Issue]) -> String {
     faults.iter().map(|fault| format!("- {fault}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -67,7 +67,8 @@ impl ToolSet {
     pub fn new(specs: Vec<ToolSpec>) -> Result<Self> {
         let mut set = Self { checks: Vec::with_capacity(specs.len()), ..Self::default() };
         for (index, spec) in specs.iter().enumerate() {
-            let refuse = |what: String| Err(Error::new(ErrorKind::Tools, what).at(format!("tool {:?}", spec.name)));
+            let refuse =
+                |what: String| Err(Error::new(ErrorKind::Tools, what).with_path(format!("tool {:?}", spec.name)));
             if spec.name.is_empty() || set.by_name.insert(spec.name.clone(), index).is_some() {
                 return refuse("a tool needs a name, and one that no other has".into());
             }
@@ -108,19 +109,19 @@ impl ToolSet {
         };
         let faults = self.faults(index, &call.arguments);
         if !faults.is_empty() {
-            let faults = list_faults(&faults);
+            let faults = list_issues(&faults);
             return Err(format!("The arguments do not fit the schema of {}:\n{faults}", call.name));
         }
         Ok(&self.specs[index])
     }
 
-    fn faults(&self, index: usize, arguments: &Value) -> Vec<Fault> {
+    fn faults(&self, index: usize, arguments: &Value) -> Vec<Issue> {
         if !arguments.is_object() {
-            return vec![Fault { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
+            return vec![Issue { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
         }
         let check = &self.checks[index];
         // Most calls fit, and asking only whether they do allocates nothing.
-        if check.is_valid(arguments) { Vec::new() } else { faults_of(check, arguments) }
+        if check.is_valid(arguments) { Vec::new() } else { issues_of(check, arguments) }
     }
 }
 

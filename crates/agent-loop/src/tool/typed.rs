@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::ToolCall;
 
-use super::{Boxed, Effect, ToolError, ToolOutput, ToolSpec, Tools};
+use super::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
-type Function = dyn Fn(ToolCall, CancellationToken) -> Boxed<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type Function = dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
 /// A tool made of a function. A clone is cheap.
 ///
@@ -68,7 +68,7 @@ impl Tool {
         F: Fn(ToolCall, CancellationToken) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
-        let function = move |call, cancel| -> Boxed<'static, _> { Box::pin(function(call, cancel)) };
+        let function = move |call, cancel| -> BoxFuture<'static, _> { Box::pin(function(call, cancel)) };
         Self { spec: Arc::new(spec), function: Arc::new(function) }
     }
 
@@ -119,7 +119,7 @@ impl Tools for Vec<Tool> {
         &'a self,
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<ToolOutput, ToolError>> {
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match self.iter().find(|tool| tool.spec.name == call.name) {
             Some(tool) => (tool.function)(call.clone(), cancel.clone()),
             None => Box::pin(async move { Err(ToolError(format!("there is no tool {:?}", call.name))) }),

@@ -1,6 +1,6 @@
 //! What the crate promises as a whole, checked from outside.
 
-mod bench_tools;
+mod test_tools;
 mod chat;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]

@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, TextPosition, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, Request, TextCursor, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
 use super::{Decode, Wire, failure};
@@ -96,7 +96,7 @@ fn call_object(call: &ToolCall, names: &WireNames) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: Vec<Call>,
-    position: TextPosition,
+    cursor: TextCursor,
     has_reasoning: bool,
     usage: Option<Usage>,
     finish: Option<EndReason>,
@@ -117,7 +117,7 @@ impl Decode for Decoder {
         if self.is_done {
             return Ok(Vec::new());
         }
-        let chunk = super::lines::json(data)?;
+        let chunk = super::sse::json(data)?;
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(&chunk));
         }
@@ -163,7 +163,7 @@ impl Decoder {
         self.reasoning(delta, &mut deltas);
         let text = self.text(delta);
         if !text.is_empty() {
-            self.position.beyond(self.position.bytes(), &text);
+            self.cursor.new_suffix(self.cursor.bytes(), &text);
             deltas.push(Delta::Text { text });
         }
         for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
@@ -179,8 +179,8 @@ impl Decoder {
             self.reasoning(message, &mut deltas);
         }
         let text = self.text(message);
-        if !self.position.beyond(0, &text).is_empty() {
-            deltas.push(Delta::TextSoFar { begin: 0, text });
+        if !self.cursor.new_suffix(0, &text).is_empty() {
+            deltas.push(Delta::CumulativeText { begin: 0, text });
         }
         let told = self.calls.len();
         for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {

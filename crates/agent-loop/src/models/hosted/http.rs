@@ -15,12 +15,13 @@ use rustls::pki_types::CertificateDer;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 use super::{HttpReply, HttpRequest, Transport};
 
 /// How connections are made.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// For a connection with its TLS; by default ten seconds.
     pub connect: Duration,
@@ -29,6 +30,12 @@ pub struct HttpOptions {
     /// Certificates, in DER, that are trusted beside those of the system: a gateway of one's own. By default none.
     pub roots: Vec<Vec<u8>>,
 }
+
+setters!(HttpOptions {
+    connect: Duration,
+    proxy: HttpProxy,
+    roots: Vec<Vec<u8>>,
+});
 
 impl Default for HttpOptions {
     fn default() -> Self {
@@ -107,7 +114,7 @@ impl Http {
                 .user_agent(concat!("agent-loop/", env!("CARGO_PKG_VERSION")))
         };
         let build = |builder: reqwest::ClientBuilder| {
-            builder.build().map_err(|error| refused("the connection cannot be set up").because(reason(&error)))
+            builder.build().map_err(|error| refused("the connection cannot be set up").with_source(reason(&error)))
         };
         let direct = build(builder().no_proxy())?;
         Ok(match proxy {
@@ -139,7 +146,7 @@ impl Http {
                 Ok(bytes) => Some((Ok(bytes?.to_vec()), Some(reply))),
                 Err(error) => {
                     let cut = Error::new(ErrorKind::CutStream, "the connection broke off inside the reply");
-                    Some((Err(cut.because(reason(&error))), None))
+                    Some((Err(cut.with_source(reason(&error))), None))
                 }
             }
         });
@@ -148,7 +155,7 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>> {
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
         Box::pin(self.send(request))
     }
 }
@@ -157,7 +164,7 @@ impl Transport for Http {
 fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
-    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").because(error.to_string());
+    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").with_source(error.to_string());
     let verifier: Arc<dyn ServerCertVerifier> = match Verifier::new(Arc::clone(&provider)) {
         Ok(system) if roots.is_empty() => Arc::new(system),
         Ok(_) => {
@@ -172,7 +179,7 @@ fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
         }
     };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| refused("TLS cannot be set up").because(error))?;
+    let config = config.map_err(|error| refused("TLS cannot be set up").with_source(error))?;
     let mut config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
@@ -185,7 +192,7 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap> {
         // The value may be the key.
         let (parsed, mut value) = parsed.ok_or_else(|| {
             refused(format!("the header {name:?} holds a character that cannot be sent"))
-                .remedy("look for a line end behind the key")
+                .with_remedy("look for a line end behind the key")
         })?;
         // Any of them may hold a key: none is shown in debug output or remembered by HTTP/2's compression.
         value.set_sensitive(true);
@@ -218,7 +225,7 @@ fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
     } else {
         (ErrorKind::Unavailable, "no answer from", "try again later")
     };
-    Error::new(kind, format!("{what} {}", place(url))).because(reason(error)).remedy(remedy)
+    Error::new(kind, format!("{what} {}", place(url))).with_source(reason(error)).with_remedy(remedy)
 }
 
 /// Following it would take the key and the conversation to an address that nobody named.
@@ -228,7 +235,7 @@ fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
     let target = target.map(|target| format!(" to {}://{}", target.scheme(), place(&target)));
     refused(format!("{} answers with a redirect{}", place(url), target.unwrap_or_default()))
         .with_status(reply.status().as_u16())
-        .remedy("give the address where it leads, if you trust it")
+        .with_remedy("give the address where it leads, if you trust it")
 }
 
 /// The innermost reason: those around it quote the address.

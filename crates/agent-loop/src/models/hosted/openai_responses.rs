@@ -7,7 +7,7 @@ use crate::message::{Message, Part, ToolCall, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
-use super::openai_texts::{Texts, is_refusal, place_of};
+use super::output_texts::{OutputTexts, is_refusal, output_index};
 use super::{Decode, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
@@ -84,7 +84,7 @@ fn call_item(call: &ToolCall, names: &WireNames) -> Value {
 pub(super) struct Decoder {
     /// In the order in which they began; a call's place here is its index.
     calls: Vec<Call>,
-    texts: Texts,
+    texts: OutputTexts,
     is_refused: bool,
 }
 
@@ -100,7 +100,7 @@ struct Call {
 
 impl Decode for Decoder {
     fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        let event = super::lines::json(data)?;
+        let event = super::sse::json(data)?;
         let piece = || event["delta"].as_str().unwrap_or_default().to_string();
         Ok(match event["type"].as_str().unwrap_or_default() {
             "response.output_text.delta" => self.texts.piece(&event, &piece()).into_iter().collect(),
@@ -117,7 +117,7 @@ impl Decode for Decoder {
                 vec![Delta::Reasoning { text: piece(), opaque: None }]
             }
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
-                self.start(place_of(&event), &event["item"]).1.into_iter().collect()
+                self.start(output_index(&event), &event["item"]).1.into_iter().collect()
             }
             "response.function_call_arguments.delta" => match self.of_piece(&event) {
                 Some(index) => {
@@ -178,14 +178,14 @@ impl Decoder {
     fn of_piece(&self, event: &Value) -> Option<usize> {
         let by_id = event["item_id"].as_str().filter(|id| !id.is_empty());
         let by_id = by_id.and_then(|id| self.calls.iter().rposition(|call| call.item_id == id));
-        by_id.or_else(|| self.calls.iter().rposition(|call| call.place == place_of(event)))
+        by_id.or_else(|| self.calls.iter().rposition(|call| call.place == output_index(event)))
     }
 
     fn item_done(&mut self, event: &Value, item: &Value) -> Vec<Delta> {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
                 // Some servers send no item before this one, or no pieces of its arguments.
-                let (index, start) = self.start(place_of(event), item);
+                let (index, start) = self.start(output_index(event), item);
                 let mut deltas: Vec<Delta> = start.into_iter().collect();
                 if !self.calls[index].has_arguments {
                     let text = item["arguments"].as_str().unwrap_or_default().to_string();

@@ -4,6 +4,7 @@ use std::fmt;
 
 /// How to reach a provider.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provider {
     /// What it is called in errors and events.
     pub name: String,
@@ -18,8 +19,16 @@ pub struct Provider {
     /// Whether replies come in pieces.
     pub streaming: Streaming,
     /// What each piece of text holds.
-    pub text_pieces: TextPieces,
+    pub text_deltas: TextDeltas,
 }
+
+setters!(Provider {
+    base_url: String,
+    key: Option<String>,
+    headers: Vec<(String, String)>,
+    streaming: Streaming,
+    text_deltas: TextDeltas,
+});
 
 /// Whether replies come in pieces.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -35,12 +44,12 @@ pub enum Streaming {
 
 /// What each piece of a streamed text holds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TextPieces {
+pub enum TextDeltas {
     /// What is new, as all the formats have it.
     #[default]
-    New,
+    Incremental,
     /// The whole text of the reply so far, as some servers and gateways send it: what is new is known by its position.
-    SoFar,
+    Cumulative,
 }
 
 /// A format.
@@ -76,7 +85,7 @@ impl Provider {
             key,
             headers: Vec::new(),
             streaming: Streaming::Yes,
-            text_pieces: TextPieces::New,
+            text_deltas: TextDeltas::Incremental,
         }
     }
 
@@ -128,7 +137,7 @@ impl fmt::Debug for Provider {
             .field("key", &key)
             .field("headers", &headers)
             .field("streaming", &self.streaming)
-            .field("text_pieces", &self.text_pieces)
+            .field("text_deltas", &self.text_deltas)
             .finish()
     }
 }

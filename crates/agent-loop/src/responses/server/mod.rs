@@ -17,15 +17,15 @@
 //! an `error` object in a chat stream. Nothing is made again here: clients do that.
 //!
 //! A client that goes away ends its backend's stream at once; one that stops reading does so after
-//! [`client_patience`](ProxyOptions::client_patience). A fast backend is slowed down to its client's speed.
+//! [`client_timeout`](ProxyOptions::client_timeout). A fast backend is slowed down to its client's speed.
 
-mod accept;
-mod body;
-mod guard;
-mod patient;
 mod refusal;
+mod body;
+mod auth;
+mod write_timeout;
 mod reply;
 mod routes;
+mod connections;
 
 use std::fmt;
 use std::future::Future;
@@ -46,6 +46,7 @@ pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// What a proxy allows, and for how long it waits.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ProxyOptions {
     /// What clients must send as `Authorization: Bearer …`. Default: none, everybody on this machine may ask.
     pub key: Option<String>,
@@ -56,13 +57,13 @@ pub struct ProxyOptions {
     /// What becomes of a request for a model that is not served. Default: it is refused.
     pub unknown_model: UnknownModel,
     /// The most bytes of a request's body. Default: 32 MiB.
-    pub most_body: usize,
+    pub max_body: usize,
     /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
-    pub most_replies: usize,
+    pub max_replies: usize,
     /// The most connections at once; more wait to be accepted. Default: 1,024.
-    pub most_connections: usize,
+    pub max_connections: usize,
     /// How long a backend may say nothing before the reply fails. Default: five minutes.
-    pub backend_patience: Duration,
+    pub backend_timeout: Duration,
     /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
     /// fails later is told in the stream, not as a status. Default: ten seconds.
     pub headers_within: Duration,
@@ -70,12 +71,27 @@ pub struct ProxyOptions {
     /// connection for dead. Default: 15 seconds.
     pub keep_alive: Duration,
     /// How long a client may take to send its headers, to send its body, and to take some of a reply. Default: a minute.
-    pub client_patience: Duration,
+    pub client_timeout: Duration,
     /// How long replies go on when the server is told to stop; then they end with an error. Default: ten seconds.
     pub grace: Duration,
     /// Hears warnings. Default: nobody does.
     pub on_warning: Option<OnWarning>,
 }
+
+setters!(ProxyOptions {
+    key: Option<String>,
+    hosts: Vec<String>,
+    unknown_model: UnknownModel,
+    max_body: usize,
+    max_replies: usize,
+    max_connections: usize,
+    backend_timeout: Duration,
+    headers_within: Duration,
+    keep_alive: Duration,
+    client_timeout: Duration,
+    grace: Duration,
+    on_warning: Option<OnWarning>,
+});
 
 /// What becomes of a request for a model that is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +108,13 @@ impl Default for ProxyOptions {
             key: None,
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
             unknown_model: UnknownModel::Refused,
-            most_body: 32 << 20,
-            most_replies: 256,
-            most_connections: 1024,
-            backend_patience: Duration::from_secs(300),
+            max_body: 32 << 20,
+            max_replies: 256,
+            max_connections: 1024,
+            backend_timeout: Duration::from_secs(300),
             headers_within: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
-            client_patience: Duration::from_secs(60),
+            client_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
             on_warning: None,
         }
@@ -112,13 +128,13 @@ impl fmt::Debug for ProxyOptions {
             .field("has_key", &self.key.is_some())
             .field("hosts", &self.hosts)
             .field("unknown_model", &self.unknown_model)
-            .field("most_body", &self.most_body)
-            .field("most_replies", &self.most_replies)
-            .field("most_connections", &self.most_connections)
-            .field("backend_patience", &self.backend_patience)
+            .field("max_body", &self.max_body)
+            .field("max_replies", &self.max_replies)
+            .field("max_connections", &self.max_connections)
+            .field("backend_timeout", &self.backend_timeout)
             .field("headers_within", &self.headers_within)
             .field("keep_alive", &self.keep_alive)
-            .field("client_patience", &self.client_patience)
+            .field("client_timeout", &self.client_timeout)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
     }
@@ -157,22 +173,22 @@ struct Shared {
 }
 
 /// Longer waits than this are as good as none, and nearer to what clocks can add.
-const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Proxy {
     /// A proxy that serves nothing yet.
     pub fn new(mut options: ProxyOptions) -> Self {
         for wait in [
-            &mut options.backend_patience,
+            &mut options.backend_timeout,
             &mut options.headers_within,
             &mut options.keep_alive,
-            &mut options.client_patience,
+            &mut options.client_timeout,
             &mut options.grace,
         ] {
-            *wait = (*wait).min(FOR_EVER);
+            *wait = (*wait).min(FOREVER);
         }
-        options.most_connections = options.most_connections.min(Semaphore::MAX_PERMITS);
-        options.most_replies = options.most_replies.min(Semaphore::MAX_PERMITS);
+        options.max_connections = options.max_connections.min(Semaphore::MAX_PERMITS);
+        options.max_replies = options.max_replies.min(Semaphore::MAX_PERMITS);
         Self { options: Arc::new(options), models: Vec::new() }
     }
 
@@ -206,7 +222,7 @@ impl Proxy {
     /// # Errors
     /// None yet: what accepting fails with passes, or comes again.
     pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-        accept::serve(self, listener, stop).await
+        connections::serve(self, listener, stop).await
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {

@@ -61,8 +61,10 @@ async fn whole_where_a_stream_was_asked_for() {
                 let (model, _) = hosted(wire, [Answer::new(200, kind, &body, size)]);
                 let (all, end) = deltas(&model, request()).await;
                 assert_eq!(show(&end.unwrap()), "abc|Complete", "{wire:?} {kind}");
-                let texts =
-                    all.iter().filter(|delta| matches!(delta, Delta::Text { .. } | Delta::TextSoFar { .. })).count();
+                let texts = all
+                    .iter()
+                    .filter(|delta| matches!(delta, Delta::Text { .. } | Delta::CumulativeText { .. }))
+                    .count();
                 assert!(texts == 1 && matches!(all.last(), Some(Delta::End(_))), "{all:?}");
             }
         }

@@ -1,6 +1,6 @@
 //! Texts that a server tells more than once: what is new is known by its position, and never by what it says.
 
-use agent_loop::{TextPieces, Wire};
+use agent_loop::{TextDeltas, Wire};
 use serde_json::{Value, json};
 
 use super::wires::{
@@ -187,7 +187,8 @@ async fn pieces_that_hold_the_text_so_far() {
             Wire::Gemini => gemini(&texts.map(|text| json!({"text": text})), "STOP")
                 .replace("\"parts\":[]", "\"parts\":[{\"text\":\"ha\"},{\"text\":\" ha\"}]"),
         };
-        let so_far = provided(wire, [Answer::events(&bytes, 13)], |provider| provider.text_pieces = TextPieces::SoFar);
+        let so_far =
+            provided(wire, [Answer::events(&bytes, 13)], |provider| provider.text_deltas = TextDeltas::Cumulative);
         assert_eq!(show(&deltas(&so_far.0, request()).await.1.unwrap()), "ha ha|Complete", "{wire:?}");
         let taken_as_new = reply(wire, Answer::events(&bytes, 13)).await.unwrap();
         assert!(

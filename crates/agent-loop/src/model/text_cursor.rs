@@ -7,15 +7,15 @@ use super::Delta;
 /// Whoever reads a [`ReplyStream`](crate::ReplyStream) by itself sends every delta through one of these;
 /// [`ReplyBuilder`](crate::ReplyBuilder), the agent and the APIs of [`responses`](crate::responses) do so.
 #[derive(Debug, Clone, Default)]
-pub struct TextPosition(usize);
+pub struct TextCursor(usize);
 
-impl TextPosition {
+impl TextCursor {
     /// At the beginning of a reply.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The delta with what is new of its text: [`Delta::TextSoFar`] becomes [`Delta::Text`], or [`Delta::Progress`]
+    /// The delta with what is new of its text: [`Delta::CumulativeText`] becomes [`Delta::Text`], or [`Delta::Progress`]
     /// where nothing is new. All others stay as they are.
     pub fn resolve(&mut self, delta: Delta) -> Delta {
         match &delta {
@@ -23,7 +23,7 @@ impl TextPosition {
                 self.0 += text.len();
                 delta
             }
-            Delta::TextSoFar { begin, text } => match self.beyond(*begin, text) {
+            Delta::CumulativeText { begin, text } => match self.new_suffix(*begin, text) {
                 "" => Delta::Progress,
                 text => Delta::Text { text: text.into() },
             },
@@ -38,7 +38,7 @@ impl TextPosition {
 
     /// What is new of a text that begins at this byte. Only the position counts, never what the text says: what a model
     /// really says twice stays.
-    pub(crate) fn beyond<'t>(&mut self, begin: usize, text: &'t str) -> &'t str {
+    pub(crate) fn new_suffix<'t>(&mut self, begin: usize, text: &'t str) -> &'t str {
         let known = self.0.saturating_sub(begin).min(text.len());
         self.0 = self.0.max(begin.saturating_add(text.len()));
         // A text that differs from what was told may have a character across the place.
@@ -52,18 +52,18 @@ mod tests {
 
     #[test]
     fn only_what_lies_beyond_is_new() {
-        let mut position = TextPosition::new();
-        assert_eq!(position.beyond(0, "ab"), "ab");
-        assert_eq!(position.beyond(0, "ab"), "");
-        assert_eq!(position.beyond(0, "abc"), "c");
-        assert_eq!(position.beyond(1, "bcd"), "d");
-        assert_eq!(position.beyond(0, "a"), "", "a text that became shorter takes nothing back");
-        assert_eq!(position.beyond(4, "abcd"), "abcd", "what is said twice stays");
-        assert_eq!(position.beyond(100, "x"), "x", "what was missed between stays missed");
-        assert_eq!(position.bytes(), 101);
-        assert_eq!(position.beyond(usize::MAX, "x"), "x");
-        let mut position = TextPosition::new();
-        position.beyond(0, "a");
-        assert_eq!(position.beyond(0, "üb"), "b");
+        let mut cursor = TextCursor::new();
+        assert_eq!(cursor.new_suffix(0, "ab"), "ab");
+        assert_eq!(cursor.new_suffix(0, "ab"), "");
+        assert_eq!(cursor.new_suffix(0, "abc"), "c");
+        assert_eq!(cursor.new_suffix(1, "bcd"), "d");
+        assert_eq!(cursor.new_suffix(0, "a"), "", "a text that became shorter takes nothing back");
+        assert_eq!(cursor.new_suffix(4, "abcd"), "abcd", "what is said twice stays");
+        assert_eq!(cursor.new_suffix(100, "x"), "x", "what was missed between stays missed");
+        assert_eq!(cursor.bytes(), 101);
+        assert_eq!(cursor.new_suffix(usize::MAX, "x"), "x");
+        let mut cursor = TextCursor::new();
+        cursor.new_suffix(0, "a");
+        assert_eq!(cursor.new_suffix(0, "üb"), "b");
     }
 }

@@ -2,12 +2,12 @@
 
 /// What stands at the end of the last bytes and is no whole character yet.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Partial {
+pub(super) struct Utf8Decoder {
     bytes: [u8; 4],
     length: usize,
 }
 
-impl Partial {
+impl Utf8Decoder {
     pub(super) fn is_empty(self) -> bool {
         self.length == 0
     }

@@ -6,6 +6,7 @@ use super::Retries;
 
 /// How long the driver waits for what.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Limits {
     /// For a tool that has no limit of its own; by default a minute.
     pub tool: Duration,
@@ -20,6 +21,15 @@ pub struct Limits {
     /// When a failed request is made again.
     pub retries: Retries,
 }
+
+setters!(Limits {
+    tool: Duration,
+    silence: Duration,
+    compaction: Duration,
+    cancel: Duration,
+    parallel_reads: usize,
+    retries: Retries,
+});
 
 impl Default for Limits {
     fn default() -> Self {

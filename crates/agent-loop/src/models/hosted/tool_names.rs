@@ -10,7 +10,7 @@ use crate::schema::{Strict, WireNames, without_added_nulls};
 use super::Wire;
 
 /// Takes deltas with names of the wire and gives deltas with names of the tools.
-pub(super) struct Restored {
+pub(super) struct ToolNameRestorer {
     names: WireNames,
     /// Schemas of the tools that were sent as strict.
     strict: HashMap<String, Value>,
@@ -18,7 +18,7 @@ pub(super) struct Restored {
     held: HashMap<usize, (String, String)>,
 }
 
-impl Restored {
+impl ToolNameRestorer {
     pub(super) fn new(request: &Request, names: WireNames, wire: Wire) -> Self {
         let is_strict = |schema: &Value| wire.is_strict() && matches!(Strict::of(schema), Strict::Yes(_));
         let strict = request.tools.iter().filter(|tool| is_strict(&tool.parameters));
