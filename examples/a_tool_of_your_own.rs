@@ -12,8 +12,6 @@ use vault_tools::{
     VaultOptions, View,
 };
 
-struct TickTask;
-
 /// Doc comments of fields become the schema's descriptions, which is what a model reads.
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,28 +30,20 @@ struct Ticked {
     open: usize,
 }
 
-impl Tool for TickTask {
-    const NAME: &'static str = "tick_task";
-    const DESCRIPTION: &'static str = "Tick off one open task (`- [ ]`) of a note.";
-    const RISK: Risk = Risk::Write;
-    type Args = Args;
-    type Output = Ticked;
-
-    /// Works on the overlay alone, so the same code serves a preview, a step of a plan and a run, and undo is free.
-    fn call(&self, args: Args, context: &mut Context<'_, '_>) -> Result<Ticked> {
-        let path = context.path(&args.path)?;
-        let text = context.overlay.text(&path)?;
-        let open: Vec<usize> = text.match_indices("- [ ] ").map(|(at, _)| at).collect();
-        let of_task = |at: &&usize| text[**at..].lines().next().is_some_and(|line| line.contains(&args.task));
-        let matching: Vec<&usize> = open.iter().filter(of_task).collect();
-        let [at] = matching.as_slice() else {
-            let message = format!("{} open tasks have these words", matching.len());
-            return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).remedy("give the words of one"));
-        };
-        let (before, rest) = text.split_at(**at);
-        context.overlay.write(&path, format!("{before}- [x] {}", &rest["- [ ] ".len()..]))?;
-        Ok(Ticked { line: before.matches('\n').count() + 1, open: open.len() - 1 })
-    }
+/// Works on the overlay alone, so the same code serves a preview, a step of a plan and a run, and undo is free.
+fn tick_task(args: Args, context: &mut Context<'_, '_>) -> Result<Ticked> {
+    let path = context.path(&args.path)?;
+    let text = context.overlay.text(&path)?;
+    let open: Vec<usize> = text.match_indices("- [ ] ").map(|(at, _)| at).collect();
+    let of_task = |at: &&usize| text[**at..].lines().next().is_some_and(|line| line.contains(&args.task));
+    let matching: Vec<&usize> = open.iter().filter(of_task).collect();
+    let [at] = matching.as_slice() else {
+        let message = format!("{} open tasks have these words", matching.len());
+        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).remedy("give the words of one"));
+    };
+    let (before, rest) = text.split_at(**at);
+    context.overlay.write(&path, format!("{before}- [x] {}", &rest["- [ ] ".len()..]))?;
+    Ok(Ticked { line: before.matches('\n').count() + 1, open: open.len() - 1 })
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
@@ -71,7 +61,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     };
     let vault = Arc::new(Vault::open(folder, options)?);
     let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Rules::default());
-    toolbox.add(TickTask);
+    let description = "Tick off one open task (`- [ ]`) of a note.";
+    toolbox.add(Tool::new("tick_task", Risk::Write, description, tick_task));
     println!("{}", toolbox.spec("tick_task")?.input_schema);
 
     // Arguments are checked against the schema, and the settings are asked, before the tool sees anything.

@@ -97,6 +97,15 @@ impl Action {
         }
     }
 
+    /// Bytes of the contents that it holds.
+    pub(crate) fn content_bytes(&self) -> usize {
+        match self {
+            Self::Create { content, .. } | Self::Delete { content, .. } => content.len(),
+            Self::Edit { before, after, .. } => before.len() + after.len(),
+            Self::MakeFolder { .. } | Self::RemoveFolder { .. } | Self::Move { .. } => 0,
+        }
+    }
+
     /// What it is called: `create`, `edit`, `move`, `delete`, `make-folder`, `remove-folder`.
     pub fn name(&self) -> &'static str {
         match self {

@@ -3,22 +3,23 @@
 //! Editor tools edit the file that is open and move the cursor in a plain [`Editor`] value, so that a preview and
 //! a run do the same; a live host sees the file change, as it does when any other program edits it.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
 /// A place in a text: line and column from 0, columns in UTF-16 units.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The line, from 0.
     pub line: u32,
-    /// UTF-16 units before it in its line.
+    /// The column, from 0, in UTF-16 units as editors count.
     pub ch: u32,
 }
 
 /// From one place to another, the end not included.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
     /// Where it begins.
     pub from: Position,
@@ -58,10 +59,10 @@ pub enum Leaf {
     New,
 }
 
-/// A command that a host can run.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A command.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCommand {
-    /// By which it is run: `editor:toggle-bold`.
+    /// By which it is run.
     pub id: String,
     /// As people see it.
     pub name: String,

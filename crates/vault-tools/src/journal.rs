@@ -50,7 +50,6 @@ mod prune;
 mod read;
 mod record;
 
-use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::PathBuf;
@@ -214,11 +213,11 @@ impl<'s> Writer<'s> {
         let mut bytes = frame(begin, b"");
         for (action, kept) in actions {
             let content = match action {
-                Action::Edit { before, .. } => before.bytes()?,
-                Action::Delete { content, .. } => content.bytes()?,
-                _ => Cow::Borrowed(&b""[..]),
+                Action::Edit { before, .. } => before.bytes(),
+                Action::Delete { content, .. } => content.bytes(),
+                _ => b"",
             };
-            bytes.extend(frame(&Record::of(self.run, action, kept), &content));
+            bytes.extend(frame(&Record::of(self.run, action, kept), content));
             if bytes.len() >= PIECE {
                 self.write_at(at, &bytes)?;
                 at += bytes.len() as u64;

@@ -75,12 +75,6 @@ impl State {
         &self.folder
     }
 
-    /// A file without a name, for what need not outlive the process.
-    pub(crate) fn nameless_file(&self) -> std::io::Result<File> {
-        // Nothing is made here for a change that may never be done.
-        if self.folder.is_dir() { tempfile::tempfile_in(&self.folder) } else { tempfile::tempfile() }
-    }
-
     /// The text of a file; `None` when there is none.
     ///
     /// # Errors

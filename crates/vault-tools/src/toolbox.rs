@@ -10,14 +10,14 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{ApplyOptions, Change, Overlay, Vault};
+use crate::change::{ApplyOptions, Change, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::RunId;
 use crate::log::{self, Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Context, Effect, Entry, Stop, Tool, ToolSpec};
-use crate::tools;
+use crate::tool::{Context, Draft, Effect, StepCache, Stop, Tool, ToolSpec};
+use crate::tools::{self, fill_in_times};
 
 /// So often a call is made anew on files that change while it looks at them.
 const LOOKS: usize = 5;
@@ -27,7 +27,7 @@ pub struct Toolbox {
     vault: Arc<Vault>,
     host: Box<dyn Host>,
     rules: Rules,
-    entries: Vec<Entry>,
+    tools: Vec<Tool>,
     /// Of a host that is not live: what its editor would show by now.
     editor: Option<Editor>,
     now: Option<Zoned>,
@@ -95,13 +95,13 @@ impl Proposal {
 impl Toolbox {
     /// All tools, on a vault, with a host around it.
     pub fn new(vault: Arc<Vault>, host: Box<dyn Host>, rules: Rules) -> Self {
-        Self { vault, host, rules, entries: tools::all(), editor: None, now: None, unlogged: None }
+        Self { vault, host, rules, tools: tools::all(), editor: None, now: None, unlogged: None }
     }
 
-    /// Adds a tool of your own; it goes before one of the same name.
-    pub fn add<T: Tool + 'static>(&mut self, tool: T) {
-        self.entries.retain(|entry| entry.spec.name != T::NAME);
-        self.entries.push(Entry::new(tool));
+    /// Adds a tool of your own; it replaces one of the same name.
+    pub fn add(&mut self, tool: Tool) {
+        self.tools.retain(|other| other.spec().name != tool.spec().name);
+        self.tools.push(tool);
     }
 
     /// Sets the clock: what daily notes and `${date}` go by. For tests, and for working as if on another day.
@@ -124,11 +124,6 @@ impl Toolbox {
         &self.rules
     }
 
-    /// The host, and the tools.
-    pub(crate) fn host_and_entries(&mut self) -> (&mut dyn Host, &[Entry]) {
-        (self.host.as_mut(), &self.entries)
-    }
-
     /// The host.
     pub fn host(&mut self) -> &mut dyn Host {
         self.host.as_mut()
@@ -136,22 +131,22 @@ impl Toolbox {
 
     /// The tools of a toolset, or all.
     pub fn specs(&self, toolset: Option<Toolset>) -> Vec<&ToolSpec> {
-        let specs = self.entries.iter().map(|entry| &entry.spec);
+        let specs = self.tools.iter().map(Tool::spec);
         specs.filter(|spec| toolset.is_none_or(|toolset| spec.toolset == toolset)).collect()
     }
 
     /// A tool by its name, or by the one without dots.
     ///
     /// # Errors
-    /// `Unknown tool: X`, with the names there are.
+    /// `Unknown tool: X`, with the names of all tools.
     pub fn spec(&self, name: &str) -> Result<&ToolSpec> {
-        self.entry(name).map(|entry| &entry.spec)
+        self.tool(name).map(Tool::spec)
     }
 
-    pub(crate) fn entry(&self, name: &str) -> Result<&Entry> {
-        let found = self.entries.iter().find(|entry| entry.spec.name == name);
-        let found = found.or_else(|| self.entries.iter().find(|entry| entry.spec.alias.as_deref() == Some(name)));
-        found.ok_or_else(|| unknown(name, self.entries.iter().map(|entry| &entry.spec)))
+    pub(crate) fn tool(&self, name: &str) -> Result<&Tool> {
+        let found = self.tools.iter().find(|tool| tool.spec().name == name);
+        let found = found.or_else(|| self.tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
+        found.ok_or_else(|| unknown(name, self.tools.iter().map(Tool::spec)))
     }
 
     /// What the policy says of a call before anything is read for it. A proposal is asked about again, since what a
@@ -160,9 +155,9 @@ impl Toolbox {
     /// # Errors
     /// An unknown tool; arguments that do not fit it.
     pub fn verdict(&self, name: &str, args: &Value, grants: &Grants, attendance: Attendance) -> Result<Verdict> {
-        let entry = self.entry(name)?;
-        let paths = entry.paths(&entry.checked(args.clone())?);
-        Ok(self.rules.decide(&entry.spec.as_call(&paths), grants, attendance))
+        let tool = self.tool(name)?;
+        let paths = tool.paths(&tool.checked(args.clone())?);
+        Ok(self.rules.decide(&tool.spec().as_call(&paths), grants, attendance))
     }
 
     /// What the editor shows by now.
@@ -198,7 +193,7 @@ impl Toolbox {
             Ok(proposal) => Ok(Proposal { took_ms: millis_since(started), ..proposal }),
             Err(error) => {
                 let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
-                let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
+                let name = self.spec(name).map_or(name, |spec| &spec.name);
                 let record = Record::new(name, &args, Err(&error), millis_since(started), decision);
                 self.log(&record);
                 Err(error)
@@ -208,13 +203,16 @@ impl Toolbox {
 
     fn try_propose(&mut self, name: &str, args: &Value, stop: Stop<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
-        let mut overlay = vault.overlay().of_one_call();
-        let mut editor = self.editor()?;
-        let mut effects = Vec::new();
-        let now = self.now();
-        let at = Workplace { overlay: &mut overlay, editor: &mut editor, effects: &mut effects, now: &now, stop };
-        let done = self.run_on(&vault, name, args.clone(), at)?;
-        let mut change = overlay.into_change();
+        let mut draft = Draft {
+            vault: &vault,
+            overlay: vault.overlay().of_one_call(),
+            editor: self.editor()?,
+            effects: Vec::new(),
+            now: self.now(),
+            cache: StepCache::default(),
+        };
+        let done = self.run_on(&mut draft, name, args.clone(), stop)?;
+        let mut change = draft.overlay.into_change();
         change.tell_only(&|path| self.rules.permits_path(path.as_str()));
         let (mut paths, changed) = (done.paths, change.paths());
         self.rules.permit_changes(&paths, &changed)?;
@@ -225,45 +223,42 @@ impl Toolbox {
             args: done.args,
             output: done.output,
             change,
-            effects,
+            effects: draft.effects,
             paths,
             toolset: done.toolset,
             tool_risk: done.risk,
-            editor,
+            editor: draft.editor,
             took_ms: 0,
         };
         self.not_denied(&proposal.as_call())?;
         Ok(proposal)
     }
 
-    /// Checks a call and runs it on somebody's overlay. This is the only place where tools are called.
-    pub(crate) fn run_on<'v>(
-        &mut self,
-        vault: &'v Vault,
-        name: &str,
-        args: Value,
-        at: Workplace<'_, 'v>,
-    ) -> Result<Done> {
-        let entry = self.entry(name)?;
-        let args = entry.checked(args)?;
-        let (paths, spec) = (entry.paths(&args), &entry.spec);
-        let (tool, toolset, risk) = (spec.name.clone(), spec.toolset, spec.risk);
-        self.not_denied(&spec.as_call(&paths))?;
-        at.stop.check()?;
+    /// Checks a call and runs it on a draft. This is the only place where tools are called.
+    pub(crate) fn run_on(&mut self, draft: &mut Draft<'_>, name: &str, args: Value, stop: Stop<'_>) -> Result<Done> {
+        let tool = self.tool(name)?;
+        let args = tool.checked(args)?;
+        let (paths, name) = (tool.paths(&args), tool.spec().name.clone());
+        self.not_denied(&tool.spec().as_call(&paths))?;
+        stop.check()?;
         let mut context = Context {
-            vault,
-            overlay: at.overlay,
-            editor: at.editor,
+            vault: draft.vault,
+            overlay: &mut draft.overlay,
+            editor: &mut draft.editor,
             host: self.host.as_mut(),
             rules: &self.rules,
-            now: at.now,
-            effects: at.effects,
-            stop: at.stop,
+            now: &draft.now,
+            effects: &mut draft.effects,
+            stop,
+            cache: &draft.cache,
         };
-        let entry = self.entries.iter().find(|entry| entry.spec.name == tool).expect("it was just found");
-        let called = entry.tool.call(args.clone(), &mut context);
-        let output = called.map_err(|error| self.rules.discreet(error, &paths))?;
-        Ok(Done { tool, toolset, risk, args, paths, output })
+        let tool = self.tools.iter().find(|tool| tool.spec().name == name).expect("it was just found");
+        let output = tool.run(args.clone(), &mut context).map_err(|error| self.rules.discreet(error, &paths))?;
+        let (toolset, risk) = (tool.spec().toolset, tool.spec().risk);
+        if risk > Risk::Read {
+            draft.cache = StepCache::default();
+        }
+        Ok(Done { tool: name, toolset, risk, args, paths, output })
     }
 
     fn not_denied(&self, call: &Call<'_>) -> Result<()> {
@@ -331,11 +326,11 @@ impl Toolbox {
             let done = applied.map_err(|error| self.rules.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);
             // From here on nothing is an error any more: it is done.
-            self.entry(&proposal.tool)?.tool.settle(&mut value, self.vault.sandbox());
+            fill_in_times(&mut value, self.vault.sandbox());
         }
         for effect in &proposal.effects {
             if let Err(error) = effect.run(self.host.as_mut()) {
-                self.entry(&proposal.tool)?.tool.effect_failed(&mut value, &error);
+                effect.report_failure(&mut value, &error);
             }
         }
         self.set_editor(proposal.editor.clone());
@@ -344,7 +339,7 @@ impl Toolbox {
 
     /// Writes down that a person, or nobody being there to ask, kept a call from being made.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
-        let name = self.entry(name).map_or(name, |entry| &entry.spec.name);
+        let name = self.spec(name).map_or(name, |spec| &spec.name);
         let record = Record::new(name, args, Err(reason), 0, Decision::Denied);
         self.log(&record);
     }
@@ -362,22 +357,13 @@ impl Toolbox {
 /// The tools that are built in, without any vault.
 #[cfg(feature = "cli")]
 pub(crate) fn built_in() -> Vec<ToolSpec> {
-    tools::all().into_iter().map(|entry| entry.spec).collect()
+    tools::all().iter().map(|tool| tool.spec().clone()).collect()
 }
 
 /// The error of a name that no tool has.
 pub(crate) fn unknown<'s>(name: &str, specs: impl IntoIterator<Item = &'s ToolSpec>) -> Error {
     let names: Vec<&str> = specs.into_iter().map(|spec| spec.name.as_str()).collect();
     Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}")).remedy(format!("there are {}", names.join(", ")))
-}
-
-/// What a call works on.
-pub(crate) struct Workplace<'a, 'v> {
-    pub overlay: &'a mut Overlay<'v>,
-    pub editor: &'a mut Editor,
-    pub effects: &'a mut Vec<Effect>,
-    pub now: &'a Zoned,
-    pub stop: Stop<'a>,
 }
 
 /// A call that was run on an overlay.

@@ -4,10 +4,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use vault_cli::Failure;
 
 use super::settings::Sending;
-use super::{Failure, terminal};
-use crate::embed::{LoadOptions, load};
+use crate::embed::LoadOptions;
 use crate::{Error, ErrorKind, ModelName, Result, place};
 
 /// What somebody agreed to; one JSON object a line.
@@ -44,14 +44,15 @@ pub(super) fn obtain(
         "The notes of {} would leave this machine to be embedded by {}. Send them, now and from now on?",
         wanted.vault, wanted.model
     );
-    if sending != Sending::Agreed && !(terminal::can_ask() && terminal::ask(&question)) {
+    if sending != Sending::Agreed && !(vault_cli::can_ask() && vault_cli::confirm(&question)) {
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
                 .remedy(format!(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
                     at_address(base_url)
-                )),
+                ))
+                .to_string(),
         ));
     }
     Ok(memory.add(&[wanted])?)
@@ -79,7 +80,7 @@ fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<Strin
     let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
     match model {
         ModelName::OpenAi(_) | ModelName::Ollama(_) => {
-            let model = load(model, &options)?;
+            let model = model.load(&options)?;
             Ok(model.is_remote().then(|| model.id().to_string()))
         }
         _ => Ok(None),

@@ -105,7 +105,7 @@ fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
     notes
         .map(|path| {
             let content = view.read(path).unwrap();
-            let note = parse(path.vault_path(), &content.bytes().unwrap(), &ParseOptions::default());
+            let note = parse(path.vault_path(), content.bytes(), &ParseOptions::default());
             let lead = |path_of_link: &str| {
                 let id = resolve(&names, path_of_link, path.vault_path()).target?;
                 Some(names.path(id)?.to_string())
@@ -141,7 +141,7 @@ fn moved(
 fn shown(view: &dyn View) -> BTreeMap<String, Option<Vec<u8>>> {
     let entries = view.walk(None).unwrap();
     let content = |path: &SafePath, kind| match kind {
-        EntryKind::File => Some(view.read(path).unwrap().bytes().unwrap().to_vec()),
+        EntryKind::File => Some(view.read(path).unwrap().bytes().to_vec()),
         EntryKind::Folder => None,
     };
     entries.iter().map(|entry| (entry.path.to_string(), content(&entry.path, entry.stat.kind))).collect()

@@ -1,23 +1,18 @@
 //! The vault with changes not yet made: what the disk holds, and over it what was proposed. Nothing here writes.
 
-use std::any::Any;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::action::Action;
 use crate::change::seen::Seen;
 use crate::change::sources::Sources;
 use crate::change::{Carried, Change, Notice, Vault, origin_of};
-use crate::content::{Content, ContentHash, Spool};
+use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
 
-/// For so long what others changed on the disk may go unnoticed by what is remembered.
-const FRESH: Duration = Duration::from_millis(500);
-
-/// What takes long to make is remembered for so many times as long, so that it costs little however large the vault.
-const TIMES: u32 = 10;
+/// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
+const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };
 
 /// The vault as it would be.
 ///
@@ -46,23 +41,8 @@ pub struct Overlay<'v> {
     is_shared: bool,
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
-    memory: Mutex<Memory>,
-    /// Where most contents of the actions are.
-    spool: Spool,
-}
-
-/// What reading calls worked out of many files.
-#[derive(Default)]
-struct Memory {
-    /// How many actions there were.
-    at: usize,
-    /// By what it is.
-    values: HashMap<String, Remembered>,
-}
-
-struct Remembered {
-    value: Arc<dyn Any + Send + Sync>,
-    until: Instant,
+    /// Bytes of the contents in `actions`.
+    held_bytes: usize,
 }
 
 /// What the overlay says of a path.
@@ -117,8 +97,7 @@ impl<'v> Overlay<'v> {
             reads: Mutex::default(),
             is_shared: true,
             folded: HashMap::new(),
-            memory: Mutex::default(),
-            spool: Spool::default(),
+            held_bytes: 0,
         }
     }
 
@@ -139,11 +118,10 @@ impl<'v> Overlay<'v> {
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(at, _)| *at <= mark);
         let seen = std::mem::take(&mut self.seen);
-        let (is_shared, spool) = (self.is_shared, std::mem::take(&mut self.spool));
-        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, spool, ..Self::new(self.vault) };
+        let is_shared = self.is_shared;
+        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, ..Self::new(self.vault) };
         for action in actions {
-            self.enter(&action);
-            self.actions.push(action);
+            self.push(action);
         }
         self.sealed = mark;
     }
@@ -251,42 +229,6 @@ impl<'v> Overlay<'v> {
         }
     }
 
-    /// What is made of many files, such as a table of all names; the same one again until there is another action.
-    pub(crate) fn remembered<T: Send + Sync + 'static>(
-        &self,
-        what: &str,
-        make: impl FnOnce() -> Result<T>,
-    ) -> Result<Arc<T>> {
-        let at = self.actions.len();
-        // The content of an action that is not sealed may change without another one.
-        if self.sealed != at {
-            return make().map(Arc::new);
-        }
-        let now = Instant::now();
-        let known = {
-            let mut memory = self.lock_memory();
-            if memory.at != at {
-                *memory = Memory { at, ..Memory::default() };
-            }
-            memory.values.get(what).filter(|known| now < known.until).map(|known| known.value.clone())
-        };
-        if let Some(known) = known.and_then(|known| known.downcast::<T>().ok()) {
-            return Ok(known);
-        }
-        // Not locked meanwhile: it may be made of what is remembered.
-        let made = Arc::new(make()?);
-        let value: Arc<dyn Any + Send + Sync> = made.clone();
-        let until = now + FRESH.max(now.elapsed() * TIMES);
-        let mut memory = self.lock_memory();
-        memory.values.retain(|_, known| now < known.until);
-        memory.values.insert(what.to_owned(), Remembered { value, until });
-        Ok(made)
-    }
-
-    fn lock_memory(&self) -> MutexGuard<'_, Memory> {
-        self.memory.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn lock_reads(&self) -> MutexGuard<'_, BTreeMap<SafePath, ContentHash>> {
         self.reads.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -307,23 +249,43 @@ impl<'v> Overlay<'v> {
     }
 
     /// Adds an action, and shows what it does.
-    pub(super) fn push(&mut self, mut action: Action) {
-        match &mut action {
-            Action::Create { content, .. } | Action::Delete { content, .. } => self.rest(content),
-            Action::Edit { before, after, .. } => {
-                self.rest(before);
-                self.rest(after);
-            }
-            Action::MakeFolder { .. } | Action::RemoveFolder { .. } | Action::Move { .. } => {}
-        }
+    pub(super) fn push(&mut self, action: Action) {
+        self.held_bytes += action.content_bytes();
         self.enter(&action);
         self.actions.push(action);
     }
 
-    /// A content that is needed later need not stay in memory.
-    pub(crate) fn rest(&mut self, content: &mut Content) {
-        let kept = std::mem::replace(content, Content::from(Vec::new()));
-        *content = self.spool.rest(kept, || self.vault.state().nameless_file());
+    /// Whether the action that gave a file its content may still be changed.
+    pub(super) fn is_replaceable(&self, path: &SafePath) -> bool {
+        matches!(self.nodes.get(path), Some(Node::File(FileNode { set_by: Some(number), .. })) if *number >= self.sealed)
+    }
+
+    /// Replaces the content that an action gives a file, if the action may still be changed.
+    pub(super) fn replace_content(&mut self, path: &SafePath, new: &Content) -> bool {
+        if self.is_replaceable(path)
+            && let Some(Node::File(FileNode { content, set_by: Some(number), .. })) = self.nodes.get_mut(path)
+            && let Some(Action::Create { content: set, .. } | Action::Edit { after: set, .. }) =
+                self.actions.get_mut(*number)
+        {
+            self.held_bytes = self.held_bytes + new.len() - set.len();
+            *content = Some(new.clone());
+            *set = new.clone();
+            self.touched.push(path.clone());
+            return true;
+        }
+        false
+    }
+
+    /// Refuses contents for which there is no room in this change.
+    pub(super) fn check_size(&self, more_bytes: u64) -> Result<()> {
+        if self.held_bytes as u64 + more_bytes <= MAX_CHANGE_BYTES as u64 {
+            return Ok(());
+        }
+        let what =
+            format!("one change can hold {} MB of file contents, and this is more", MAX_CHANGE_BYTES / 1_000_000);
+        Err(Error::new(ErrorKind::Unsupported, what).remedy(
+            "make several smaller changes, one after the other; what is deleted to .trash or moved counts for nothing",
+        ))
     }
 
     /// The names in a folder that no tool sees; they move with it.
@@ -520,46 +482,28 @@ impl View for Overlay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::Deletion;
     use crate::change::tests::{Fixture, path};
 
-    fn texts(overlay: &Overlay<'_>) -> Result<Vec<(SafePath, String)>> {
-        let mut texts = Vec::new();
-        for entry in overlay.walk(None)? {
-            texts.push((entry.path.clone(), overlay.text(&entry.path)?));
-        }
-        Ok(texts)
-    }
-
-    #[track_caller]
-    fn check(overlay: &Overlay<'_>) {
-        for _ in 0..2 {
-            assert_eq!(*overlay.remembered("texts", || texts(overlay)).unwrap(), texts(overlay).unwrap());
-        }
-    }
-
     #[test]
-    fn what_is_remembered_is_what_would_be_made_anew() {
-        let fixture = Fixture::new("//- a.md\n1\n//- b.md\n1\n");
+    fn a_change_above_the_limit_is_refused_and_leaves_the_overlay_as_it_was() {
+        let fixture = Fixture::new("//- a.md\n1\n");
         let mut overlay = fixture.vault.overlay();
-        check(&overlay);
-        overlay.write(&path("a.md"), "2\n").unwrap();
-        check(&overlay);
-        // Goes into the same action.
-        overlay.write(&path("a.md"), "3\n").unwrap();
-        check(&overlay);
-        let mark = overlay.mark();
-        check(&overlay);
-        overlay.write(&path("a.md"), "4\n").unwrap();
+        let large = Content::from(vec![b'x'; MAX_CHANGE_BYTES - 1000]);
+        overlay.create(&path("large.md"), large.clone()).unwrap();
+        let before = overlay.change().actions().to_vec();
+        for (name, size) in [("a.md", 1001), ("new/b.md", 1001)] {
+            let error = overlay.write(&path(name), vec![b'y'; size]).unwrap_err();
+            assert!(error.kind() == ErrorKind::Unsupported && error.to_string().contains("32 MB"), "{error}");
+        }
+        assert_eq!(overlay.change().actions(), before);
+        // The content is replaced in the same action, so it counts once.
+        overlay.write(&path("large.md"), vec![b'z'; MAX_CHANGE_BYTES - 1000]).unwrap();
         overlay.mark();
-        check(&overlay);
-        overlay.rollback(mark);
-        check(&overlay);
-        // As many actions as before the rollback.
-        overlay.write(&path("b.md"), "5\n").unwrap();
-        overlay.mark();
-        check(&overlay);
-        overlay.rename(&path("b.md"), &path("c.md")).unwrap();
-        overlay.mark();
-        check(&overlay);
+        assert!(overlay.write(&path("large.md"), vec![b'w'; 2000]).is_err());
+        assert!(overlay.delete(&path("large.md"), Deletion::Permanent).is_err());
+        overlay.delete(&path("large.md"), Deletion::Trash).unwrap();
+        overlay.rollback(0);
+        overlay.create(&path("large.md"), large).unwrap();
     }
 }

@@ -176,28 +176,11 @@ impl Track {
             Kind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
             _ => (format!("a/{path}"), format!("b/{now}")),
         };
-        let text = |content: &Option<Content>| match content {
-            Some(content) => content.text(),
-            None => Ok(Some(String::new())),
-        };
         let has_texts = before.is_some() || after.is_some();
-        let texts = match (text(&before), text(&after)) {
-            (Err(error), _) | (_, Err(error)) => {
-                return Some(FilePreview {
-                    kind,
-                    path,
-                    to,
-                    diff: Some(error.to_string()),
-                    added: 0,
-                    removed: 0,
-                    inside,
-                });
-            }
-            (Ok(before), Ok(after)) => before.zip(after).filter(|_| has_texts),
-        };
+        let texts = text_of(before.as_ref()).zip(text_of(after.as_ref())).filter(|_| has_texts);
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
-                let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(&before, &after);
+                let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before, after);
                 let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
                 let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
                 let unified = diff.unified_diff().context_radius(AROUND).header(&names.0, &names.1).to_string();
@@ -207,6 +190,11 @@ impl Track {
         };
         Some(FilePreview { kind, path, to, diff, added, removed, inside })
     }
+}
+
+/// The text of a file, empty where there is none; `None` for one that is not UTF-8.
+fn text_of(content: Option<&Content>) -> Option<&str> {
+    content.map_or(Some(""), Content::text)
 }
 
 impl fmt::Display for Preview {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::action::{Action, Gone};
-use crate::change::overlay::{FileNode, LookUp, Node};
+use crate::change::overlay::LookUp;
 use crate::change::relink::Relinked;
 use crate::change::seen::files_below;
 use crate::change::sources::Delta;
@@ -107,6 +107,7 @@ impl Overlay<'_> {
     /// # Errors
     /// [`ErrorKind::Exists`] when something is there; [`ErrorKind::InvalidPath`] for a name that links could not reach.
     pub fn create(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<()> {
+        let content = content.into();
         if self.exists(path)? {
             return Err(Error::new(ErrorKind::Exists, "is there already")
                 .at(path)
@@ -115,11 +116,12 @@ impl Overlay<'_> {
         self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
         self.check_new(path, None)?;
-        let relinked = self.relink(&Delta { made: vec![path.clone()], ..Delta::default() })?;
+        let relinked =
+            self.relink(&Delta { made: vec![path.clone()], made_bytes: content.len() as u64, ..Delta::default() })?;
         for folder in folders {
             self.push(Action::MakeFolder { path: folder });
         }
-        self.push(Action::Create { path: path.clone(), content: content.into() });
+        self.push(Action::Create { path: path.clone(), content });
         self.edit_all(relinked.edits);
         relinked.unread.into_iter().for_each(|told| self.tell(told));
         Ok(())
@@ -139,6 +141,11 @@ impl Overlay<'_> {
         if before == content {
             return Ok(Written::Unchanged);
         }
+        let more = match self.is_replaceable(&real) {
+            true => content.len().saturating_sub(before.len()),
+            false => before.len() + content.len(),
+        };
+        self.check_size(more as u64)?;
         self.edit(&real, before, content);
         Ok(Written::Overwritten)
     }
@@ -273,7 +280,9 @@ impl Overlay<'_> {
             return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
                 .remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
         }
-        Ok(vec![Action::Delete { path: path.clone(), content: self.read(path)?, to: Gone::SystemTrash }])
+        let content = self.read(path)?;
+        self.check_size(content.len() as u64)?;
+        Ok(vec![Action::Delete { path: path.clone(), content, to: Gone::SystemTrash }])
     }
 
     fn delete_for_good(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
@@ -283,6 +292,7 @@ impl Overlay<'_> {
         if stat.kind == EntryKind::Folder {
             entries.extend(self.walk(Some(path))?.into_iter().map(|entry| (entry.path, entry.stat)));
         }
+        self.check_size(entries.iter().map(|(_, stat)| stat.size).sum())?;
         for (path, stat) in entries {
             if stat.symlink {
                 return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
@@ -432,16 +442,8 @@ impl Overlay<'_> {
     }
 
     /// Gives a file new content: in the action that gave it its present one, if that may still be changed.
-    fn edit(&mut self, path: &SafePath, before: Content, mut after: Content) {
-        self.rest(&mut after);
-        if let Some(Node::File(FileNode { content, set_by: Some(number), .. })) = self.nodes.get_mut(path)
-            && *number >= self.sealed
-            && let Some(Action::Create { content: set, .. } | Action::Edit { after: set, .. }) =
-                self.actions.get_mut(*number)
-        {
-            *content = Some(after.clone());
-            *set = after;
-            self.touched.push(path.clone());
+    fn edit(&mut self, path: &SafePath, before: Content, after: Content) {
+        if self.replace_content(path, &after) {
             return;
         }
         self.push(Action::Edit { path: path.clone(), before, after });

@@ -93,7 +93,7 @@ impl Vault {
                 Outcome::TakenBack
             }
             Step::Create(path, after) => match self.file(path)? {
-                Some(now) if now.hash() == *after || is_torn(&now)? => {
+                Some(now) if now.hash() == *after || is_torn(&now) => {
                     sandbox.remove_file(path)?;
                     Outcome::TakenBack
                 }
@@ -101,11 +101,11 @@ impl Vault {
             },
             Step::Edit(path, before, after) => match (self.file(path)?, content) {
                 (Some(now), _) if now.hash() == *before => Outcome::Nothing,
-                (Some(now), Some(content)) if now.hash() == *after || is_torn(&now)? => {
+                (Some(now), Some(content)) if now.hash() == *after || is_torn(&now) => {
                     sandbox.replace(path, content, temporary)?;
                     Outcome::TakenBack
                 }
-                (Some(now), None) if now.hash() == *after || is_torn(&now)? => Outcome::Left(LOST),
+                (Some(now), None) if now.hash() == *after || is_torn(&now) => Outcome::Left(LOST),
                 _ => Outcome::Left(CHANGED),
             },
             Step::Move(from, to) => match (sandbox.found(from)?, sandbox.found(to)?) {
@@ -145,7 +145,7 @@ impl Vault {
 
     /// Whether a file's bytes had not reached the disk when the power went.
     pub(super) fn is_torn(&self, path: &SafePath) -> Result<bool> {
-        self.file(path)?.map_or(Ok(false), |content| is_torn(&content))
+        Ok(self.file(path)?.is_some_and(|content| is_torn(&content)))
     }
 
     /// Makes the folders that somebody removed since.
@@ -164,6 +164,6 @@ impl Vault {
 }
 
 /// File systems leave such a file empty, or of the right length and without its bytes.
-fn is_torn(content: &Content) -> Result<bool> {
-    Ok(content.bytes()?.iter().all(|byte| *byte == 0))
+fn is_torn(content: &Content) -> bool {
+    content.bytes().iter().all(|byte| *byte == 0)
 }

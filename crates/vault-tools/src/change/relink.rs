@@ -38,6 +38,13 @@ pub(super) struct Relinked {
     pub unread: Vec<Notice>,
 }
 
+impl Relinked {
+    /// Bytes of the contents in its edits.
+    pub(super) fn content_bytes(&self) -> u64 {
+        self.edits.iter().map(|(_, before, after)| (before.len() + after.len()) as u64).sum()
+    }
+}
+
 /// A note that may hold such links.
 struct Source {
     before: SafePath,
@@ -73,6 +80,7 @@ impl Overlay<'_> {
         self.seen.looked(sources.print());
         // On an error the names are lost, and made anew when they are next needed.
         let relinked = self.relink_with(delta, &mut sources)?;
+        self.check_size(delta.made_bytes + relinked.content_bytes())?;
         self.sources = Some(sources);
         Ok(relinked)
     }
@@ -88,7 +96,7 @@ impl Overlay<'_> {
             return Ok(Relinked::default());
         }
         let touched = std::mem::take(&mut self.touched);
-        sources.look_at(self, &touched)?;
+        sources.look_at(self, &touched);
         let (mut notes, linking) = sources.notes_linking_by(self, &keys)?;
         self.seen.keys.extend(keys);
         self.seen.linking.extend(linking);
@@ -149,14 +157,11 @@ impl Overlay<'_> {
                 return None;
             }
         };
-        let unread = match content.text() {
-            Ok(Some(text)) => return Some((content, text)),
-            Ok(None) => lossy(&content)
-                .map(|text| (!link_keys(note, &text).is_empty()).then(|| "it is not text in UTF-8".to_owned())),
-            Err(error) => Err(error),
-        };
-        if let Some(why) = unread.unwrap_or_else(|error| Some(error.message().to_owned())) {
-            relinked.unread.push(not_looked_through(note, &why));
+        if let Some(text) = content.text().map(str::to_owned) {
+            return Some((content, text));
+        }
+        if !link_keys(note, &lossy(&content)).is_empty() {
+            relinked.unread.push(not_looked_through(note, "it is not text in UTF-8"));
         }
         None
     }

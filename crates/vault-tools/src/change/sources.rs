@@ -25,6 +25,8 @@ const TOLD: usize = 5;
 pub(super) struct Delta {
     pub moves: Vec<(SafePath, SafePath)>,
     pub made: Vec<SafePath>,
+    /// Bytes of the contents of `made`.
+    pub made_bytes: u64,
     pub gone: Vec<SafePath>,
 }
 
@@ -65,7 +67,7 @@ impl OnDisk {
 
     /// A note whose links only its text tells.
     fn scan(&mut self, vault: &Vault, path: &SafePath) {
-        let text = readable(vault.sandbox(), path).and_then(|content| lossy(&content));
+        let text = readable(vault.sandbox(), path).map(|content| lossy(&content));
         match text {
             Ok(text) => {
                 for key in link_keys(path, &text) {
@@ -108,8 +110,8 @@ pub(super) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
 }
 
 /// A text in which what is not UTF-8 is replaced, to see which links it may hold.
-pub(super) fn lossy(content: &Content) -> Result<String> {
-    Ok(String::from_utf8_lossy(&content.bytes()?).into_owned())
+pub(super) fn lossy(content: &Content) -> String {
+    String::from_utf8_lossy(content.bytes()).into_owned()
 }
 
 /// What is known of names and links.
@@ -156,7 +158,7 @@ impl Sources {
     }
 
     /// Learns what links the notes at some paths have, where the overlay changed them.
-    pub fn look_at(&mut self, overlay: &Overlay<'_>, paths: &[SafePath]) -> Result<()> {
+    pub fn look_at(&mut self, overlay: &Overlay<'_>, paths: &[SafePath]) {
         for path in paths {
             for key in self.changed.remove(path).iter().flat_map(|keys| keys.iter()) {
                 if let Some(notes) = self.by_key.get_mut(key) {
@@ -167,14 +169,13 @@ impl Sources {
                 && !path.is_in_trash()
                 && let Some(content) = overlay.changed_file(path)
             {
-                let keys = self.keys_of(path, content)?;
+                let keys = self.keys_of(path, content);
                 for key in keys.iter() {
                     self.by_key.entry(key.clone()).or_default().insert(path.clone());
                 }
                 self.changed.insert(path.clone(), keys);
             }
         }
-        Ok(())
     }
 
     /// The files of the disk that links under each key can lead to.
@@ -252,12 +253,12 @@ impl Sources {
         Ok((notes, on_disk))
     }
 
-    fn keys_of(&mut self, path: &SafePath, content: &Content) -> Result<Arc<HashSet<String>>> {
+    fn keys_of(&mut self, path: &SafePath, content: &Content) -> Arc<HashSet<String>> {
         let keys = match self.keys.entry(content.hash()) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Arc::new(link_keys(path, &lossy(content)?))),
+            Entry::Vacant(new) => new.insert(Arc::new(link_keys(path, &lossy(content)))),
         };
-        Ok(keys.clone())
+        keys.clone()
     }
 }
 

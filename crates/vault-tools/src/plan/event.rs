@@ -1,8 +1,8 @@
 //! What is told while a plan runs.
 
 use serde::Serialize;
+use serde_json::Value;
 
-use super::packed::Packed;
 use crate::error::Error;
 
 /// Something happened. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
@@ -41,7 +41,7 @@ pub enum Event {
         /// Which one.
         step: String,
         /// Its answer.
-        output: Packed,
+        output: Value,
     },
     /// A step failed: for good, or once, and it is tried again.
     #[serde(rename = "step.failed")]

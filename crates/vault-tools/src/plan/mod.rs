@@ -10,7 +10,6 @@
 
 mod event;
 mod order;
-mod packed;
 mod parameters;
 mod preview;
 mod reference;
@@ -20,7 +19,6 @@ mod tried;
 mod validate;
 
 pub use event::{Event, RunStatus};
-pub use packed::Packed;
 pub use parameters::Parameters;
 pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
 pub use run::{PlanRun, refuse, run};

@@ -5,26 +5,27 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use jiff::Zoned;
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 
 use super::order::captures;
-use super::packed::{Growing, Packed};
 use super::parameters::Parameters;
 use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
 use super::validate::Checked;
-use crate::change::{Change, Overlay, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Effect, Fault, Stop};
-use crate::toolbox::{Toolbox, Workplace};
+use crate::tool::{Draft, Effect, Fault, StepCache, Stop, Tool};
+use crate::toolbox::Toolbox;
 
 /// Calls that a loop may make.
 const MOST_ITEMS: usize = 10_000;
+
+/// Arguments and answers that the preview of one plan may hold in memory, in bytes.
+const MAX_ANSWER_BYTES: usize = 256_000_000;
 
 /// What a plan would do, in full. It is what a person approves, and what [`super::run`] does.
 #[derive(Debug, Clone)]
@@ -61,7 +62,7 @@ pub struct StepPreview {
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
     /// Its answer.
-    pub output: Packed,
+    pub output: Value,
     /// What it has the host do.
     pub effects: Vec<Effect>,
     #[serde(skip)]
@@ -93,7 +94,7 @@ pub enum StepState {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CallPreview {
     /// Its arguments.
-    pub args: Packed,
+    pub args: Value,
 }
 
 impl PlanPreview {
@@ -101,11 +102,6 @@ impl PlanPreview {
     pub fn verdict(&self, rules: &Rules, grants: &Grants, attendance: Attendance) -> Verdict {
         let calls: Vec<Call<'_>> = self.calls().collect();
         rules.decide_plan(&calls, grants, attendance)
-    }
-
-    /// Whether a step is a loop, so that its answer is a list of answers.
-    pub(super) fn is_loop(&self, step: &StepPreview) -> bool {
-        self.plan.steps.iter().any(|planned| planned.id == step.id && planned.foreach.is_some())
     }
 
     /// The calls of the steps that run, as the policy sees them.
@@ -134,17 +130,15 @@ pub fn preview(
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
-    let (editor, now) = (toolbox.editor()?, toolbox.now());
+    let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
     let mut rehearsal = Rehearsal {
         toolbox,
-        vault: &vault,
-        overlay: vault.overlay(),
-        editor,
-        now,
+        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
         outputs: BTreeMap::new(),
         captures: captures(plan),
         parameters,
+        held_bytes: 0,
     };
     // Who is the last to look at the answer of a step; others are not kept for it.
     let waits_for = |at: &usize| checked.order.waits_for[*at].iter().copied();
@@ -192,24 +186,24 @@ fn may_be_skipped(error: &Error) -> bool {
 
 struct Rehearsal<'a, 'v> {
     toolbox: &'a mut Toolbox,
-    vault: &'v Vault,
-    overlay: Overlay<'v>,
-    editor: Editor,
-    now: Zoned,
+    draft: Draft<'v>,
     /// Answers that steps still to come look at.
     outputs: BTreeMap<String, Value>,
     captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
+    /// Bytes of all arguments and answers so far.
+    held_bytes: usize,
 }
 
 impl Rehearsal<'_, '_> {
     /// Runs a step; if it fails, overlay and editor are as they were.
     fn step(&mut self, step: &Step, is_awaited: bool, stop: Stop<'_>) -> Result<StepPreview> {
-        let (mark, editor) = (self.overlay.mark(), self.editor.clone());
+        let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
         let result = self.calls(step, is_awaited, mark, stop);
         if result.is_err() {
-            self.overlay.rollback(mark);
-            self.editor = editor;
+            self.draft.overlay.rollback(mark);
+            self.draft.editor = editor;
+            self.draft.effects.clear();
         }
         result
     }
@@ -218,46 +212,34 @@ impl Rehearsal<'_, '_> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let deadline = [stop.deadline, timeout].into_iter().flatten().min();
         let stop = Stop { deadline, ..stop };
-        let mut effects = Vec::new();
         let mut calls = Vec::new();
         let mut paths = Vec::new();
         let count = self.count(step)?;
-        let mut answers = count.map(Growing::new);
-        let mut output = Packed::of(&Value::Null);
-        // As they are looked at by later steps.
-        let mut awaited = Vec::new();
+        let mut answers = Vec::new();
+        self.draft.cache = StepCache::default();
         for number in 0..count.unwrap_or(1) {
             let place = |error: Error| told(error, step, count.map(|count| (number, count)));
             stop.check().map_err(place)?;
             let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
-            let at = Workplace {
-                overlay: &mut self.overlay,
-                editor: &mut self.editor,
-                effects: &mut effects,
-                now: &self.now,
-                stop,
-            };
-            let done = self.toolbox.run_on(self.vault, &step.tool, args, at).map_err(place)?;
+            let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, stop).map_err(place)?;
             paths.extend(done.paths);
-            let args = Packed::of(&done.args).at_rest(|content| self.overlay.rest(content));
-            calls.push(CallPreview { args });
-            match &mut answers {
-                Some(answers) => answers.push(&done.output),
-                None => output = Packed::of(&done.output),
+            self.held_bytes += bytes_of(&done.args) + bytes_of(&done.output);
+            if self.held_bytes > MAX_ANSWER_BYTES {
+                return Err(place(too_many_answers()));
             }
-            if is_awaited {
-                awaited.push(done.output);
-            }
+            calls.push(CallPreview { args: done.args });
+            answers.push(done.output);
         }
-        let output = answers.map_or(output, Growing::finished);
+        let output = match count {
+            Some(count) => {
+                Map::from_iter([("count".to_owned(), count.into()), ("items".to_owned(), Value::Array(answers))]).into()
+            }
+            None => answers.pop().unwrap_or_default(),
+        };
         if is_awaited {
-            let value = match count {
-                Some(count) => json!({ "count": count, "items": awaited }),
-                None => awaited.pop().unwrap_or_default(),
-            };
-            self.outputs.insert(step.id.clone(), value);
+            self.outputs.insert(step.id.clone(), output.clone());
         }
-        let end = self.overlay.mark();
+        let end = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -266,8 +248,8 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Ready,
             calls,
-            output: output.at_rest(|content| self.overlay.rest(content)),
-            effects,
+            output,
+            effects: std::mem::take(&mut self.draft.effects),
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions: mark..end,
@@ -276,7 +258,7 @@ impl Rehearsal<'_, '_> {
     }
 
     fn skipped(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
-        let mark = self.overlay.mark();
+        let mark = self.draft.overlay.mark();
         let spec = self.toolbox.spec(&step.tool)?;
         Ok(StepPreview {
             id: step.id.clone(),
@@ -285,7 +267,7 @@ impl Rehearsal<'_, '_> {
             risk: spec.risk,
             state: StepState::Skipped { reason },
             calls: Vec::new(),
-            output: Packed::of(&Value::Null),
+            output: Value::Null,
             effects: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -338,12 +320,12 @@ impl Rehearsal<'_, '_> {
                 scope.bindings.insert(index.clone(), number.into());
             }
         }
-        let schema = self.toolbox.entry(&step.tool).map_or(&Value::Null, |entry| &entry.marked);
+        let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
     }
 
     fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
-        let mut change = self.overlay.into_change();
+        let mut change = self.draft.overlay.into_change();
         change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
@@ -372,15 +354,32 @@ impl Rehearsal<'_, '_> {
         };
         let digest = told.digest()?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
-        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.editor })
+        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.draft.editor })
     }
+}
+
+/// About the memory that a value takes.
+fn bytes_of(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(bytes_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside + size_of::<Value>()
+}
+
+fn too_many_answers() -> Error {
+    let what = format!("the answers of one plan can take {} MB, and these are more", MAX_ANSWER_BYTES / 1_000_000);
+    Error::new(ErrorKind::Plan, what)
+        .remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
 }
 
 /// What the digest of a preview is of.
 #[derive(Serialize)]
 struct Told<'a> {
     plan: &'a Plan,
-    calls: Vec<&'a Packed>,
+    calls: Vec<&'a Value>,
     effects: Vec<&'a Effect>,
     change: String,
 }

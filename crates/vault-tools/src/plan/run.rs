@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::event::{Event, RunStatus};
-use super::packed::Packed;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry};
 use super::tried;
@@ -17,8 +16,9 @@ use crate::host::Host;
 use crate::journal::RunId;
 use crate::log::{Decision, Record};
 use crate::policy::{Attendance, Grants, Verdict};
-use crate::tool::{Entry, Stop};
+use crate::tool::Stop;
 use crate::toolbox::{Toolbox, millis_since};
+use crate::tools::fill_in_times;
 
 /// How a plan went.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,7 +28,7 @@ pub struct PlanRun {
     /// What `undo` takes back, if anything was changed.
     pub run: Option<RunId>,
     /// The answers of the steps that are done, by id.
-    pub outputs: BTreeMap<String, Packed>,
+    pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
     pub failed: Option<(String, Error)>,
     /// Steps that were left out, and why.
@@ -88,7 +88,7 @@ fn run_approved(
 ) -> Result<PlanRun> {
     let (vault, rules) = (Arc::clone(toolbox.vault()), toolbox.rules().clone());
     let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
-    let mut walk = Walk::new(preview, &vault, toolbox.host_and_entries(), stop, tell);
+    let mut walk = Walk::new(preview, &vault, toolbox.host(), stop, tell);
     let mut run = None;
     if !preview.change.is_empty() {
         loop {
@@ -150,8 +150,8 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, decision: Decision) -> Res
 /// One line for each step that ran.
 fn record(toolbox: &mut Toolbox, preview: &PlanPreview, done: &PlanRun, decision: Decision, took: u64) {
     for step in preview.steps.iter().filter(|step| step.state == StepState::Ready) {
-        let output = done.outputs.get(&step.id).map(Packed::shown);
-        let outcome = match (&done.failed, &output) {
+        let output = done.outputs.get(&step.id);
+        let outcome = match (&done.failed, output) {
             (_, Some(output)) => Ok(output),
             (Some((failed, error)), None) if *failed == step.id => Err(error),
             _ => continue,
@@ -170,7 +170,7 @@ fn record_all(toolbox: &mut Toolbox, preview: &PlanPreview, error: &Error, decis
 }
 
 fn args_of(step: &StepPreview) -> impl ExactSizeIterator<Item = Value> {
-    step.calls.iter().map(|call| call.args.shown())
+    step.calls.iter().map(|call| call.args.clone())
 }
 
 /// Which step a run is at.
@@ -178,14 +178,13 @@ struct Walk<'a> {
     preview: &'a PlanPreview,
     vault: &'a Vault,
     host: &'a mut dyn Host,
-    entries: &'a [Entry],
     stop: Stop<'a>,
     tell: &'a mut dyn FnMut(&Event),
     /// The position of the step that is under way or comes next.
     at: usize,
     /// When it began.
     begun: Option<Instant>,
-    outputs: BTreeMap<String, Packed>,
+    outputs: BTreeMap<String, Value>,
     skipped: Vec<(String, String)>,
     /// What the host did, in order; an attempt that begins anew does not do it again.
     effects_done: usize,
@@ -200,7 +199,7 @@ impl<'a> Walk<'a> {
     fn new(
         preview: &'a PlanPreview,
         vault: &'a Vault,
-        (host, entries): (&'a mut dyn Host, &'a [Entry]),
+        host: &'a mut dyn Host,
         stop: Stop<'a>,
         tell: &'a mut dyn FnMut(&Event),
     ) -> Self {
@@ -209,7 +208,6 @@ impl<'a> Walk<'a> {
             preview,
             vault,
             host,
-            entries,
             stop,
             tell,
             at: 0,
@@ -310,9 +308,9 @@ impl<'a> Walk<'a> {
 
     /// All actions of a step are done: what is left is what the host does.
     fn finish(&mut self, step: &StepPreview) {
-        let entry = self.entries.iter().find(|entry| entry.spec.name == step.tool);
         // What it was to do is done, whatever is known of its answer.
-        let mut output = self.settled(step, entry).unwrap_or_else(|_| step.output.clone());
+        let mut output = step.output.clone();
+        fill_in_times(&mut output, self.vault.sandbox());
         for (number, effect) in step.effects.iter().enumerate() {
             self.effects_met += 1;
             if self.effects_met <= self.effects_done {
@@ -326,10 +324,7 @@ impl<'a> Walk<'a> {
             }
             let event = Event::StepFailed { step: step.id.clone(), error: error.clone(), attempt, will_retry: false };
             (self.tell)(&event);
-            if let (Some(entry), Ok(mut told)) = (entry, output.value()) {
-                entry.tool.effect_failed(&mut told, &error);
-                output = Packed::of(&told);
-            }
+            effect.report_failure(&mut output, &error);
         }
         let finished = Event::StepFinished { step: step.id.clone(), output };
         (self.tell)(&finished);
@@ -338,18 +333,6 @@ impl<'a> Walk<'a> {
         }
         self.at += 1;
         self.begun = None;
-    }
-
-    /// The answer of a step, with what is known of its files only now.
-    fn settled(&self, step: &StepPreview, entry: Option<&Entry>) -> Result<Packed> {
-        let Some(entry) = entry else { return Ok(step.output.clone()) };
-        let settle = |answer: &mut Value| entry.tool.settle(answer, self.vault.sandbox());
-        if self.preview.is_loop(step) {
-            return step.output.with_items(settle);
-        }
-        let mut output = step.output.value()?;
-        settle(&mut output);
-        Ok(Packed::of(&output))
     }
 
     /// Whether the plan goes on although the host failed: it says so, and nothing that was shown depends on it.

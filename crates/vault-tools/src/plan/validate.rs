@@ -158,17 +158,17 @@ impl Checker<'_> {
             .flatten()
             .collect();
         self.references(&args, &format!("{at}/args"), &bound);
-        match self.toolbox.entry(&step.tool) {
+        match self.toolbox.tool(&step.tool) {
             Err(error) => {
                 let remedy = error.remedy_text().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
                 self.fault(format!("{at}/tool"), format!("{}{remedy}", error.message()));
             }
-            Ok(entry) => {
+            Ok(tool) => {
                 let args_at = format!("{at}/args");
                 let mut args = args;
-                tidy(&entry.marked, &mut args);
-                let mut faults = check(&entry.marked, &args, &args_at, &reference::is_open);
-                literal_paths(&entry.marked, &args, &args_at, &mut faults);
+                tidy(tool.marked_schema(), &mut args);
+                let mut faults = check(tool.marked_schema(), &args, &args_at, &reference::is_open);
+                literal_paths(tool.marked_schema(), &args, &args_at, &mut faults);
                 self.faults.extend(faults);
             }
         }

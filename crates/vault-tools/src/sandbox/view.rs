@@ -31,8 +31,7 @@ pub trait View {
     /// # Errors
     /// Those of [`View::read`], and [`ErrorKind::Encoding`].
     fn text(&self, path: &SafePath) -> Result<String> {
-        let content = self.read(path)?;
-        content.text()?.ok_or_else(|| {
+        self.read(path)?.text().map(str::to_owned).ok_or_else(|| {
             Error::new(ErrorKind::Encoding, "is not text in UTF-8")
                 .at(path)
                 .remedy("tools read and write text only; convert the file to UTF-8 first")

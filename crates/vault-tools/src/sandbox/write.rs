@@ -233,7 +233,7 @@ fn new_file(folder: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<File
 }
 
 fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
-    let bytes = content.read()?;
+    let bytes = content.bytes();
     let (first, rest) = bytes.split_at(bytes.len() / 2);
     file.write_all(first)?;
     fault::step();

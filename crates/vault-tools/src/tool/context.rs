@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use crate::change::{Deletion, Overlay, Vault};
 use crate::error::{Error, ErrorKind, Result};
@@ -13,6 +14,7 @@ use crate::host::{Editor, Host, Leaf};
 use crate::policy::{Rules, Trash};
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
+use crate::tool::step_cache::StepCache;
 
 /// What a call has at hand.
 ///
@@ -34,6 +36,18 @@ pub struct Context<'a, 'v> {
     pub effects: &'a mut Vec<Effect>,
     /// When to stop.
     pub stop: Stop<'a>,
+    /// What calls of the same step computed.
+    pub(crate) cache: &'a StepCache,
+}
+
+/// What one or more calls would do: changes of the vault and of the editor, and effects of the host.
+pub(crate) struct Draft<'v> {
+    pub vault: &'v Vault,
+    pub overlay: Overlay<'v>,
+    pub editor: Editor,
+    pub effects: Vec<Effect>,
+    pub now: Zoned,
+    pub cache: StepCache,
 }
 
 /// What a host does beside changes of files. Nobody can take it back.
@@ -75,6 +89,18 @@ impl Effect {
                 host.open(&SafePath::new(path)?, leaf).map(drop)
             }
             Self::Command { id } => host.run_command(id),
+        }
+    }
+
+    /// Says in the output of its call that the host could not do it; the call as such was made.
+    pub(crate) fn report_failure(&self, output: &mut Value, error: &Error) {
+        let Some(fields) = output.as_object_mut() else { return };
+        match self {
+            Self::Open { .. } => drop(fields.insert("opened".into(), false.into())),
+            Self::Command { .. } => {
+                fields.insert("executed".into(), false.into());
+                fields.insert("errorMessage".into(), error.to_string().into());
+            }
         }
     }
 }

@@ -72,7 +72,7 @@ pub fn of_output<T: JsonSchema>() -> Value {
 }
 
 /// The same schema without marks of ours.
-pub(crate) fn handed_out(schema: &Value) -> Value {
+pub(crate) fn without_marks(schema: &Value) -> Value {
     let mut schema = schema.clone();
     unmark(&mut schema);
     schema
@@ -255,7 +255,7 @@ mod tests {
             "additionalProperties": false
         });
         assert_eq!(
-            handed_out(&schema),
+            without_marks(&schema),
             json!({
                 "type": "object",
                 "properties": {

@@ -1,31 +1,55 @@
-//! The items of a Markdown list as values: what each says, how it was written, how deep it is nested.
+//! Parses Markdown lists: `util.parseMarkdownBullets`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::error::Result;
+use crate::tool::Context;
+
 /// One item of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Bullet {
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Bullet {
     /// What it says, without marker and check box, on one line.
-    pub text: String,
+    text: String,
     /// Its lines as written.
-    pub raw: String,
+    raw: String,
     /// How deep it is nested: 0 for the outermost.
-    pub depth: usize,
+    depth: usize,
 }
 
-/// Items without depth limit, or the outermost ones.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Nesting {
-    All,
-    Outermost,
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// Markdown with one or more lists.
+    text: String,
+    /// Whether items within items count.
+    #[serde(default = "yes")]
+    allow_nested: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// The items.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Bullets {
+    /// In the order of the text.
+    items: Vec<Bullet>,
+    /// How many there are.
+    count: usize,
+}
+
+pub(super) fn parse(args: Args, _: &mut Context<'_, '_>) -> Result<Bullets> {
+    let items = bullets(&args.text, args.allow_nested);
+    Ok(Bullets { count: items.len(), items })
 }
 
 /// Reads the items of all lists in a text, in order. Lines that belong to no item, and code, are passed over.
 ///
 /// Bullets are `-`, `*`, `+`; numbers are `1.` and `1)`; a check box is taken off. A line that is indented under an
 /// item and is no item itself goes on with it.
-pub(super) fn bullets(text: &str, nesting: Nesting) -> Vec<Bullet> {
+pub(super) fn bullets(text: &str, nested: bool) -> Vec<Bullet> {
     let mut found: Vec<Bullet> = Vec::new();
     // Where the content of each open item begins, outermost first.
     let mut open: Vec<usize> = Vec::new();
@@ -50,7 +74,7 @@ pub(super) fn bullets(text: &str, nesting: Nesting) -> Vec<Bullet> {
             }
             let depth = open.len();
             open.push(indent + width);
-            skipping = nesting == Nesting::Outermost && depth > 0;
+            skipping = !nested && depth > 0;
             if !skipping {
                 found.push(Bullet { text: without_box(content).trim().to_string(), raw: line.to_string(), depth });
             }
@@ -107,7 +131,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &[(usize, &str)]) {
-        let found = bullets(text, Nesting::All);
+        let found = bullets(text, true);
         let found: Vec<(usize, &str)> = found.iter().map(|b| (b.depth, b.text.as_str())).collect();
         assert_eq!(found, expected, "{text:?}");
     }
@@ -131,8 +155,8 @@ mod tests {
         check("- a\n  goes on\n- b\n\n  too\ntext\n  no", &[(0, "a goes on"), (0, "b too")]);
         check("- a\r\n- b\r\n", &[(0, "a"), (0, "b")]);
         check("- a\n```\n- code\n```\n- b", &[(0, "a"), (0, "b")]);
-        let outer = bullets("- a\n  - b\n    more\n- c", Nesting::Outermost);
+        let outer = bullets("- a\n  - b\n    more\n- c", false);
         assert_eq!(outer.iter().map(|b| b.text.as_str()).collect::<Vec<_>>(), ["a", "c"]);
-        assert_eq!(bullets("- a\n  on", Nesting::All)[0].raw, "- a\n  on");
+        assert_eq!(bullets("- a\n  on", true)[0].raw, "- a\n  on");
     }
 }

@@ -1,30 +1,18 @@
-//! The links of a note and those that lead to it, as the overlay would have them.
+//! Lists links as the overlay would have them: `list_backlinks`, `list_forward_links`.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use vault_index::links::{Names, resolve};
 use vault_index::note::{Link, split_link};
 use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
 
-use super::locate::parsed;
-use super::notes_known::{changed_paths, files_at, is_among};
+use super::known_notes::{changed_paths, files_at, is_among};
+use super::locate::{self, NoteArgs, parsed};
 use crate::error::{ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
-use crate::tool::Context;
-
-/// A link and where it leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct FoundLink {
-    pub source: VaultPath,
-    pub target: Option<VaultPath>,
-    pub kind: LinkKind,
-    pub line: u32,
-    /// Its path and subpath as written.
-    pub points_at: String,
-    /// What a reader sees.
-    pub text: String,
-}
+use crate::tool::{Context, FoundLink, PathArg};
 
 /// The links that a note has, in its order.
 pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
@@ -33,8 +21,8 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     let known = if context.overlay.is_changed() { None } else { rows(context.vault.index()?.links(path.as_str(), 1))? };
     match known {
         Some(found) if !found.is_empty() => Ok(found),
-        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?)?.links.is_empty() => Ok(Vec::new()),
-        _ => links_in(path, &*names(context)?, context),
+        _ if !path.is_note() || parsed(path, &context.overlay.read(path)?).links.is_empty() => Ok(Vec::new()),
+        _ => links_in(path, names(context)?, context),
     }
 }
 
@@ -45,7 +33,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     let found = match known {
         Some(found) => found,
         None => {
-            let all = context.overlay.remembered("links", || links_by_target(context))?;
+            let all = context.cache.links(|| links_by_target(context))?;
             all.get(path.vault_path()).cloned().unwrap_or_default()
         }
     };
@@ -69,7 +57,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     context.vault.index()?.all_links(&mut |row| {
         let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
         if is_current {
-            let leads_to = resolve(&names, &row.path, &row.source).target.and_then(|id| names.path(id));
+            let leads_to = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id));
             if let Some(target) = leads_to {
                 let link = of_row(LinkRow { target: Some(target.clone()), ..row });
                 found.entry(target.clone()).or_default().push(link);
@@ -79,7 +67,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     })?;
     for changed in &changed {
         for note in files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note) {
-            for link in links_in(&note, &names, context)? {
+            for link in links_in(&note, names, context)? {
                 if let Some(target) = link.target.clone() {
                     found.entry(target).or_default().push(link);
                 }
@@ -94,7 +82,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
 }
 
 fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
-    let note = parsed(path, &context.overlay.read(path)?)?;
+    let note = parsed(path, &context.overlay.read(path)?);
     let source = path.vault_path();
     let found = note.links.iter().map(|link| FoundLink {
         source: source.clone(),
@@ -108,8 +96,8 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
 }
 
 /// What links can lead to.
-fn names(context: &Context<'_, '_>) -> Result<Arc<Names>> {
-    context.overlay.remembered("names", || {
+fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
+    context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());
         Ok((0..).map(FileId).zip(paths).collect::<Names>())
@@ -174,13 +162,81 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
             let read = || {
                 let safe = SafePath::new(path.as_str()).ok()?;
                 let content = context.overlay.read(&safe).ok()?;
-                Some(parsed(&safe, &content).ok()?.title.text)
+                Some(parsed(&safe, &content).title.text)
             };
             // Its name, where it cannot be read.
             read().unwrap_or_else(|| path.stem().to_string())
         });
     }
     Ok(titles)
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BacklinksArgs {
+    /// The note, or another file that links lead to.
+    path: PathArg,
+}
+
+/// A link that leads to the note.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Backlink {
+    /// The note it stands in.
+    source_path: String,
+    /// The title of that note.
+    source_title: String,
+    /// The words it shows.
+    link_text: String,
+    /// `wikilink`, `markdown` or `embed`.
+    link_type: &'static str,
+    /// The line it stands on, from 1.
+    line: u32,
+}
+
+pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>) -> Result<Vec<Backlink>> {
+    let path = locate::file(&args.path, context)?;
+    let links = links_to(&path, context)?;
+    let titles = titles(&links, context)?;
+    let mut backlinks = Vec::new();
+    for link in links {
+        backlinks.push(Backlink {
+            source_title: titles[&link.source].clone(),
+            source_path: link.source.to_string(),
+            link_text: link.text,
+            link_type: kind_name(link.kind),
+            line: link.line,
+        });
+    }
+    backlinks.sort_by_cached_key(|link| (link.source_title.to_lowercase(), link.source_path.clone(), link.line));
+    Ok(backlinks)
+}
+
+/// A link of the note.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ForwardLink {
+    /// The file it leads to; null when there is none yet, or none that may be read.
+    target_path: Option<String>,
+    /// What it names, as written.
+    target: String,
+    /// The words it shows.
+    link_text: String,
+    /// `wikilink`, `markdown` or `embed`.
+    link_type: &'static str,
+    /// The line it stands on, from 1.
+    line: u32,
+}
+
+pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Vec<ForwardLink>> {
+    let path = locate::file(&args.path, context)?;
+    let may_be_named = |target: &VaultPath| SafePath::new(target.as_str()).is_ok_and(|target| context.permits(&target));
+    let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
+        target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
+        target: link.points_at,
+        link_text: link.text,
+        link_type: kind_name(link.kind),
+        line: link.line,
+    });
+    Ok(links.collect())
 }
 
 #[cfg(test)]

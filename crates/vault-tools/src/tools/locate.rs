@@ -3,6 +3,8 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::Value;
 use vault_index::note::{Note, ParseOptions, parse};
 
@@ -10,6 +12,19 @@ use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
+
+/// No arguments.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoArgs {}
+
+// The arguments of a tool that takes nothing but a note.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoteArgs {
+    /// The note.
+    pub path: PathArg,
+}
 
 /// The path of a file that is there.
 ///
@@ -41,7 +56,7 @@ pub(super) fn existing(path: &PathArg, context: &Context<'_, '_>) -> Result<Safe
 ///
 /// # Errors
 /// Another ending, with the path that was probably meant.
-pub(super) fn note_to_be(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
+pub(super) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
     let path = context.path(path)?;
     if path.is_note() {
         return Ok(path);
@@ -49,6 +64,18 @@ pub(super) fn note_to_be(path: &PathArg, context: &Context<'_, '_>) -> Result<Sa
     Err(Error::new(ErrorKind::InvalidArguments, "a note's path ends in .md")
         .at(&path)
         .remedy(format!("write {path}.md")))
+}
+
+/// The path of a Markdown note that is there; `what` says what other files do not have.
+///
+/// # Errors
+/// As [`file`]; a file that is not Markdown.
+pub(super) fn markdown(path: &PathArg, what: &str, context: &Context<'_, '_>) -> Result<SafePath> {
+    let path = file(path, context)?;
+    match path.is_markdown() {
+        true => Ok(path),
+        false => Err(Error::new(ErrorKind::InvalidArguments, what).at(path).remedy("name a .md file")),
+    }
 }
 
 /// A note that is there, parsed, and its text.
@@ -63,27 +90,18 @@ pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePat
             .remedy("name a .md file"));
     }
     let content = context.overlay.read(&path)?;
-    let note = parsed(&path, &content)?;
+    let note = parsed(&path, &content);
     Ok((path, note))
 }
 
 /// A file as a note.
-pub(super) fn parsed(path: &SafePath, content: &Content) -> Result<Note> {
-    Ok(parse(path.vault_path(), &content.bytes()?, &ParseOptions::default()))
+pub(super) fn parsed(path: &SafePath, content: &Content) -> Note {
+    parse(path.vault_path(), content.bytes(), &ParseOptions::default())
 }
 
 /// When a file was last changed, in milliseconds since 1970; `None` for what is proposed and not yet written.
 pub(super) fn mtime_ms(path: &SafePath, view: &dyn View) -> Result<Option<i64>> {
     Ok(view.stat(path)?.and_then(|stat| stat.modified).map(millis))
-}
-
-/// Fills `mtimeMs` of an answer that names a `path`, where it was not known before the file was written.
-pub(super) fn settle(output: &mut Value, vault: &dyn View) {
-    let Some(fields) = output.as_object_mut() else { return };
-    let path = fields.get("path").and_then(Value::as_str).and_then(|path| SafePath::new(path).ok());
-    if let (Some(Value::Null), Some(path)) = (fields.get("mtimeMs"), path) {
-        fields.insert("mtimeMs".into(), mtime_ms(&path, vault).ok().flatten().into());
-    }
 }
 
 /// A moment in milliseconds since 1970.
@@ -98,4 +116,19 @@ pub(super) fn millis(time: SystemTime) -> i64 {
 pub(super) fn rfc3339(time: SystemTime) -> Option<String> {
     let seconds = Timestamp::try_from(time).ok()?.as_second();
     Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+}
+
+/// Fills in the modification times that were not known before the files were written: `mtimeMs` beside a `path`.
+pub(crate) fn fill_in_times(output: &mut Value, vault: &dyn View) {
+    match output {
+        Value::Array(items) => items.iter_mut().for_each(|item| fill_in_times(item, vault)),
+        Value::Object(fields) => {
+            let path = fields.get("path").and_then(Value::as_str).and_then(|path| SafePath::new(path).ok());
+            if let (Some(Value::Null), Some(path)) = (fields.get("mtimeMs"), path) {
+                fields.insert("mtimeMs".into(), mtime_ms(&path, vault).ok().flatten().into());
+            }
+            fields.values_mut().for_each(|value| fill_in_times(value, vault));
+        }
+        _ => {}
+    }
 }

@@ -1,4 +1,6 @@
-//! Where a text or a pattern stands in the vault's files, line by line.
+//! Finds exact text: `vault_search` (files by name and content), `vault.searchText` (each match with line and columns).
+
+use std::cmp::Reverse;
 
 use regex::RegexBuilder;
 use schemars::JsonSchema;
@@ -9,28 +11,99 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 
-/// Files above this size are not looked into.
+/// Larger files are not searched. In bytes.
 const MAX_BYTES: u64 = 10_000_000;
 
-/// A place where it stands.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct TextMatch {
+/// Characters of a preview.
+const PREVIEW: usize = 200;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct FilesArgs {
+    /// What is looked for in names and texts; upper and lower case are alike.
+    #[schemars(length(min = 1))]
+    query: String,
+    /// How many files at most.
+    #[serde(default = "default_files")]
+    #[schemars(range(min = 1, max = 50))]
+    limit: usize,
+}
+
+fn default_files() -> usize {
+    10
+}
+
+/// A file that matches.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct MatchingFile {
     /// The file.
-    pub path: String,
-    /// The line, from 1.
-    pub line: u32,
-    /// The column of its first character, from 0, in UTF-16 units as editors count.
-    pub start: u32,
-    /// The column behind its last character.
-    pub end: u32,
-    /// The text around it.
-    pub snippet: String,
+    path: String,
+    /// Its name without its ending.
+    basename: String,
+    /// How often the query stands in its name and text.
+    matches: usize,
+    /// Its beginning, or what lies around the first match in its text; or, in brackets, why that was not looked into.
+    preview: String,
+}
+
+/// Files whose name matches come first, then those with the most matches.
+pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<MatchingFile>> {
+    let query = args.query.trim();
+    if query.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty").at("/query"));
+    }
+    let mut found = Vec::new();
+    for path in notes_below(None, context)? {
+        context.stop.check()?;
+        // A file that cannot be read is still found by its name.
+        let read = searchable_text(&path, context);
+        let text = read.as_deref().unwrap_or_default();
+        let (in_name, in_text) = (excerpt::occurrences(path.stem(), query).len(), excerpt::occurrences(text, query));
+        if in_name + in_text.len() == 0 {
+            continue;
+        }
+        let preview = match (&read, in_text.first()) {
+            (Err(error), _) => format!("(not looked into: {})", error.message()),
+            (Ok(text), Some(first)) => excerpt::around(text, first, PREVIEW),
+            (Ok(text), None) => excerpt::beginning(text, PREVIEW),
+        };
+        let (basename, matches) = (path.stem().to_string(), in_name + in_text.len());
+        found.push((in_name > 0, MatchingFile { path: path.to_string(), basename, matches, preview }));
+    }
+    found.sort_by_key(|(name_matches, file)| (Reverse(*name_matches), Reverse(file.matches), file.path.clone()));
+    Ok(found.into_iter().map(|(_, file)| file).take(args.limit).collect())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct MatchesArgs {
+    /// The text, or with mode regex the pattern, looked for within lines.
+    #[schemars(length(min = 1))]
+    query: String,
+    /// How the query is read; plain unless told.
+    #[serde(default)]
+    mode: SearchMode,
+    /// Folders and files to look into; all notes unless told.
+    #[serde(default)]
+    paths: Vec<PathArg>,
+    /// Whether upper and lower case differ.
+    #[serde(default)]
+    case_sensitive: bool,
+    /// How many matches at most.
+    #[serde(default = "default_matches")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// How many characters of the line around a match are shown.
+    #[serde(default = "default_snippet_length")]
+    #[schemars(range(min = 10, max = 2000))]
+    snippet_length: usize,
 }
 
 /// How the query is read.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+// Serializes for the default in the schema.
+#[derive(Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum SearchMode {
+enum SearchMode {
     /// As it stands.
     #[default]
     Plain,
@@ -38,30 +111,43 @@ pub enum SearchMode {
     Regex,
 }
 
-/// What is looked for.
-#[derive(Debug, Clone)]
-pub(super) struct TextQuery {
-    pub query: String,
-    pub mode: SearchMode,
-    pub case_sensitive: bool,
-    pub limit: usize,
-    pub snippet_length: usize,
+fn default_matches() -> usize {
+    50
+}
+
+fn default_snippet_length() -> usize {
+    120
 }
 
 /// What was found.
-#[derive(Debug, Default, Serialize, JsonSchema)]
+#[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Matches {
     /// The matches, by path and line.
     matches: Vec<TextMatch>,
     /// Whether there are more.
     truncated: bool,
     /// Files that could not be looked into.
-    skipped: Vec<NotSearched>,
+    skipped: Vec<SkippedFile>,
+}
+
+/// A place where it stands.
+#[derive(Serialize, JsonSchema)]
+struct TextMatch {
+    /// The file.
+    path: String,
+    /// The line, from 1.
+    line: u32,
+    /// The column of its first character, from 0, in UTF-16 units as editors count.
+    start: u32,
+    /// The column behind its last character.
+    end: u32,
+    /// The text around it.
+    snippet: String,
 }
 
 /// A file that could not be looked into.
-#[derive(Debug, Serialize, JsonSchema)]
-struct NotSearched {
+#[derive(Serialize, JsonSchema)]
+struct SkippedFile {
     /// The file.
     path: String,
     /// Why.
@@ -69,88 +155,78 @@ struct NotSearched {
 }
 
 /// The matches in the order of paths and lines, up to the limit.
-///
-/// Notes are looked into: those at and below `paths`, or all. One that cannot be read keeps nobody from the others.
-pub(super) fn search(query: &TextQuery, paths: &[PathArg], context: &Context<'_, '_>) -> Result<Matches> {
-    let pattern = match query.mode {
-        SearchMode::Plain => regex::escape(&query.query),
-        SearchMode::Regex => query.query.clone(),
+pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Result<Matches> {
+    let pattern = match args.mode {
+        SearchMode::Plain => regex::escape(&args.query),
+        SearchMode::Regex => args.query,
     };
-    let regex = RegexBuilder::new(&pattern).case_insensitive(!query.case_sensitive).build().map_err(|error| {
+    let regex = RegexBuilder::new(&pattern).case_insensitive(!args.case_sensitive).build().map_err(|error| {
         Error::new(ErrorKind::InvalidArguments, format!("not a regular expression: {error}")).at("/query")
     })?;
-    let mut found_all = Matches::default();
-    let Matches { matches, truncated, skipped } = &mut found_all;
-    for path in files(paths, context)? {
+    let mut found = Matches::default();
+    for path in files_to_search(&args.paths, context)? {
         context.stop.check()?;
-        let text = match text_to_search(&path, context) {
+        let text = match searchable_text(&path, context) {
             Ok(text) => text,
             Err(error) => {
-                skipped.push(NotSearched { path: path.to_string(), reason: error.message().to_string() });
+                found.skipped.push(SkippedFile { path: path.to_string(), reason: error.message().to_string() });
                 continue;
             }
         };
         for (number, line) in (1..).zip(text.lines()) {
-            for found in regex.find_iter(line).filter(|found| !found.is_empty()) {
-                if matches.len() == query.limit {
-                    *truncated = true;
-                    return Ok(found_all);
+            for at in regex.find_iter(line).filter(|at| !at.is_empty()) {
+                if found.matches.len() == args.limit {
+                    found.truncated = true;
+                    return Ok(found);
                 }
-                matches.push(TextMatch {
+                found.matches.push(TextMatch {
                     path: path.to_string(),
                     line: number,
-                    start: units(&line[..found.start()]),
-                    end: units(&line[..found.end()]),
-                    snippet: excerpt::around(line, &found.range(), query.snippet_length),
+                    start: utf16_length(&line[..at.start()]),
+                    end: utf16_length(&line[..at.end()]),
+                    snippet: excerpt::around(line, &at.range(), args.snippet_length),
                 });
             }
         }
     }
-    Ok(found_all)
+    Ok(found)
 }
 
-/// The text of a file that is searched.
-///
 /// # Errors
-/// A file that is too large, cannot be read or is no text.
-pub(super) fn text_to_search(path: &SafePath, context: &Context<'_, '_>) -> Result<String> {
+/// A file that is too large, cannot be read or is not text.
+fn searchable_text(path: &SafePath, context: &Context<'_, '_>) -> Result<String> {
     if context.overlay.stat(path)?.is_some_and(|stat| stat.size > MAX_BYTES) {
         return Err(Error::new(ErrorKind::Unsupported, format!("is larger than {} MB", MAX_BYTES / 1_000_000)));
     }
     context.overlay.text(path)
 }
 
-/// The notes at and below paths, each once; a file that is named is looked into whatever it is.
-fn files(paths: &[PathArg], context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
-    let mut found = Vec::new();
-    let mut below = |folder: Option<&SafePath>| -> Result<()> {
-        for entry in context.overlay.walk(folder)? {
-            let is_searched = entry.stat.kind == EntryKind::File && entry.path.is_note();
-            if is_searched && context.permits(&entry.path) {
-                found.push(entry.path);
-            }
-        }
-        Ok(())
-    };
-    if paths.is_empty() {
-        below(None)?;
-    }
-    let mut named = Vec::new();
+/// The notes at and below paths, each once, or all notes; a file that is named is searched whether it is a note or not.
+fn files_to_search(paths: &[PathArg], context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
+    let mut files = if paths.is_empty() { notes_below(None, context)? } else { Vec::new() };
     for path in paths {
         let path = context.path(path)?;
         match context.overlay.stat(&path)? {
             None => return Err(context.missing(&path)),
-            Some(stat) if stat.kind == EntryKind::Folder => below(Some(&path))?,
-            Some(_) => named.push(path),
+            Some(stat) if stat.kind == EntryKind::Folder => files.extend(notes_below(Some(&path), context)?),
+            Some(_) => files.push(path),
         }
     }
-    found.extend(named);
-    found.sort();
-    found.dedup();
-    Ok(found)
+    files.sort();
+    files.dedup();
+    Ok(files)
 }
 
-/// The length of a text in UTF-16 units.
-fn units(text: &str) -> u32 {
+/// The notes that may be read, in the order of their paths.
+fn notes_below(folder: Option<&SafePath>, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
+    let notes = context
+        .overlay
+        .walk(folder)?
+        .into_iter()
+        .filter(|entry| entry.stat.kind == EntryKind::File && entry.path.is_note() && context.permits(&entry.path));
+    Ok(notes.map(|entry| entry.path).collect())
+}
+
+fn utf16_length(text: &str) -> u32 {
     u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX)
 }

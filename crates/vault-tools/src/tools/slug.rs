@@ -1,10 +1,41 @@
-//! A title as a file name that is easy to type: lower case, words joined by `-`, letters of any script kept.
+//! Turns titles into file names: `util.slugifyTitle`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use crate::error::Result;
+use crate::tool::Context;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct Args {
+    /// The title.
+    title: String,
+    /// How many characters at most.
+    #[serde(default = "default_length")]
+    #[schemars(range(min = 1, max = 200))]
+    max_length: usize,
+}
+
+fn default_length() -> usize {
+    100
+}
+
+/// The slug.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Slug {
+    /// Lower case, words joined by `-`; letters of any script are kept.
+    slug: String,
+}
+
+pub(super) fn slugify(args: Args, _: &mut Context<'_, '_>) -> Result<Slug> {
+    Ok(Slug { slug: slug(&args.title, args.max_length) })
+}
+
 /// The slug of a title, at most `max_length` characters; `untitled` when nothing is left.
-pub(super) fn slug(title: &str, max_length: usize) -> String {
+fn slug(title: &str, max_length: usize) -> String {
     let mut slug = String::new();
     let mut gap = false;
     let mut length = 0;

@@ -528,7 +528,7 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     std::fs::remove_dir_all(&moved).unwrap();
     let deleted = shell.done(&["forget", "--vault", &new, "--yes"]);
     assert!(deleted.contains("journal") && deleted.contains("log.jsonl"), "{deleted}");
-    assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is kept"));
+    assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is stored"));
 }
 
 /// With `trash = "system"` a note goes where the person finds it among other deleted files, and undo makes it anew.

@@ -231,11 +231,9 @@ fn answers_are_filled_in_by_the_tools_they_are_of() {
     ]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let done = ran(&mut toolbox, &shown).unwrap();
-    assert!(done.outputs["one"].value().unwrap()["mtimeMs"].is_i64(), "{:?}", done.outputs);
-    assert!(
-        done.outputs["make"].value().unwrap()["items"].as_array().unwrap().iter().all(|made| made["mtimeMs"].is_i64())
-    );
-    assert!(done.outputs["parse"].value().unwrap()["items"][0].get("mtimeMs").is_none());
+    assert!(done.outputs["one"]["mtimeMs"].is_i64(), "{:?}", done.outputs);
+    assert!(done.outputs["make"]["items"].as_array().unwrap().iter().all(|made| made["mtimeMs"].is_i64()));
+    assert!(done.outputs["parse"]["items"][0].get("mtimeMs").is_none());
 }
 
 #[test]
@@ -475,7 +473,7 @@ fn answers_come_as_they_were_given() {
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let done = ran(&mut toolbox, &shown).unwrap();
     assert_eq!((done.status, vault.read("b.md").trim_end()), (RunStatus::Done, "31.245270191439438"));
-    assert_eq!(done.outputs["read"].value().unwrap()["frontmatter"][key], "[1, 2");
+    assert_eq!(done.outputs["read"]["frontmatter"][key], "[1, 2");
 }
 
 /// Most of what it writes rests on the disk between the preview and the run, and is read again for later steps.
@@ -500,7 +498,7 @@ fn a_thousand_files_are_one_run() {
     let diffs = shown.change.preview();
     assert!(diffs.files.iter().any(|file| file.diff.as_deref().unwrap_or_default().contains("+more of note 999\n")));
     let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!(done.outputs["make"].value().unwrap()["count"], 1000);
+    assert_eq!(done.outputs["make"]["count"], 1000);
     let after = vault.tree();
     assert_eq!(after.len(), before.len() + 1001);
     for number in 0..1000 {
@@ -591,10 +589,10 @@ fn commands_run_in_their_place_and_are_tried_again() {
     };
     let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
     assert_eq!((done.status, failures), (RunStatus::Done, vec![(1, true), (2, true)]));
-    assert!(done.outputs["one"].value().unwrap()["mtimeMs"].is_number());
+    assert!(done.outputs["one"]["mtimeMs"].is_number());
     let sort = "app:sort [true, false]";
     assert_eq!(*ran.lock().unwrap(), [sort, sort, sort, "open 2.md"]);
-    assert_eq!(done.outputs["show"].value().unwrap()["opened"], true);
+    assert_eq!(done.outputs["show"]["opened"], true);
 }
 
 #[test]
@@ -616,10 +614,7 @@ fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
     alone["steps"][2]["dependsOn"] = json!([]);
     let shown = previewed(&mut toolbox, &alone, &Value::Null).unwrap();
     let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!(
-        (done.status, done.outputs["sort"].value().unwrap()["executed"].clone()),
-        (RunStatus::Done, json!(false))
-    );
+    assert_eq!((done.status, done.outputs["sort"]["executed"].clone()), (RunStatus::Done, json!(false)));
 }
 
 #[test]

@@ -475,7 +475,7 @@ fn a_plan_reads_what_it_wrote() {
     });
     let checked = validate(&plan, &toolbox).unwrap();
     let shown = preview(&mut toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
-    let output = |id: &str| shown.steps.iter().find(|step| step.id == id).unwrap().output.value().unwrap();
+    let output = |id: &str| shown.steps.iter().find(|step| step.id == id).unwrap().output.clone();
     assert_eq!(output("back")[0]["source_path"], "Missing.md");
     assert_eq!(output("back").as_array().unwrap().len(), 1);
     assert_eq!(output("to")[0]["source_path"], "Garden/Roses.md");
@@ -574,7 +574,7 @@ fn answers(toolbox: &mut Toolbox, steps: &[(&str, Value)]) -> Vec<Value> {
     let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": steps });
     let checked = validate(&plan, toolbox).unwrap();
     let shown = preview(toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
-    shown.steps.into_iter().map(|step| step.output.value().unwrap()).collect()
+    shown.steps.into_iter().map(|step| step.output).collect()
 }
 
 /// What was worked out for one call of a plan is no longer used when something was written since.

@@ -1,0 +1,84 @@
+//! Lists and runs commands of the host: `commands.list`, `commands.run`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::HostCommand;
+use crate::tool::{Context, Effect};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListArgs {
+    /// Words that id or name must hold.
+    #[serde(default)]
+    query: Option<String>,
+    /// How the id must begin: `editor:`.
+    #[serde(default)]
+    prefix: Option<String>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+}
+
+fn default_limit() -> usize {
+    100
+}
+
+/// The commands.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct Commands {
+    /// Those that match, by id.
+    commands: Vec<HostCommand>,
+    /// Whether there are more.
+    truncated: bool,
+}
+
+pub(super) fn list(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Commands> {
+    let words: Vec<String> = args.query.unwrap_or_default().split_whitespace().map(str::to_lowercase).collect();
+    let prefix = args.prefix.unwrap_or_default();
+    let mut commands = context.host.commands()?;
+    commands.retain(|command| {
+        let text = format!("{} {}", command.id, command.name).to_lowercase();
+        command.id.starts_with(&prefix) && words.iter().all(|word| text.contains(word))
+    });
+    commands.sort_by(|a, b| a.id.cmp(&b.id));
+    let truncated = commands.len() > args.limit;
+    commands.truncate(args.limit);
+    Ok(Commands { commands, truncated })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct RunArgs {
+    /// The command's id, such as `editor:toggle-bold`.
+    #[schemars(length(min = 1))]
+    id: String,
+}
+
+/// How it went.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct CommandRun {
+    /// The command.
+    id: String,
+    /// Whether it was run.
+    executed: bool,
+    /// What the host said if it was not.
+    error_message: Option<String>,
+}
+
+/// Runs nothing yet: the command runs when the call is applied. The output holds if that succeeds.
+pub(super) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<CommandRun> {
+    if !context.host.is_live() {
+        // A headless host fails with an error that says which host could run it.
+        context.host.run_command(&args.id)?;
+    } else if !context.host.commands()?.iter().any(|command| command.id == args.id) {
+        return Err(Error::new(ErrorKind::NotFound, format!("there is no command `{}`", args.id))
+            .at("/id")
+            .remedy("commands.list lists them"));
+    }
+    context.effects.push(Effect::Command { id: args.id.clone() });
+    Ok(CommandRun { id: args.id, executed: true, error_message: None })
+}

@@ -1,0 +1,68 @@
+//! Creates the note of a day as the vault's settings for daily notes say: `create_daily_note`.
+
+use jiff::Zoned;
+use jiff::civil::Date;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::daily_settings::DailySettings;
+use super::locate;
+use crate::edit;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::View;
+use crate::tool::{Context, PathArg};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The day, as YYYY-MM-DD; today unless told.
+    #[serde(default)]
+    date: Option<String>,
+    /// Text to add at the end of the note.
+    #[serde(default)]
+    content: Option<String>,
+}
+
+/// The note of the day.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DailyNote {
+    /// Where it lies.
+    path: String,
+    /// Whether it was made now; if not, it was there before.
+    created: bool,
+    /// Whether the content was added.
+    appended: bool,
+}
+
+pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Result<DailyNote> {
+    let day = match &args.date {
+        Some(date) => on(date, context.now)?,
+        None => context.now.clone(),
+    };
+    let settings = DailySettings::of(context.vault)?;
+    let path = settings.path(&day)?;
+    let path = locate::new_note(&PathArg(path.to_string()), context)?;
+    let created = !context.overlay.exists(&path)?;
+    let before = match created {
+        true => settings.first_text(&day, &path, context)?,
+        false => context.overlay.text(&path)?,
+    };
+    let content = args.content.filter(|content| !content.is_empty());
+    let appended = content.is_some();
+    let text = content.map_or(before.clone(), |content| edit::append(&before, &content));
+    if created {
+        context.overlay.create(&path, text)?;
+    } else if appended {
+        context.overlay.write(&path, text)?;
+    }
+    Ok(DailyNote { path: path.to_string(), created, appended })
+}
+
+/// The given day at the time of day that it is now.
+fn on(date: &str, now: &Zoned) -> Result<Zoned> {
+    let day = date.trim().parse::<Date>().ok();
+    let moment = day.and_then(|day| day.to_datetime(now.time()).to_zoned(now.time_zone().clone()).ok());
+    moment.ok_or_else(|| {
+        Error::new(ErrorKind::InvalidArguments, format!("`{date}` is not a day")).at("/date").remedy("write YYYY-MM-DD")
+    })
+}

@@ -1,0 +1,90 @@
+//! Deletes files and folders: `delete_note`, `vault.delete`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::locate::{self, NoteArgs};
+use crate::change::Deletion;
+use crate::error::Result;
+use crate::sandbox::View;
+use crate::tool::{Context, PathArg};
+
+/// What became of it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DeletedNote {
+    /// Where it was.
+    path: String,
+    /// Where it lies now: a path in `.trash`, or `the system's trash`.
+    trashed_to: Option<String>,
+    /// Links that lead nowhere now, in notes that may be read.
+    dangling_links: Vec<DanglingLink>,
+}
+
+/// A link whose note is gone.
+#[derive(Serialize, JsonSchema)]
+struct DanglingLink {
+    /// The note it stands in.
+    path: String,
+    /// Its line, from 1.
+    line: u32,
+    /// As written.
+    link: String,
+}
+
+pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<DeletedNote> {
+    let path = locate::file(&args.path, context)?;
+    let deleted = context.overlay.delete(&path, context.deletion())?;
+    // Links in denied notes are not named.
+    let dangling = deleted.dangling.into_iter().filter(|link| context.permits(&link.path));
+    Ok(DeletedNote {
+        path: path.to_string(),
+        trashed_to: deleted.trashed_to,
+        dangling_links: dangling
+            .map(|link| DanglingLink { path: link.path.to_string(), line: link.line, link: link.raw })
+            .collect(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PathArgs {
+    /// The file or folder.
+    path: PathArg,
+    /// Whether it goes to the trash, the vault's or as set the system's; otherwise it is deleted, and kept in the journal until that is
+    /// pruned.
+    #[serde(default = "yes")]
+    trash: bool,
+    /// Whether it is an error if nothing is there.
+    #[serde(default = "yes")]
+    require_exists: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What became of it.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct DeletedPath {
+    /// Where it was.
+    path: String,
+    /// Whether there was anything to delete.
+    deleted: bool,
+    /// Whether it lies in the trash now.
+    trashed: bool,
+}
+
+pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<DeletedPath> {
+    let path = context.path(&args.path)?;
+    if !context.overlay.exists(&path)? {
+        return match args.require_exists {
+            true => Err(context.missing(&path)),
+            false => Ok(DeletedPath { path: path.to_string(), deleted: false, trashed: false }),
+        };
+    }
+    // Checked before the delete: why a file cannot be deleted would reveal that it exists.
+    context.all_permitted(&path)?;
+    let deletion = if args.trash { context.deletion() } else { Deletion::Permanent };
+    let deleted = context.overlay.delete(&path, deletion)?;
+    Ok(DeletedPath { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })
+}

@@ -1,0 +1,150 @@
+//! Reads and edits the file that is open in the editor: `editor.getSelection`, `editor.replaceSelection`,
+//! `editor.insertAtCursor`, `editor.getActiveFilePath`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::locate::NoArgs;
+use crate::edit::{LineEnding, TextEdit, apply_edits, offset_of, position_of};
+use crate::error::{Error, ErrorKind, Result};
+use crate::host::{Position, Span};
+use crate::sandbox::{SafePath, View};
+use crate::tool::{Context, PathArg};
+
+/// The selection.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct SelectedText {
+    /// The selected text.
+    text: String,
+    /// Whether nothing is selected.
+    is_empty: bool,
+    /// The file it stands in, if any.
+    file_path: Option<String>,
+    /// Where it stands in that file.
+    range: Option<Span>,
+}
+
+pub(super) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<SelectedText> {
+    let selection = context.editor.selection.clone().unwrap_or_default();
+    Ok(SelectedText {
+        is_empty: selection.text.is_empty(),
+        text: selection.text,
+        file_path: context.editor.active_file.as_ref().map(ToString::to_string),
+        range: selection.span,
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ReplaceArgs {
+    /// What is to stand in place of the selection.
+    text: String,
+}
+
+/// What stands there now.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ReplacedSelection {
+    /// The file.
+    file_path: String,
+    /// Where the new text stands.
+    range: Span,
+    /// Its length in UTF-16 units.
+    inserted_chars: usize,
+}
+
+pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>) -> Result<ReplacedSelection> {
+    let (span, selected) = match (context.editor.selection.clone(), context.editor.cursor) {
+        (Some(selection), _) => match selection.span {
+            Some(span) => (span, selection.text),
+            None => {
+                let message = "the selection stands in no file, so nothing can take its place";
+                return Err(
+                    Error::new(ErrorKind::Unsupported, message).remedy("give it with --selection-from FILE:FROM-TO")
+                );
+            }
+        },
+        (None, Some(cursor)) => (Span { from: cursor, to: cursor }, String::new()),
+        (None, None) => {
+            return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor")
+                .remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
+        }
+    };
+    let (path, range) = type_text(span, &selected, &args.text, context)?;
+    Ok(ReplacedSelection { file_path: path.to_string(), range, inserted_chars: utf16_length(&args.text) })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct InsertArgs {
+    /// The text.
+    text: String,
+}
+
+/// Where the cursor is now.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct InsertedText {
+    /// The file.
+    file_path: String,
+    /// The cursor: behind the text.
+    cursor_after: Position,
+    /// The text's length in UTF-16 units.
+    inserted_chars: usize,
+}
+
+pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
+    let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
+    let Some(cursor) = context.editor.cursor.or(behind) else {
+        return Err(Error::new(ErrorKind::Unsupported, "there is no cursor")
+            .remedy("give --active-file NOTE and --cursor LINE:CH"));
+    };
+    let (path, range) = type_text(Span { from: cursor, to: cursor }, "", &args.text, context)?;
+    Ok(InsertedText { file_path: path.to_string(), cursor_after: range.to, inserted_chars: utf16_length(&args.text) })
+}
+
+/// The active file.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct ActiveFile {
+    /// Where it lies; null when none is active.
+    path: Option<String>,
+    /// Whether it is there.
+    exists: bool,
+}
+
+pub(super) fn get_active_file_path(_: NoArgs, context: &mut Context<'_, '_>) -> Result<ActiveFile> {
+    let path = context.editor.active_file.clone();
+    let exists = path.as_ref().map_or(Ok(false), |path| context.overlay.exists(path))?;
+    Ok(ActiveFile { path: path.map(|path| path.to_string()), exists })
+}
+
+/// Puts `text` in place of `span` in the active file, where `expected` must stand, and the cursor behind it. Returns
+/// the file and where the new text stands.
+///
+/// # Errors
+/// No active file; a span that is not in the file; a file that has changed since the text was selected.
+fn type_text(span: Span, expected: &str, text: &str, context: &mut Context<'_, '_>) -> Result<(SafePath, Span)> {
+    let Some(active) = context.editor.active_file.clone() else {
+        return Err(Error::new(ErrorKind::Unsupported, "no file is active").remedy("give --active-file NOTE"));
+    };
+    let path = context.path(&PathArg(active.to_string()))?;
+    let before = context.overlay.text(&path)?;
+    let (from, to) = (offset_of(&before, span.from)?, offset_of(&before, span.to)?);
+    if from > to || LineEnding::Lf.put(&before[from..to]) != LineEnding::Lf.put(expected) {
+        return Err(Error::conflict(&path, "the selected text no longer stands where it was selected"));
+    }
+    // The typed lines end as the file's lines do.
+    let typed = if before.contains('\n') { LineEnding::of(&before).put(text) } else { text.to_string() };
+    let end = from + typed.len();
+    let after = apply_edits(&before, &[TextEdit { span: from..to, text: typed }])?;
+    let range = Span { from: position_of(&after, from), to: position_of(&after, end) };
+    context.overlay.write(&path, after)?;
+    context.editor.selection = None;
+    context.editor.cursor = Some(range.to);
+    Ok((path, range))
+}
+
+fn utf16_length(text: &str) -> usize {
+    text.encode_utf16().count()
+}

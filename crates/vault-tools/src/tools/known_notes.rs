@@ -1,0 +1,113 @@
+//! Which notes there are, with titles and tags: those of the index, and what an overlay changes about them.
+
+use std::collections::BTreeSet;
+
+use vault_index::GraphNode;
+use vault_index::note::TagKey;
+
+use super::locate::parsed;
+use crate::change::Overlay;
+use crate::error::Result;
+use crate::sandbox::{SafePath, View};
+use crate::tool::Context;
+
+/// A note by its head.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KnownNote {
+    pub path: SafePath,
+    pub title: String,
+    pub tags: Vec<String>,
+}
+
+/// Every note that may be shown, by path. What the overlay changed is read from there.
+pub(super) fn known_notes(context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
+    and_changed(context.vault.index()?.notes()?, context)
+}
+
+/// The notes that bear at least one of some tags, and perhaps others that the overlay changed.
+pub(super) fn notes_tagged(tags: &[TagKey], context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
+    and_changed(context.vault.index()?.notes_tagged(tags)?, context)
+}
+
+fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
+    let changed = changed_paths(context.overlay);
+    let mut known = Vec::new();
+    for note in indexed {
+        // What the index holds and no path can name is nothing that a tool could open.
+        let Ok(path) = SafePath::new(&note.path) else { continue };
+        if context.permits(&path) && !is_among(&changed, &path) {
+            known.push(KnownNote { path, title: note.title, tags: note.tags });
+        }
+    }
+    for path in changed {
+        known.extend(changed_note(&path, context)?);
+    }
+    known.sort_by(|a, b| a.path.cmp(&b.path));
+    known.dedup_by(|a, b| a.path == b.path);
+    Ok(known)
+}
+
+/// A file of the overlay, if it is a note now; for a folder that was moved, the notes in it.
+fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
+    let mut notes = Vec::new();
+    for file in files_at(path, context.overlay)? {
+        if file.is_note() && context.permits(&file) {
+            let note = parsed(&file, &context.overlay.read(&file)?);
+            let tags = note.tags.iter().map(|tag| tag.shown.clone()).collect();
+            notes.push(KnownNote { path: file, title: note.title.text, tags });
+        }
+    }
+    Ok(notes)
+}
+
+/// The files at a path: itself, those below it, or none.
+pub(super) fn files_at(path: &SafePath, view: &dyn View) -> Result<Vec<SafePath>> {
+    use crate::sandbox::EntryKind;
+    match view.stat(path)? {
+        None => Ok(Vec::new()),
+        Some(stat) if stat.kind == EntryKind::File => Ok(vec![path.clone()]),
+        Some(_) => {
+            let below = view.walk(Some(path))?.into_iter();
+            Ok(below.filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| entry.path).collect())
+        }
+    }
+}
+
+/// The paths that the overlay shows otherwise than the disk: of files, and of folders that moved.
+pub(super) fn changed_paths(overlay: &Overlay<'_>) -> BTreeSet<SafePath> {
+    if !overlay.is_changed() {
+        return BTreeSet::new();
+    }
+    let change = overlay.change();
+    let both = change.actions().iter().map(|action| action.paths());
+    both.flat_map(|(path, to)| [Some(path), to]).flatten().filter(|path| !path.is_in_trash()).cloned().collect()
+}
+
+/// Whether a path is one of them or lies below one.
+pub(super) fn is_among(changed: &BTreeSet<SafePath>, path: &SafePath) -> bool {
+    if changed.is_empty() {
+        return false;
+    }
+    let mut at = Some(path.clone());
+    while let Some(here) = at {
+        if changed.contains(&here) {
+            return true;
+        }
+        at = here.parent();
+    }
+    false
+}
+
+/// Whether tags hold all of those that are asked for, nested ones included.
+pub(super) fn has_all(tags: &[String], asked: &[TagKey]) -> bool {
+    asked.iter().all(|asked| has(tags, asked))
+}
+
+/// Whether tags hold one of those that are asked for.
+pub(super) fn has_any(tags: &[String], asked: &[TagKey]) -> bool {
+    asked.iter().any(|asked| has(tags, asked))
+}
+
+fn has(tags: &[String], asked: &TagKey) -> bool {
+    tags.iter().any(|tag| asked.covers(&TagKey::new(tag)))
+}

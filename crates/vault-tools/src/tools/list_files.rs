@@ -1,0 +1,136 @@
+//! Lists the files of a folder, a page at a time: `vault.listFiles`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::locate;
+use crate::error::Result;
+use crate::sandbox::{self, EntryKind, SafePath, View};
+use crate::tool::{Context, PathArg};
+
+/// Files above this size have no etag. In bytes.
+const MAX_HASHED_BYTES: u64 = 64_000_000;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// The folder; the vault's root unless told. What is no folder is taken as the beginning of paths.
+    #[serde(default)]
+    #[schemars(extend("x-vault-path" = "or root"))]
+    prefix: Option<PathArg>,
+    /// Whether folders within it are listed too.
+    #[serde(default)]
+    recursive: bool,
+    /// Only files with these endings, such as md; folders are left out then.
+    #[serde(default)]
+    extensions: Vec<String>,
+    /// How many at most.
+    #[serde(default = "default_limit")]
+    #[schemars(range(min = 1, max = 1000))]
+    limit: usize,
+    /// How many to pass over: nextOffset of the page before.
+    #[serde(default)]
+    offset: usize,
+}
+
+fn default_limit() -> usize {
+    200
+}
+
+/// A page of what is there.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Page {
+    /// Files and folders, by path.
+    items: Vec<Item>,
+    /// Where the next page begins; null at the end.
+    next_offset: Option<usize>,
+    /// Whether there is a next page.
+    truncated: bool,
+}
+
+/// A file or folder.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct Item {
+    /// Where it lies.
+    path: String,
+    /// `file` or `folder`.
+    kind: &'static str,
+    /// Its size; 0 for folders.
+    size_bytes: u64,
+    /// When it was last changed, in milliseconds since 1970; null for what is not yet written.
+    mtime_ms: Option<i64>,
+    /// The hash of a file's content; null for folders, and for files that are larger than 64 MB or cannot be read.
+    etag: Option<String>,
+}
+
+pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Page> {
+    let endings: Vec<String> =
+        args.extensions.iter().map(|ending| ending.trim_start_matches('.').to_lowercase()).collect();
+    let has_ending = |entry: &sandbox::Entry| {
+        let ending = entry.path.extension().map(str::to_lowercase);
+        entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
+    };
+    let context = &*context;
+    // Only what is a link can stand for another file; to ask the disk for each would take long.
+    let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
+        true => context.permits(&entry.path),
+        false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
+    };
+    let entries = entries(&args, context)?;
+    let mut shown = entries
+        .iter()
+        .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
+        .skip(args.offset);
+    let mut items = Vec::new();
+    for entry in shown.by_ref().take(args.limit) {
+        context.stop.check()?;
+        items.push(item(entry, context));
+    }
+    let truncated = shown.next().is_some();
+    Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
+}
+
+fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
+    let all = |folder: Option<&SafePath>| match args.recursive {
+        true => context.overlay.walk(folder),
+        false => context.overlay.list(folder),
+    };
+    let prefix = args.prefix.as_ref().filter(|prefix| !matches!(prefix.as_str().trim_matches('/'), "" | "."));
+    let Some(prefix) = prefix else { return all(None) };
+    let ends_in_slash = prefix.as_str().ends_with('/');
+    let path = context.path(&PathArg(prefix.as_str().trim_end_matches('/').to_string()))?;
+    match context.overlay.stat(&path)? {
+        Some(stat) if stat.kind == EntryKind::Folder => return all(Some(&path)),
+        Some(stat) if !ends_in_slash => return Ok(vec![sandbox::Entry { path, stat }]),
+        _ => {}
+    }
+    let folder = path.parent();
+    let listed = match &folder {
+        Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
+        folder => all(folder.as_ref())?,
+    };
+    let begins = |entry: &sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
+    let found: Vec<sandbox::Entry> = listed.into_iter().filter(begins).collect();
+    match found.is_empty() {
+        true => Err(context.missing(&path)),
+        false => Ok(found),
+    }
+}
+
+fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
+    // The list may be a little older than what is read now.
+    let stat = context.overlay.stat(&entry.path).ok().flatten().unwrap_or(entry.stat);
+    let is_file = stat.kind == EntryKind::File;
+    // One file that cannot be read keeps nobody from seeing the others.
+    let content = if is_file && stat.size <= MAX_HASHED_BYTES { context.overlay.read(&entry.path).ok() } else { None };
+    let etag = content.map(|content| content.hash().etag());
+    Item {
+        kind: if is_file { "file" } else { "folder" },
+        size_bytes: if is_file { stat.size } else { 0 },
+        mtime_ms: stat.modified.map(locate::millis),
+        etag,
+        path: entry.path.to_string(),
+    }
+}

@@ -1,0 +1,92 @@
+//! Renames and moves files and folders, every link to them rewritten: `rename_note`, `vault.rename`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::collision::{Collision, free, taken};
+use super::locate;
+use crate::error::Result;
+use crate::sandbox::View;
+use crate::tool::{Context, PathArg};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoteArgs {
+    /// The note as it is.
+    path: PathArg,
+    /// Where it is to lie, name and ending included; nothing may lie there yet.
+    new_path: PathArg,
+}
+
+/// What the rename did.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct RenamedNote {
+    /// Where the note was.
+    path: String,
+    /// Where it is.
+    new_path: String,
+    /// Links that were rewritten.
+    links_updated: usize,
+    /// The notes they stand in.
+    notes_updated: Vec<String>,
+    /// Links that led nowhere and lead to the note under its new name, as `path:line`.
+    now_resolved: Vec<String>,
+}
+
+pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<RenamedNote> {
+    let from = locate::file(&args.path, context)?;
+    let to = match from.is_note() {
+        true => locate::new_note(&args.new_path, context)?,
+        false => context.path(&args.new_path)?,
+    };
+    let renamed = context.overlay.rename(&from, &to)?;
+    let mut notes_updated: Vec<String> = renamed.rewritten.iter().map(|link| link.path.to_string()).collect();
+    notes_updated.sort();
+    notes_updated.dedup();
+    let resolved = renamed.satisfied.iter().filter(|link| context.permits(&link.path));
+    Ok(RenamedNote {
+        path: from.to_string(),
+        new_path: to.to_string(),
+        links_updated: renamed.rewritten.len(),
+        notes_updated,
+        now_resolved: resolved.map(|link| format!("{}:{}", link.path, link.line)).collect(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct PathArgs {
+    /// The file or folder as it is.
+    from_path: PathArg,
+    /// Where it is to lie, ending included.
+    to_path: PathArg,
+    /// What happens when that path is taken; error unless told. With overwrite, what is there goes to the trash.
+    #[serde(default)]
+    collision_strategy: Collision,
+}
+
+/// Where it was and is.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct RenamedPath {
+    /// Where it was.
+    from_path: String,
+    /// Where it is.
+    to_path: String,
+}
+
+pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<RenamedPath> {
+    let from = locate::existing(&args.from_path, context)?;
+    let mut to = context.path(&args.to_path)?;
+    let only_case_differs = from.as_str().to_lowercase() == to.as_str().to_lowercase();
+    match args.collision_strategy {
+        Collision::Error if !only_case_differs && context.overlay.exists(&to)? => return Err(taken(&to)),
+        Collision::CreateUnique if !only_case_differs => to = free(&to, context.overlay)?,
+        _ => {}
+    }
+    match args.collision_strategy {
+        Collision::Overwrite => context.overlay.rename_over(&from, &to)?,
+        _ => context.overlay.rename(&from, &to)?,
+    };
+    Ok(RenamedPath { from_path: from.to_string(), to_path: to.to_string() })
+}

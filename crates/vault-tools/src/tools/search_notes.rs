@@ -1,0 +1,102 @@
+//! Finds the notes that fit a question best, by meaning and by words: `search_notes`.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vault_index::{Query, SyncOptions};
+
+use super::note_filter::NoteFilter;
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::{SafePath, View};
+use crate::tool::Context;
+
+/// How long a search waits for passages that have no vector yet; after that they are ranked by words alone.
+const EMBED_FOR: Duration = Duration::from_secs(10);
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Args {
+    /// What is looked for, in plain words: a question, a topic, a phrase.
+    query: String,
+    /// How many notes at most.
+    #[serde(default = "default_top_k")]
+    #[schemars(range(min = 1, max = 100))]
+    top_k: usize,
+    /// Which notes count at all; it is applied before ranking.
+    #[serde(default)]
+    filter: Option<NoteFilter>,
+}
+
+fn default_top_k() -> usize {
+    10
+}
+
+/// A note and its best passage.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FoundNote {
+    /// The note.
+    path: String,
+    /// Its title.
+    title: String,
+    /// The heading the passage is under.
+    heading: Option<String>,
+    /// The line the passage begins on, from 1.
+    line: u32,
+    /// The passage.
+    chunk: String,
+    /// How well it fits, 0 to 1.
+    score: f32,
+}
+
+/// Finds what is on disk. Within a plan that is the vault as it was before the plan, without the notes that the
+/// plan has moved or deleted by then.
+pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<FoundNote>> {
+    let filter = args.filter.unwrap_or_default();
+    if args.query.trim().is_empty() && filter.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
+            .at("/query")
+            .remedy("say what is looked for, or give a filter"));
+    }
+    // What may not be shown is left out after the search, so more is asked for until there is enough.
+    let mut limit = args.top_k;
+    let mut query = Query::literal(args.query.trim());
+    query.filter = filter.for_index(context.now)?;
+    loop {
+        query.limit = limit;
+        let (found, complete) = search(&query, context)?;
+        if complete || found.len() >= args.top_k {
+            return Ok(found.into_iter().take(args.top_k).collect());
+        }
+        limit *= 4;
+    }
+}
+
+/// What is found and may be shown, and whether there is no more.
+fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, bool)> {
+    let index = context.vault.index()?;
+    let mut hits = index.search(query)?;
+    if hits.pending > 0 {
+        let deadline = Some(context.stop.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
+        index.sync_with(&SyncOptions { deadline, cancel: context.stop.cancel, ..SyncOptions::default() })?;
+        hits = index.search(query)?;
+    }
+    let complete = hits.results.len() < query.limit;
+    let mut found = Vec::with_capacity(hits.results.len());
+    for hit in hits.results {
+        let Ok(path) = SafePath::new(hit.path.as_str()) else { continue };
+        if !context.permits(&path) || (context.overlay.is_changed() && !context.overlay.exists(&path)?) {
+            continue;
+        }
+        context.overlay.bind(&path);
+        found.push(FoundNote {
+            path: path.to_string(),
+            title: hit.title,
+            heading: hit.headings.last().cloned(),
+            line: hit.line,
+            chunk: hit.text,
+            score: hit.score,
+        });
+    }
+    Ok((found, complete))
+}

@@ -1,0 +1,78 @@
+//! The open files around the vault: `workspace.getContext`, `workspace.openFile`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::excerpt::beginning;
+use super::locate::{self, NoArgs};
+use crate::error::Result;
+use crate::host::Leaf;
+use crate::tool::{Context, Effect, PathArg};
+
+/// Characters of the selection that are shown.
+const PREVIEW: usize = 120;
+
+/// What the user has before them.
+#[derive(Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WorkspaceContext {
+    /// The active file.
+    active_file_path: Option<String>,
+    /// The files that are open.
+    open_leaves: Vec<String>,
+    /// What is selected, in short.
+    selection_summary: Option<SelectionSummary>,
+}
+
+/// A selection in short.
+#[derive(Serialize, JsonSchema)]
+struct SelectionSummary {
+    /// Its lines.
+    lines: usize,
+    /// Its characters.
+    characters: usize,
+    /// How it begins.
+    preview: String,
+}
+
+pub(super) fn get_context(_: NoArgs, context: &mut Context<'_, '_>) -> Result<WorkspaceContext> {
+    let selected = context.editor.selection.as_ref().filter(|selection| !selection.text.is_empty());
+    Ok(WorkspaceContext {
+        active_file_path: context.editor.active_file.as_ref().map(ToString::to_string),
+        open_leaves: context.editor.open.iter().map(ToString::to_string).collect(),
+        selection_summary: selected.map(|selection| SelectionSummary {
+            lines: selection.text.lines().count(),
+            characters: selection.text.chars().count(),
+            preview: beginning(&selection.text, PREVIEW),
+        }),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(super) struct OpenArgs {
+    /// The file.
+    path: PathArg,
+    /// Whether in a tab of its own.
+    #[serde(default)]
+    new_leaf: bool,
+}
+
+/// What was shown.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct OpenedFile {
+    /// The file; it is the active one for the steps that follow.
+    path: String,
+    /// Whether a program showed it.
+    opened: bool,
+}
+
+pub(super) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>) -> Result<OpenedFile> {
+    let path = locate::file(&args.path, context)?;
+    context.editor.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
+    let opened = context.host.is_live();
+    if opened {
+        context.effects.push(Effect::Open { path: path.to_string(), new_leaf: args.new_leaf });
+    }
+    Ok(OpenedFile { path: path.to_string(), opened })
+}
