@@ -1,4 +1,16 @@
-//! The driver: does what the run says, and tells it how it went. All waiting, time and concurrency of the loop is here.
+//! The agent loop, in [`Agent::drive`]: ask the run what is next, do it, report the outcome. All waiting, time and
+//! concurrency is here; `run.rs` decides.
+//!
+//! ```text
+//! loop:
+//!     next = run.next(tools, policy)        pure: what is needed now
+//!     save(run)
+//!     CallModel -> reply                    streamed, retried while nothing was shown      reply.rs, retry.rs
+//!     RunTools  -> results                  reads in parallel, a write alone               tools.rs
+//!     Compact   -> a shorter history                                                       compact.rs
+//!     Ask       -> return Waiting           a person decides; drive again, here or elsewhere
+//!     Done      -> return Done
+//! ```
 
 mod event;
 mod retry;
@@ -26,7 +38,21 @@ pub use timeouts::Limits;
 
 use reply::ReplyOutcome;
 
-/// A model, tools and a policy, ready to drive runs; any number at once.
+/// A model, tools and a policy that drive runs, any number at once.
+///
+/// ```
+/// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agent_loop::Result<()> {
+/// let model = Scripted::new([ScriptedReply::text("Hello!")]);
+/// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
+/// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
+/// let pause = agent.drive(&mut run, &mut (), &Default::default()).await?;
+/// assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "Hello!"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Agent {
     model: Arc<dyn Model>,
     tools: Arc<dyn Tools>,
@@ -45,7 +71,7 @@ impl fmt::Debug for Agent {
     }
 }
 
-/// Why the driver came back.
+/// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pause {
     /// A person has to decide about these; then drive on, here or in another process.
@@ -58,7 +84,7 @@ impl Agent {
     /// An agent that asks before writing, with the default compaction and limits.
     ///
     /// # Errors
-    /// `Tools` when two tools have one name or a schema is none.
+    /// `Tools` when two tools have the same name or a schema is invalid.
     pub fn new(model: impl Model + 'static, tools: impl Tools + 'static) -> Result<Self> {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
@@ -66,28 +92,28 @@ impl Agent {
         Ok(Self { model, tools, set, policy, compaction, limits: Limits::default() })
     }
 
-    /// With another policy.
+    /// Sets the policy.
     #[must_use]
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.policy = Arc::new(policy);
         self
     }
 
-    /// With another compaction.
+    /// Sets the compaction.
     #[must_use]
     pub fn compaction(mut self, compaction: impl Compaction + 'static) -> Self {
         self.compaction = Arc::new(compaction);
         self
     }
 
-    /// With other limits.
+    /// Sets timeouts, parallelism and retries.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What its runs are judged by; [`Run::decide`] wants it.
+    /// The tools and the policy, as [`Run::decide`] needs them.
     pub fn context(&self) -> RunContext<'_> {
         RunContext { tools: &self.set, policy: &*self.policy }
     }

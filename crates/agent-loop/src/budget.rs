@@ -1,4 +1,4 @@
-//! How much a run may use before it ends: turns, calls, tokens, time, and identical calls. Counts, never estimates a price.
+//! The budget of a run: limits on turns, calls, tokens, time and identical calls. It never estimates prices.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,8 +20,8 @@ pub struct Budget {
     pub calls: Option<u32>,
     /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
     pub tokens: Option<u64>,
-    /// Time in which the model or tools work. Waiting for a person does not count. It is looked at between turns: a
-    /// reply or a tool that is under way is not cut off by it, but by the agent's own limits.
+    /// Time in which the model or tools work. Waiting for a person does not count. It is checked between turns: a reply or
+    /// a tool in progress is limited by the agent's own timeouts instead.
     pub time: Option<Duration>,
     /// The same call (name and arguments) giving the same result this many times ends the run; by default 3.
     pub repeats: Option<u32>,

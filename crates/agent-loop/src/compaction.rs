@@ -1,4 +1,4 @@
-//! Making a conversation shorter when it no longer fits: the trait, and a default that drops old results, then summarizes.
+//! Compaction of a conversation that no longer fits: the trait, and a default that drops old results, then summarizes.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what, where and what to do; never with a key or a prompt in it.
+//! Errors with kind, message, path and remedy; never with a key or a prompt in them.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,7 +12,7 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub struct Error(Box<Details>);
 
-/// Behind a pointer: results are passed through many functions, and most of them are fine.
+/// Boxed, so that `Result` stays small.
 #[derive(Debug)]
 struct Details {
     kind: ErrorKind,
@@ -40,23 +40,23 @@ pub enum ErrorKind {
     // Saved runs may name a kind that is no longer there.
     #[serde(alias = "refused")]
     Filtered,
-    /// The provider could not be reached, or said that it cannot serve now.
+    /// The provider could not be reached, or is temporarily unavailable.
     Unavailable,
-    /// Nothing came for longer than the caller was ready to wait.
+    /// No data arrived within the time limit.
     TimedOut,
     /// A stream ended without its terminal event; what came before it may be incomplete.
     CutStream,
-    /// The provider answered with something that is not of its format.
+    /// The provider's answer does not have the expected format.
     BadResponse,
-    /// The request is wrong: the provider says so, or it cannot be sent.
+    /// The provider rejected the request as invalid, or it cannot be sent.
     BadRequest,
-    /// The model takes no tools; [`TextCalls`](crate::TextCalls) gives it calls in text.
+    /// The model does not support tools; [`TextCalls`](crate::TextCalls) lets it call them in text.
     ToolsUnsupported,
-    /// The list of tools is wrong: two of one name, or a schema that is none.
+    /// The list of tools is invalid: a duplicate name, or an invalid schema.
     Tools,
-    /// A message that would leave a call without its one result.
+    /// A message that would break the pairing of calls and results.
     History,
-    /// The run was asked for something that its state does not allow.
+    /// The run's state does not allow this operation.
     State,
     /// Saved by a newer version of the program.
     Newer,
@@ -69,7 +69,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when it is made again later.
+    /// Whether the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimit | Self::Unavailable | Self::TimedOut | Self::CutStream)
     }
@@ -224,7 +224,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// An [`Error`] as a value that a run can keep: what stopped it, and whether trying again makes sense.
+/// An [`Error`] as plain data that a run can store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The kind of error.
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_of_the_past_go_on_loading() {
+    fn a_former_name_of_a_kind_still_loads() {
         assert_eq!(serde_json::from_str::<ErrorKind>("\"refused\"").unwrap(), ErrorKind::Filtered);
     }
 }

@@ -1,4 +1,4 @@
-//! A loop between a language model and tools that can be trusted with any model.
+//! An agent loop: a language model in, tool calls out, with approvals, budgets and runs that can be saved at any step.
 //!
 //! ```text
 //!            ┌──────────────────────── run: what is needed next (pure, can be saved) ───────────────────────┐
@@ -8,9 +8,9 @@
 //!            └──────────────────────── agent: does it (time, concurrency, retries) ─────────────────────────┘
 //! ```
 //!
-//! Every call gets exactly one result before the model speaks again; a person decides what the policy leaves open, in
-//! this process or a later one; one budget ends a run, unless all its limits are taken away. The eleven invariants are
-//! tests with their numbers (`invariant_05_…`), in `tests/it` and beside the code they are about.
+//! Every call gets exactly one result before the model speaks again. Where the policy asks, a person decides, in this
+//! process or a later one. One budget ends a run, unless every limit is removed. Each of the eleven invariants is a test
+//! with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
 //! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};

@@ -1,4 +1,5 @@
-//! THE LOOP as a state machine without I/O: it says what it needs, is given the answer, and can be saved between any two.
+//! A run as a state machine without I/O: it says what it needs next, is given the answer, and can be saved between any
+//! two steps. `agent.rs` has the loop that drives it.
 //!
 //! ```text
 //!            ┌────────────── say (a person's message) ───────────────┐
@@ -12,7 +13,7 @@
 //!                            RunTools ── finished ─┘  └─ Ask ── decide
 //! ```
 //!
-//! Whoever drives it does what [`Run::next`] says and tells the run how it went; [`Agent`](crate::Agent) is such a driver.
+//! The driver does what [`Run::next`] says and reports the outcome to the run; [`Agent`](crate::Agent) is such a driver.
 //! It never reads a clock, a file or a random number.
 
 mod answer;
@@ -39,7 +40,7 @@ pub use saved::{SavedRun, VERSION};
 
 use calls::Calls;
 
-/// What a run is like. It is saved with the run.
+/// The options of a run. They are saved with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -70,7 +71,7 @@ setters!(RunOptions {
     temperature: Option<f64>,
 });
 
-/// What a run is judged by whenever it goes on.
+/// The tools and the policy that a run is checked against now.
 #[derive(Clone, Copy)]
 pub struct RunContext<'a> {
     /// The tools there are now.
@@ -96,7 +97,7 @@ pub enum Next {
     /// These calls run now: one that writes, or any number that read, side by side. Save the run before they start;
     /// then [`Run::finished`] for each.
     RunTools(Vec<ReadyCall>),
-    /// Nothing: results of calls that were handed out are still owed.
+    /// Nothing: calls are still running.
     Wait,
     /// Decisions about these; then [`Run::decide`]. All that could run without them has run.
     Ask(Vec<Question>),
@@ -180,7 +181,24 @@ pub struct Outcome {
     pub spent: Spent,
 }
 
-/// One conversation and where it stands. A value: clone it, save it, go on in another process.
+/// One conversation and its state. A value: clone it, save it, resume it in another process.
+///
+/// [`Agent::drive`](crate::Agent::drive) runs it; a program can also drive it by hand:
+///
+/// ```
+/// use agent_loop::{AllowAll, Next, Reply, Run, RunContext, RunId, RunOptions, ToolSet};
+///
+/// let tools = ToolSet::new(Vec::new())?;
+/// let context = RunContext { tools: &tools, policy: &AllowAll };
+/// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hello");
+/// assert!(matches!(run.next(context), Next::CallModel(_)));
+/// run.replied(Reply::text("Hello! How can I help?"))?;
+///
+/// let (mut loaded, _repairs) = Run::from_json(&run.to_json())?;
+/// let Next::Done(outcome) = loaded.next(context) else { panic!("the model has answered") };
+/// assert_eq!(outcome.text, "Hello! How can I help?");
+/// # Ok::<(), agent_loop::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Run {
     id: RunId,
@@ -244,17 +262,17 @@ impl Run {
         run
     }
 
-    /// Its name.
+    /// Its id.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// What it is like.
+    /// Its options.
     pub fn options(&self) -> &RunOptions {
         &self.options
     }
 
-    /// What was said. While calls wait, it ends with them.
+    /// The conversation. While calls are open, it ends with them.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -264,17 +282,17 @@ impl Run {
         self.state.spent
     }
 
-    /// The grants that were given for the session.
+    /// The grants given for the session.
     pub fn grants(&self) -> impl Iterator<Item = &str> {
         self.state.grants.iter().map(String::as_str)
     }
 
-    /// Takes back all grants.
+    /// Revokes all grants.
     pub fn revoke_grants(&mut self) {
         self.state.grants.clear();
     }
 
-    /// Whether it is done until the person says something, or it is retried.
+    /// Whether it is done, until the next message or a retry.
     pub fn is_done(&self) -> bool {
         matches!(self.state.phase, Phase::Done { .. })
     }
@@ -320,7 +338,7 @@ impl Run {
         }
     }
 
-    /// What is waiting for a person now, whether or not calls that need no decision are still running.
+    /// The questions that are open now, even while other calls are running.
     pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
         calls.settle(context, &self.state.grants);
@@ -349,7 +367,7 @@ impl Run {
         if rejections.is_empty() { Ok(()) } else { Err(rejections) }
     }
 
-    /// How a call that was handed out ended.
+    /// Reports how a running call ended.
     ///
     /// # Errors
     /// `State` when this call is not running.
@@ -365,8 +383,8 @@ impl Run {
         }
     }
 
-    /// Tells the run that nothing which it handed out is running any more, since whoever ran it is gone. Reads will be
-    /// handed out again; of writes the model is told that they may or may not have taken effect.
+    /// Reports that no call is running any more, because the process that ran them has ended. Reads will run again; writes
+    /// get a result that says that they may or may not have taken effect.
     pub fn interrupted(&mut self) {
         if let Phase::Calls { calls } = &mut self.state.phase {
             calls.interrupted();
@@ -453,7 +471,7 @@ impl Run {
 }
 
 impl RunId {
-    /// A name that no other run has: 128 random bits.
+    /// A random id of 128 bits.
     pub fn random() -> Self {
         Self(format!("run_{:032x}", fastrand::u128(..)))
     }

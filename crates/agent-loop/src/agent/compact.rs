@@ -1,4 +1,4 @@
-//! One compaction: bounded in time, with its tokens counted, and told whether or not it helped.
+//! One compaction: bounded in time, its tokens counted, its outcome reported as an event.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! One request to the model: streamed, shown, given up when silent, made again while nothing was shown.
+//! One request to the model: streamed to the observer, timed out when silent, retried while nothing was shown.
 
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};

@@ -1,4 +1,4 @@
-//! When a failed request is made again, and after how long. Pure: the randomness is given.
+//! Retries: exponential backoff with jitter. Pure: the random number is an argument.
 
 use std::time::Duration;
 

@@ -1,24 +1,24 @@
-//! The driver's patience, as plain numbers.
+//! Timeouts, parallelism and retries of the driver.
 
 use std::time::Duration;
 
 use super::Retries;
 
-/// How long the driver waits for what.
+/// Timeouts, parallelism and retries of an [`Agent`](crate::Agent).
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// For a tool that has no limit of its own; by default a minute.
+    /// How long a tool without a limit of its own may run; by default a minute.
     pub tool: Duration,
-    /// For the next sign of life in a reply; by default two minutes.
+    /// How long a reply may be silent; by default two minutes.
     pub silence: Duration,
-    /// For making the conversation shorter, the summary included; by default ten minutes.
+    /// How long compaction may take, the summary included; by default ten minutes.
     pub compaction: Duration,
-    /// For tools that are cancelled; what has not ended then is dropped. By default half a second.
+    /// How long cancelled tools may take to stop before they are dropped; by default half a second.
     pub cancel: Duration,
-    /// How many reading calls run side by side; by default 8.
+    /// How many reads run in parallel; by default 8.
     pub parallel_reads: usize,
-    /// When a failed request is made again.
+    /// When a failed request is retried.
     pub retries: Retries,
 }
 

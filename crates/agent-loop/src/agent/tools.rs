@@ -1,4 +1,4 @@
-//! A batch of calls: side by side, each with its limit of time, all of them within a bound when cancelled.
+//! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ async fn run_one(
     end
 }
 
-/// What has to be said of a call that did not come to its end.
+/// A warning for a write that did not complete.
 fn write_warning(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "",

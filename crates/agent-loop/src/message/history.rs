@@ -1,4 +1,4 @@
-//! A list of messages in which every call has exactly one result before the model speaks again; others cannot be built.
+//! A message list that keeps the invariant: every call has exactly one result before the model speaks again.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::{CallId, Message};
 
-/// Messages behind one pointer. A clone costs nothing and shares all of them.
+/// An immutable, shared list of messages. Cloning is O(1).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
@@ -22,7 +22,7 @@ impl Messages {
 }
 
 impl Messages {
-    /// Checks what every provider wants of them: each call has its one result, and no id is used twice. Linear.
+    /// Checks what every provider requires: each call has exactly one result, and ids are unique. O(n).
     ///
     /// # Errors
     /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
@@ -31,7 +31,7 @@ impl Messages {
     }
 }
 
-/// Messages that were checked, so that those behind them can be checked alone.
+/// Checks a growing list incrementally: only the new messages are examined.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     messages: Vec<Arc<Message>>,
@@ -98,12 +98,12 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one.
+    /// An empty history.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes messages as they are.
+    /// Builds a history from messages, unchanged.
     ///
     /// # Errors
     /// `History`, naming the first message that does not fit. [`repaired`](Self::repaired) takes any list.

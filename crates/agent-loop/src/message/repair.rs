@@ -1,4 +1,4 @@
-//! Any list of messages made valid: calls without results get one, results without calls become text.
+//! Repairs any list of messages: calls without results get one, results without calls become notes.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -39,7 +39,7 @@ impl fmt::Display for Repair {
     }
 }
 
-/// What the model is told about a call whose result is lost. Whether it had an effect is not known.
+/// The result of a call whose own result was lost.
 const LOST: &str = "No result was recorded. The call may or may not have taken effect: check before repeating it.";
 
 fn repair(messages: impl IntoIterator<Item = Message>) -> (History, Vec<Repair>) {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stray_result_costs_no_other_call_its_own() {
+    fn an_orphan_result_does_not_affect_other_calls() {
         let call = |id: &str| ToolCall::new(id, "look", json!({}));
         let output = |id: &str| Message::Results { results: vec![ToolResult::new(&call(id), Status::Ok, id)] };
         let parts = vec![Part::Call(call("c1")), Part::Call(call("c2"))];

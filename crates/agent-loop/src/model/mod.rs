@@ -1,4 +1,4 @@
-//! What the loop asks of a language model: one request in, a stream of deltas out, ended by exactly one `End`.
+//! The interface to a language model: one request in, a stream of deltas out, terminated by exactly one `End`.
 
 mod text_cursor;
 mod reply;
@@ -18,11 +18,11 @@ pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
 pub use reply::{Reply, ReplyBuilder};
 pub use text_cursor::TextCursor;
 
-/// What a model is asked. Clones share the messages and the tools.
+/// A request to a model. Clones share messages and tools.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Request {
-    /// The system text; it comes before everything else.
+    /// The system text.
     pub system: Option<Arc<str>>,
     /// The conversation. Every call in it has its result.
     pub messages: Messages,
@@ -55,7 +55,7 @@ setters!(Request {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
     /// Not in this reply.
@@ -87,14 +87,14 @@ pub enum Delta {
         /// Never empty.
         text: String,
     },
-    /// Text that is told as a whole, from providers that tell it again: what stands from byte `begin` of the reply's
-    /// text on, which is counted over all its texts. Only what lies beyond the text so far is new; it is never compared,
-    /// so what a model says twice stays. [`TextCursor`] resolves it.
+    /// Cumulative text, from providers that repeat what they sent: the reply's text from byte `begin` on, counted over all
+    /// its text parts. Only what lies beyond the text received so far is new. Texts are never compared, so what a model
+    /// says twice stays. [`TextCursor`] converts it to [`Delta::Text`].
     #[serde(rename = "text_so_far")]
     CumulativeText {
         /// 0 for the whole text of the reply.
         begin: usize,
-        /// All of it, as far as it has come.
+        /// The text received so far.
         text: String,
     },
     /// More reasoning; `opaque` replaces what was there, and ends this part.
@@ -138,8 +138,8 @@ pub enum Delta {
     },
     /// Tokens so far: replaces what was said before.
     Usage(Usage),
-    /// Something came that says nothing yet: a part of a call that is held back until it is whole. It only tells that
-    /// the model is not silent.
+    /// Data arrived that yields no delta yet, such as a part of a call that is buffered. It shows that the model is not
+    /// silent.
     Progress,
     /// The reply is over. Nothing comes after it.
     End(EndReason),
@@ -159,29 +159,29 @@ pub enum EndReason {
     Refused,
 }
 
-/// Deltas as they come. Dropping it ends the request.
+/// The deltas of a reply as they arrive. Dropping the stream cancels the request.
 pub type ReplyStream<'a> = Pin<Box<dyn Stream<Item = Result<Delta>> + Send + 'a>>;
 
-/// How a model takes tools.
+/// Whether a model supports tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSupport {
-    /// By itself.
+    /// It does.
     Native,
-    /// Not at all: it ignores them or refuses the request.
+    /// It ignores them or rejects the request.
     None,
 }
 
-/// A language model. Implementations retry nothing: that is the agent's business, which knows what was shown.
+/// A language model. Implementations must not retry: the agent does, because it knows what has been shown.
 pub trait Model: Send + Sync {
     /// Its name, for events and transcripts.
     fn name(&self) -> &str;
 
-    /// Whether it takes tools.
+    /// Whether it supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
     }
 
-    /// Starts one reply. A stream that ends without [`Delta::End`] is taken for cut.
+    /// Starts one reply. A stream that ends without [`Delta::End`] counts as cut.
     ///
     /// # Errors
     /// Here what fails before the first byte, in the stream what fails later; nothing follows an error. Kinds are

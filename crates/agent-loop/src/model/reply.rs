@@ -1,4 +1,4 @@
-//! Deltas put together: the parts in the order in which they began, arguments read once they are complete.
+//! Assembles deltas into a reply: parts in the order in which they began, arguments parsed once they are complete.
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_arguments() {
+    fn arguments_are_parsed_in_every_form_that_servers_send() {
         for (text, expected) in [
             ("", Some(json!({}))),
             ("null", Some(json!({}))),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_are_none() {
+    fn invalid_streams_are_errors() {
         assert_eq!(build(&whole()[..1]).unwrap_err().kind(), ErrorKind::CutStream);
         let end = Delta::End(EndReason::Complete);
         for deltas in [

@@ -1,8 +1,8 @@
-//! How far the text of a reply has come, so that text that is told again as a whole adds only what is new.
+//! The position in the text of a reply, to extract the new suffix of cumulative text.
 
 use super::Delta;
 
-/// Follows the text of one reply, in bytes.
+/// The position in the text of one reply, in bytes.
 ///
 /// Whoever reads a [`ReplyStream`](crate::ReplyStream) by itself sends every delta through one of these;
 /// [`ReplyBuilder`](crate::ReplyBuilder), the agent and the APIs of [`responses`](crate::responses) do so.
@@ -36,12 +36,12 @@ impl TextCursor {
         self.0
     }
 
-    /// What is new of a text that begins at this byte. Only the position counts, never what the text says: what a model
-    /// really says twice stays.
+    /// The new suffix of a text that begins at this byte. Only positions count, never contents: what a model really says
+    /// twice stays.
     pub(crate) fn new_suffix<'t>(&mut self, begin: usize, text: &'t str) -> &'t str {
         let known = self.0.saturating_sub(begin).min(text.len());
         self.0 = self.0.max(begin.saturating_add(text.len()));
-        // A text that differs from what was told may have a character across the place.
+        // Text that differs from what was sent before may have a character across this offset.
         &text[text.ceil_char_boundary(known)..]
     }
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_lies_beyond_is_new() {
+    fn only_the_suffix_beyond_the_cursor_is_new() {
         let mut cursor = TextCursor::new();
         assert_eq!(cursor.new_suffix(0, "ab"), "ab");
         assert_eq!(cursor.new_suffix(0, "ab"), "");

@@ -1,4 +1,4 @@
-//! A model that says again what it said in a recorded conversation, as long as the conversation goes the same way.
+//! Replays the model's side of a recorded conversation as long as the conversation is the same.
 
 use futures_util::stream;
 

@@ -1,4 +1,4 @@
-//! A model that says what a test wrote down, and fails on every request that the test did not expect.
+//! A scripted model for tests: it plays back given replies and fails on requests that the script does not expect.
 //!
 //! To add a provider, begin with a copy of this file: all that a model has to do is in its `impl Model`.
 
@@ -17,7 +17,7 @@ use crate::tool::BoxFuture;
 
 type Check = Box<dyn Fn(&Request) -> Result<(), String> + Send + Sync>;
 
-/// One request that is expected, and what comes back.
+/// One expected request and its reply.
 pub struct ScriptedReply {
     check: Option<Check>,
     start: Result<()>,
@@ -137,7 +137,7 @@ impl Scripted {
         self
     }
 
-    /// How many steps were not asked for yet.
+    /// How many replies are left.
     pub fn steps_left(&self) -> usize {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
@@ -169,7 +169,7 @@ impl fmt::Debug for Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         let left = self.steps_left();
-        assert!(left == 0 || std::thread::panicking(), "{left} steps of the script were never asked for");
+        assert!(left == 0 || std::thread::panicking(), "{left} replies of the script were never requested");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Deltas of a model in, events of the Responses API out. Pure: ids and time are given.
+//! Converts a model's deltas to events of the Responses API. Pure: ids and time are arguments.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! The server's side of OpenAI's Responses API over any [`Model`](crate::Model): a body in, a reply out as events.
+//! The server side of OpenAI's Responses API over any [`Model`](crate::Model): a request body in, events out.
 //!
 //! ```text
 //! JSON body ──> ApiRequest ──> Request ──> a model (a text-only one inside TextCalls) ──> deltas

@@ -1,4 +1,4 @@
-//! A client's request, read tolerantly: unknown fields and items pass, wrong ones are refused by name.
+//! Parses a client's request: unknown fields and items are ignored, invalid ones are rejected by name.
 
 use std::fmt;
 use std::sync::Arc;

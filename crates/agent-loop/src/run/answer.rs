@@ -1,4 +1,4 @@
-//! Final answers of a given shape: read out of the text, checked against a schema, never repaired.
+//! Structured final answers: parsed from the text and validated against a schema, never repaired.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,9 +11,9 @@ use super::Run;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct AnswerShape {
-    /// A JSON Schema. One that is none accepts nothing, and the outcome says why.
+    /// A JSON Schema. An invalid one accepts nothing, and the outcome says why.
     pub schema: Value,
-    /// How often the model is told what is wrong and asked again; by default 2. Each is a turn of the budget.
+    /// How often the model is shown the issues and asked again; by default 2. Each counts as a turn.
     pub corrections: u32,
 }
 

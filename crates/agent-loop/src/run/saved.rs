@@ -1,4 +1,4 @@
-//! A run as JSON, and back. Older versions go on loading; a newer one is refused, never guessed at.
+//! Saved runs as JSON. Older versions load; newer ones are rejected.
 //!
 //! ```text
 //! { "format": "agent-loop run", "version": 1,

@@ -1,4 +1,4 @@
-//! What a run does with what it is told by the model and the person: replies, failures, shorter histories, new messages.
+//! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
 use std::collections::HashSet;
 

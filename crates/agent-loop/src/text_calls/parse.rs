@@ -1,9 +1,9 @@
 //! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
 //!
 //! ```text
-//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── its end ──> Behind ── closing tag ──> Text
+//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
 //!   ^                        │ anything else      │ no JSON            │ <tool_call> ──> Opened
-//!   └──────── was text ──────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
+//!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
 //! The end of a call is found by its JSON value, never by searching for the closing tag, which a string may contain.
@@ -227,7 +227,7 @@ impl Parser {
         text
     }
 
-    /// What is held turns out to be text: its first character passes, the rest of it is read again.
+    /// What is held turns out to be text: emits its first character and parses the remainder again.
     fn release_as_text(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.state = State::Text;

@@ -1,4 +1,4 @@
-//! What a text-only model is told of its tools, and a conversation with calls and results as one of plain texts.
+//! The prompt that describes the tools to a text-only model, and the conversation with calls and results as text.
 
 use serde_json::{Map, Value, json};
 

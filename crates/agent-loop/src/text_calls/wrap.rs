@@ -1,4 +1,4 @@
-//! A model that takes no tools, made into one that does.
+//! Wraps a model without tool support so that it can call tools in text.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};

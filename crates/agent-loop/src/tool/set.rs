@@ -1,4 +1,4 @@
-//! Specs made ready for checking calls: names are unique, schemas are compiled, faults are named by JSON pointer.
+//! Compiled tool specifications: validates calls against schemas and reports each issue with its JSON pointer.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use crate::message::ToolCall;
 
 use super::ToolSpec;
 
-/// What is wrong with a value, and where in it.
+/// A validation issue: what is wrong with a value, and where in it.
 #[derive(Debug)]
 pub(crate) struct Issue {
     /// JSON pointer of the place; empty for the whole.
@@ -29,7 +29,7 @@ impl fmt::Display for Issue {
     }
 }
 
-/// The most faults told of one value: a model mends a few at a time.
+/// The most issues reported for one value: a model fixes a few at a time.
 const MAX_ISSUES: usize = 8;
 
 /// Compiles a schema. Nothing is fetched: a remote reference is an error.
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_cannot_work_are_refused() {
+    fn invalid_tool_lists_are_rejected() {
         let object = json!({"type": "object"});
         for (specs, expected) in [
             (vec![spec("a", object.clone()), spec("a", object.clone())], "no other has"),
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_its_place() {
+    fn an_issue_has_its_json_pointer() {
         let schema = json!({"type": "object", "properties": {"filter": {"type": "object", "properties":
             {"tags": {"type": "array", "items": {"type": "string"}}}}}, "required": ["query"]});
         let set = ToolSet::new(vec![spec("search", schema)]).unwrap();

@@ -1,4 +1,4 @@
-//! A tool from a Rust function: its arguments' type is its schema.
+//! Tools from Rust functions: the schema is derived from the type of the arguments.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
 type Function = dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool made of a function. A clone is cheap.
+/// A tool made from a function. Cloning is cheap.
 ///
 /// ```
 /// use agent_loop::{Json, Tool, Tools};
@@ -40,7 +40,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool that changes nothing. Its description is the doc comment of the arguments' type.
+    /// A tool without side effects. Its description is the doc comment of the argument type.
     pub fn read<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -51,7 +51,7 @@ impl Tool {
         Self::typed(name, Effect::Read, function)
     }
 
-    /// A tool that changes something: its calls run one by one, and by default a person is asked before each.
+    /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
     pub fn write<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -79,7 +79,7 @@ impl Tool {
         self
     }
 
-    /// What it says of itself.
+    /// Its specification.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }

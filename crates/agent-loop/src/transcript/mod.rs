@@ -1,4 +1,4 @@
-//! Conversations on disk: append-only JSON Lines, written after every step, each message once.
+//! Transcripts: runs on disk as append-only JSON Lines, written after every step, each message once.
 //!
 //! ```text
 //! {"entry":"run", "run":{…}}                 the first line: a saved run without messages

@@ -1,4 +1,4 @@
-//! A body on its way to deltas: events as they come, or one JSON object; every byte of either is a sign of life.
+//! Decodes a response body into deltas: server-sent events as they arrive, or one JSON object.
 
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
@@ -152,7 +152,7 @@ fn is_over(deltas: &[Delta]) -> bool {
     matches!(deltas.last(), Some(Delta::End(_)))
 }
 
-/// The texts of one event are the whole text of the reply so far.
+/// Turns the text deltas of one event into cumulative ones.
 fn make_cumulative(deltas: &mut [Delta]) {
     let mut begin = 0;
     for delta in deltas {

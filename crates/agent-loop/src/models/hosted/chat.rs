@@ -1,4 +1,4 @@
-//! Chat Completions: OpenAI's form, and the dialects of those who speak it in their own way.
+//! Chat Completions: OpenAI's format and the dialects of compatible servers.
 
 use serde_json::{Map, Value, json};
 

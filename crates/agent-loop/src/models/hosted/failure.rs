@@ -1,4 +1,4 @@
-//! What a status and a body mean, in the words that providers use.
+//! Maps HTTP statuses and providers' error bodies to typed errors.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,5 +1,5 @@
-//! A connection over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, repeats nothing, and has no limit on
-//! the time of a reply, which is the agent's to limit.
+//! HTTP transport over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, never retries, and sets no timeout
+//! on a reply, because the agent does.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::tool::BoxFuture;
 
 use super::{HttpReply, HttpRequest, Transport};
 
-/// How connections are made.
+/// Options of [`Http`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HttpOptions {
@@ -43,14 +43,14 @@ impl Default for HttpOptions {
     }
 }
 
-/// Whom connections go through.
+/// The proxy that connections use.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum HttpProxy {
     /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. Models on this machine are asked
     /// directly, whatever they say.
     #[default]
     Environment,
-    /// Nobody.
+    /// No proxy.
     None,
     /// The proxy at this address, which may hold a name and a password; for every request.
     Through(String),
@@ -121,7 +121,7 @@ impl Http {
             HttpProxy::Environment => Self { client: build(builder())?, local: direct },
             HttpProxy::None => Self { client: direct.clone(), local: direct },
             HttpProxy::Through(address) => {
-                let proxy = reqwest::Proxy::all(address).map_err(|_| refused("the address of the proxy is none"))?;
+                let proxy = reqwest::Proxy::all(address).map_err(|_| refused("the address of the proxy is invalid"))?;
                 let client = build(builder().proxy(proxy))?;
                 Self { client: client.clone(), local: client }
             }
@@ -129,7 +129,7 @@ impl Http {
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpReply> {
-        let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is no URL"))?;
+        let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is not a URL"))?;
         let headers = headers(&request.headers)?;
         let client = if is_local(&url) { &self.local } else { &self.client };
         let sent = client.post(url.clone()).headers(headers).body(request.body).send().await;
@@ -238,7 +238,7 @@ fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
         .with_remedy("give the address where it leads, if you trust it")
 }
 
-/// The innermost reason: those around it quote the address.
+/// The innermost cause: the outer ones quote the address.
 fn reason(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = match std::error::Error::source(error) {
         Some(source) => source,

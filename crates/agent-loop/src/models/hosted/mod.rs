@@ -1,12 +1,11 @@
-//! Models behind HTTP: each wire is a pure pair of functions, the connection is a trait of two structs.
+//! Hosted models: each wire format is a pure encoder and decoder; the HTTP connection is the trait [`Transport`].
 //!
 //! ```text
 //! Request ──> wire: body ──> Transport ──> status ── not 2xx ──> failure: a typed error
-//!                                            └─ bytes ──> lines: events ──> wire: deltas ──> restored ──> Delta
+//!                                            └─ bytes ──> sse: events ──> wire: deltas ──> tool_names ──> Delta
 //! ```
 //!
-//! By default no HTTP stack is pulled in: a [`Transport`] is some lines over whichever one the program has, or `Http`,
-//! behind the feature `hosted`.
+//! Without the feature `hosted` there is no HTTP stack: implement [`Transport`] over your own. With it there is `Http`.
 
 mod provider;
 mod sse;
@@ -39,7 +38,7 @@ pub use provider::{Provider, Streaming, TextDeltas, Wire};
 use body_stream::{BodyFormat, BodyStream};
 use tool_names::ToolNameRestorer;
 
-/// The most bytes of a provider's message that are repeated.
+/// The longest provider message that is quoted in an error.
 const MAX_MESSAGE_BYTES: usize = 600;
 
 /// A request to send as `POST`.
@@ -163,7 +162,7 @@ impl<T: Transport> Hosted<T> {
         }
     }
 
-    /// The error with the provider's name, and without the key, whoever wrote it into its message.
+    /// Adds the provider's name to an error and removes the key from its texts.
     fn redact(&self, error: Error) -> Error {
         let error = error.without(self.provider.key.as_deref().unwrap_or_default());
         error.shortened(MAX_MESSAGE_BYTES).with_path(self.provider.name.clone())

@@ -1,4 +1,4 @@
-//! The client's side of OpenAI's Responses, with nothing stored there: reasoning goes back encrypted.
+//! The client side of OpenAI's Responses API, stateless: reasoning is sent back encrypted.
 
 use serde_json::{Value, json};
 

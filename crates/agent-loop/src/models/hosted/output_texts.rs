@@ -1,6 +1,6 @@
-//! Where each text of a response begins, so that texts that are told again, whole, add only what is new.
+//! Deduplicates the output texts of OpenAI's Responses API by their position.
 //!
-//! The API tells each text five times: in pieces, then whole as the text, the part, the item and the response.
+//! The API sends each text five times: as deltas, then whole as the text, the part, the item and the response.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! How to reach a provider, as plain data.
+//! Provider settings as plain data, with presets.
 
 use std::fmt;
 
@@ -12,13 +12,13 @@ pub struct Provider {
     pub wire: Wire,
     /// Where its API begins, without the wire's own path: `https://api.openai.com/v1`.
     pub base_url: String,
-    /// The key, if it wants one. It is in no error and no debug output.
+    /// The API key, if needed. It appears in no error and no debug output.
     pub key: Option<String>,
     /// Sent with every request, after those of the wire.
     pub headers: Vec<(String, String)>,
-    /// Whether replies come in pieces.
+    /// Whether replies are streamed.
     pub streaming: Streaming,
-    /// What each piece of text holds.
+    /// Whether streamed text is incremental or cumulative.
     pub text_deltas: TextDeltas,
 }
 
@@ -30,7 +30,7 @@ setters!(Provider {
     text_deltas: TextDeltas,
 });
 
-/// Whether replies come in pieces.
+/// Whether replies are streamed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streaming {
     /// As they are written. A server that answers with one object all the same is read too: its bytes are signs of
@@ -42,13 +42,13 @@ pub enum Streaming {
     No,
 }
 
-/// What each piece of a streamed text holds.
+/// Whether streamed text is incremental or cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum TextDeltas {
-    /// What is new, as all the formats have it.
+    /// Only the new text, as all the formats specify.
     #[default]
     Incremental,
-    /// The whole text of the reply so far, as some servers and gateways send it: what is new is known by its position.
+    /// All text of the reply so far, as some servers and gateways send it; what is new is known by its position.
     Cumulative,
 }
 

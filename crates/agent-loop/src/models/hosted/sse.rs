@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes, however they are split. Pure but for collecting a body.
+//! Incremental parser for server-sent events, and reading a whole body within a limit.
 
 use futures_util::StreamExt;
 
@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::ByteStream;
 
-/// The most bytes of one event or of a body that is read whole.
+/// The largest event or whole body that is accepted.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// Splits a body into events.

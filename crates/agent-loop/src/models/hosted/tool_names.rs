@@ -1,4 +1,4 @@
-//! Calls as they come off the wire, made into calls of our own tools: names, and nulls that strict mode forced.
+//! Restores calls as they arrive: the tools' own names, and without the nulls that strict mode forces.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::schema::{Strict, WireNames, without_added_nulls};
 
 use super::Wire;
 
-/// Takes deltas with names of the wire and gives deltas with names of the tools.
+/// Maps wire names in deltas back to tool names, and removes forced nulls from arguments.
 pub(super) struct ToolNameRestorer {
     names: WireNames,
     /// Schemas of the tools that were sent as strict.

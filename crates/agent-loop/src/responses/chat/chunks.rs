@@ -1,4 +1,4 @@
-//! Deltas of a model in, chunks of the Chat Completions API out. Pure: ids and time are given.
+//! Converts a model's deltas to chunks of the Chat Completions API. Pure: ids and time are arguments.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A client's Chat Completions request, read into the same request as the other API's.
+//! Parses a Chat Completions request into the same request as the Responses API's.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! A request's body, within its limits; and the rest of one that nobody wants.
+//! Reads a request body within its limits, and drains a refused one.
 
 use std::time::Duration;
 

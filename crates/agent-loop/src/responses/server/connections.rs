@@ -1,4 +1,4 @@
-//! Connections: accepted within a limit, served, and ended within a bound when the server stops.
+//! Accepts connections within a limit, serves them, and shuts down within a bound.
 
 use std::future::Future;
 use std::io;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use super::write_timeout::WriteTimeout;
 use super::{Proxy, Shared, routes};
 
-/// How long connections have for the last events once their replies were ended.
+/// How long connections may take to write the final events after their replies were ended.
 const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system said that it cannot, for want of file handles say.
 const PAUSE: Duration = Duration::from_millis(100);

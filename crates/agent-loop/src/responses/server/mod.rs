@@ -1,9 +1,9 @@
 //! The proxy: both APIs over HTTP/1.1, for any models, on a listener that the caller gives.
 //!
 //! ```text
-//! listener ──> accept: connections ──> guard: Host, Origin, key ──> routes ──> body: within its limits
+//! listener ──> connections ──> auth: Host, Origin, key ──> routes ──> body: within its limits        
 //!                                                                      │
-//! client <── events, or one object <── reply: the backend's deltas, time and the end of all things
+//! client <── events, or one object <── reply: the backend's deltas and timeouts
 //! ```
 //!
 //! | path | is |
@@ -14,7 +14,7 @@
 //! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
 //!
 //! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
-//! an `error` object in a chat stream. Nothing is made again here: clients do that.
+//! an `error` object in a chat stream. The proxy never retries: clients do.
 //!
 //! A client that goes away ends its backend's stream at once; one that stops reading does so after
 //! [`client_timeout`](ProxyOptions::client_timeout). A fast backend is slowed down to its client's speed.
@@ -41,10 +41,10 @@ use tokio_util::sync::CancellationToken;
 use crate::model::Model;
 use crate::text_calls::TextCalls;
 
-/// Hears what is odd but no error: what had to be changed in a client's history.
+/// Receives warnings: what had to be repaired in a client's history.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a proxy allows, and for how long it waits.
+/// Limits, timeouts and access rules of a proxy.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ProxyOptions {
@@ -62,7 +62,7 @@ pub struct ProxyOptions {
     pub max_replies: usize,
     /// The most connections at once; more wait to be accepted. Default: 1,024.
     pub max_connections: usize,
-    /// How long a backend may say nothing before the reply fails. Default: five minutes.
+    /// How long a backend may be silent before the reply fails. Default: five minutes.
     pub backend_timeout: Duration,
     /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
     /// fails later is told in the stream, not as a status. Default: ten seconds.
@@ -74,7 +74,7 @@ pub struct ProxyOptions {
     pub client_timeout: Duration,
     /// How long replies go on when the server is told to stop; then they end with an error. Default: ten seconds.
     pub grace: Duration,
-    /// Hears warnings. Default: nobody does.
+    /// Receives warnings. Default: nobody.
     pub on_warning: Option<OnWarning>,
 }
 
@@ -172,7 +172,7 @@ struct Shared {
     started: u64,
 }
 
-/// Longer waits than this are as good as none, and nearer to what clocks can add.
+/// The longest timeout: larger values could overflow the clock.
 const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Proxy {
@@ -213,7 +213,7 @@ impl Proxy {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
     }
 
-    /// Serves until `stop` is ready: then no connection is accepted any more, replies that are under way go on for
+    /// Serves until `shutdown` is ready: then no connection is accepted any more, replies that are under way go on for
     /// [`grace`](ProxyOptions::grace), then end with an error, and whoever does not take that is cut a second later.
     /// Dropping it ends everything at once.
     ///
@@ -221,8 +221,8 @@ impl Proxy {
     ///
     /// # Errors
     /// None yet: what accepting fails with passes, or comes again.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-        connections::serve(self, listener, stop).await
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        connections::serve(self, listener, shutdown).await
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {

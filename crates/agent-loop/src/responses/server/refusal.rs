@@ -1,4 +1,4 @@
-//! Failures before the first byte of a reply: a status, a JSON error, and when to come again.
+//! Failures before the first byte of a reply: an HTTP status, a JSON error and `retry-after`.
 
 use std::time::Duration;
 
@@ -69,7 +69,7 @@ impl Refusal {
     }
 }
 
-/// A failure of the backend in words for the client.
+/// A backend's failure as the client may see it: without the proxy's own credentials.
 pub(super) fn to_client_error(error: &Error) -> Error {
     let (kind, message) = match error.kind() {
         ErrorKind::Authentication => (

@@ -1,4 +1,4 @@
-//! One reply on its way: the backend's deltas with all their limits of time, as a stream of events or as one object.
+//! Serves one reply: the backend's deltas with all timeouts, as a stream of events or as one object.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Paths: what each of them takes and gives.
+//! Routes of the proxy and their handlers.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! A connection whose other side must take what is written to it: an error once it has taken nothing for too long.
+//! A TCP stream with a write timeout: an error once the peer has accepted nothing for too long.
 
 use std::future::Future;
 use std::io;

@@ -1,4 +1,4 @@
-//! A call as a model writes it, read from its JSON.
+//! Reads a call from the JSON that a model wrote.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;

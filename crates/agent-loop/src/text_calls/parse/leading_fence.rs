@@ -1,4 +1,4 @@
-//! A reply that may be nothing but one fenced block: then the calls inside it are calls.
+//! Handles a reply that is a single fenced block: calls inside it count.
 
 use super::{Fences, OPEN, Parser, Piece};
 
@@ -14,7 +14,7 @@ pub(super) enum LeadingFence {
     Inside(usize),
     /// The opening tag was there: all is held until it is known what follows the block.
     Block,
-    /// It is none.
+    /// It is not such a reply.
     Off,
 }
 

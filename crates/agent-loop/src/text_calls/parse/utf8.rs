@@ -1,6 +1,6 @@
-//! Text out of bytes that may be split inside a character.
+//! Incremental UTF-8 decoder: bytes may be split inside a character.
 
-/// What stands at the end of the last bytes and is no whole character yet.
+/// An incomplete character at the end of the last input.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Utf8Decoder {
     bytes: [u8; 4],
