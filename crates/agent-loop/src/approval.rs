@@ -186,7 +186,7 @@ pub enum About {
     },
     /// What of its result the model may see.
     Sharing {
-        /// The result; a decision names items by their place in it.
+        /// The result; a decision names items by index.
         output: ToolOutput,
     },
 }
@@ -221,7 +221,7 @@ pub enum Decision {
     Allow,
     /// It runs, and in this run so does every later call that asks for the same grant.
     AllowForSession,
-    /// It runs once, with other arguments; they must fit the schema, and the model is told.
+    /// It runs once, with other arguments; they must fit the schema, and the result tells the model.
     AllowEdited {
         /// All arguments, the unchanged ones included.
         arguments: Value,
@@ -265,7 +265,7 @@ pub enum RejectedBecause {
     OtherQuestion,
     /// The edited arguments do not fit; the text names each fault.
     BadArguments(String),
-    /// The result has no item at this place.
+    /// The result has no item at this index.
     NoSuchItem(usize),
 }
 
@@ -279,7 +279,7 @@ impl fmt::Display for Rejection {
             RejectedBecause::OtherDigest => write!(f, "{call}: the decision was made about other content; ask again"),
             RejectedBecause::OtherQuestion => write!(f, "{call}: the decision answers another question"),
             RejectedBecause::BadArguments(faults) => write!(f, "{call}: {faults}"),
-            RejectedBecause::NoSuchItem(place) => write!(f, "{call}: its result has no item {place}"),
+            RejectedBecause::NoSuchItem(index) => write!(f, "{call}: its result has no item {index}"),
         }
     }
 }

@@ -125,7 +125,7 @@ fn excerpts(messages: &[Message], most: usize) -> String {
     text
 }
 
-/// A summary that is none would replace what was said by nothing.
+/// The text of a summary. An empty or cut one is an error: it would replace the conversation by nothing.
 fn summary_of(reply: &Reply) -> Result<String> {
     let text = reply.visible_text().trim().to_string();
     let what = match reply.end {

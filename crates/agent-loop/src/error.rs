@@ -30,7 +30,7 @@ struct Details {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The provider does not accept the key, or there is none.
+    /// The key is missing, or the provider rejected it.
     Authentication,
     /// Too many requests; [`Error::retry_after`] may say how long to wait.
     RateLimit,
@@ -169,7 +169,7 @@ impl Error {
         self.0.remedy.as_deref()
     }
 
-    /// The whole text with the cause in it, for a place that keeps no chain of errors.
+    /// The full text including the cause, for output that has no error chain.
     pub(crate) fn text_with_source(&self) -> String {
         let mut text = self.head();
         if let Some(source) = &self.0.source {

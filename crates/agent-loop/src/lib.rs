@@ -79,7 +79,7 @@ mod agent;
 mod transcript;
 pub mod text_calls;
 pub mod responses;
-pub mod schema;
+mod schema;
 mod models;
 
 pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
@@ -87,7 +87,10 @@ pub use approval::{
     About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
     Rejection, Review, RunId,
 };
-pub use budget::{AtLimit, Budget, Limit, Repeats, Spent};
+pub use budget::{AtLimit, Budget, Limit, Spent};
+// For the benchmarks and the tests.
+#[doc(hidden)]
+pub use budget::Repeats;
 pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure, Result};
 pub use message::{CallId, History, Message, Messages, Part, Repair, Status, ToolCall, ToolResult, Usage};
@@ -100,7 +103,9 @@ pub use models::{
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, SavedRun, StopReason, VERSION};
+#[doc(hidden)]
+pub use run::VERSION;
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, SavedRun, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
     BoxFuture, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,

@@ -345,7 +345,7 @@ impl Run {
         calls.questions(&self.id, &self.state.grants)
     }
 
-    /// Takes a person's decisions, as many or as few as there are. Those that fit are kept. A call that has not run yet
+    /// Applies a person's decisions, any number of them. Valid ones take effect even if others are rejected. A call that has not run yet
     /// can be decided even where the policy of now would let it run unasked.
     ///
     /// # Errors

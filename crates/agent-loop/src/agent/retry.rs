@@ -35,7 +35,7 @@ impl Default for Retries {
 impl Retries {
     /// How long to wait after attempt number `attempt` (from 1) failed; `None`: give up. `random` is in 0..1 and spreads
     /// the wait over half to all of `first · 2^(attempt - 1)`, so that clients that failed together do not come back
-    /// together. A provider's own delay is kept, with up to a tenth on top.
+    /// together. A provider's own delay is respected, with up to a tenth on top.
     pub fn delay(&self, attempt: u32, error: &Error, random: f64) -> Option<Duration> {
         if attempt >= self.attempts || !error.kind().is_retryable() {
             return None;
@@ -54,7 +54,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn waits_double_and_stay_bounded() {
+    fn delays_double_and_stay_bounded() {
         let retries = Retries { attempts: 100, ..Retries::default() };
         let error = Error::new(ErrorKind::Unavailable, "x");
         let ms = |attempt, random| retries.delay(attempt, &error, random).unwrap().as_millis();
@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_asks_for_is_kept() {
+    fn the_providers_delay_is_respected() {
         let error = |seconds| Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(seconds));
         let retries = Retries::default();
         assert_eq!(retries.delay(1, &error(20), 0.0), Some(Duration::from_secs(20)));

@@ -47,7 +47,7 @@ impl Agent {
                 biased;
                 joined = tasks.join_next_with_id() => joined,
                 () = cancel.cancelled(), if deadline.is_none() => {
-                    // A bound that clocks cannot add is none.
+                    // A bound too large for the clock means no bound.
                     let bound = Instant::now().checked_add(self.limits.cancel);
                     deadline = Some(bound.unwrap_or_else(|| Instant::now() + FOREVER));
                     continue;

@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_checked_from_there() {
+    fn a_longer_history_is_checked_from_its_new_messages() {
         let mut checked = Checked::default();
         let first = with(&Messages::default(), [Message::user("go")].into_iter().chain(turn("a")));
         assert_eq!(checked.check(&first).unwrap(), 3);

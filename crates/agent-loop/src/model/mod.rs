@@ -127,7 +127,7 @@ pub enum Delta {
         /// What the provider wants back with the call.
         opaque: Option<Value>,
     },
-    /// A call that cannot be read; it never runs, and the model is told why.
+    /// A call that cannot be read; it never runs, and its result tells the model why.
     CallFault {
         /// Which call; it need not have begun.
         index: usize,

@@ -215,7 +215,7 @@ pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
         Ok(Value::Null) => Ok(Value::Object(Map::new())),
         Ok(Value::String(inner)) if inner.len() < text.len() => read_arguments(&inner),
         Ok(_) => Err("The arguments must be a JSON object.".into()),
-        Err(error) => Err(format!("The arguments are no JSON: {error}.")),
+        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
     }
 }
 

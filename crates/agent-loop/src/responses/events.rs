@@ -299,7 +299,7 @@ pub(super) fn strict_fault(strict: &[(String, Validator)], name: &str, arguments
     let (_, check) = strict.iter().find(|(strict, _)| strict == name)?;
     let faults = match serde_json::from_str(arguments) {
         Ok(value) => issues_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        Err(error) => format!("no JSON: {error}"),
+        Err(error) => format!("not valid JSON: {error}"),
     };
     (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
 }

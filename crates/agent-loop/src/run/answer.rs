@@ -46,7 +46,7 @@ impl Run {
 
 fn read(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
-        serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is no JSON: {error}"))?;
+        serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
     let faults = issues_of(&validator, &value);
     if faults.is_empty() { Ok(value) } else { Err(list_issues(&faults)) }
@@ -67,15 +67,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_or_told_what_is_wrong() {
+    fn answers_are_parsed_or_their_issues_listed() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         for (text, expected) in [
             ("{\"n\": 1}", Ok(json!({"n": 1}))),
             (" ```json\n{\"n\": 1}\n``` ", Ok(json!({"n": 1}))),
             ("```\n{\"n\": 1}\n```", Ok(json!({"n": 1}))),
-            ("Here: {\"n\": 1}", Err("no JSON")),
+            ("Here: {\"n\": 1}", Err("not valid JSON")),
             ("{\"n\": \"1\"}", Err("/n")),
-            ("", Err("no JSON")),
+            ("", Err("not valid JSON")),
         ] {
             match (read(text, &schema), expected) {
                 (Ok(value), Ok(expected)) => assert_eq!(value, expected),

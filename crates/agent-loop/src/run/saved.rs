@@ -75,11 +75,11 @@ impl Run {
 
     /// A run from its JSON text, with what had to be repaired.
     ///
-    /// Reads that were running will run again; of writes that were running the model is told that they may or may not
-    /// have taken effect.
+    /// Reads that were running will run again; writes get a result that says that they may or may not have
+    /// taken effect.
     ///
     /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is no saved run.
+    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
     pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
         serde_json::from_str::<Head>(json).map_err(damaged)?.check()?;
         let whole: Whole = serde_json::from_str(json).map_err(damaged)?;
@@ -101,7 +101,7 @@ impl Run {
         if let Some(open) = open
             && history.push(open.clone()).is_err()
         {
-            // Its ids are used before it: the calls cannot be told apart, so they are given up.
+            // Its ids are used before it: the calls are ambiguous and are dropped.
             let all = history.messages().iter().map(|message| Message::clone(message)).chain([open]);
             let (mended, more) = History::repaired(all.collect::<Vec<_>>());
             history = mended;
@@ -119,7 +119,7 @@ impl SavedRun {
     /// From JSON text.
     ///
     /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is none.
+    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
     pub fn from_json(json: &str) -> Result<Self> {
         Self::from_value(serde_json::from_str(json).map_err(damaged)?)
     }

@@ -103,7 +103,7 @@ impl Run {
         Ok(Some(why))
     }
 
-    /// A person's next message. The budget begins anew; grants stay.
+    /// Adds a person's next message. The budget starts over; grants remain.
     ///
     /// # Errors
     /// `State` while the run is under way.
@@ -133,7 +133,7 @@ impl Run {
     }
 
     /// Ends the run now. Whatever it was doing, the history is whole afterwards: each open call has a result that says
-    /// whether it may have had an effect. `said` is what had come of a reply; its text is kept.
+    /// whether it may have had an effect. `said` is the part of a reply that had arrived; its text is kept.
     ///
     /// A run that is done stays as it is.
     pub fn cancel(&mut self, said: Vec<Part>) {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
-//!   ^                        │ anything else      │ no JSON            │ <tool_call> ──> Opened
+//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opened
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
@@ -42,7 +42,7 @@ pub struct Parser {
     partial: Utf8Decoder,
     /// All text that the last input decided.
     text: String,
-    /// What else it decided, each behind so many bytes of `text`.
+    /// The other pieces it decided, each with its offset in `text`.
     out: Vec<(usize, Piece<'static>)>,
 }
 
@@ -54,9 +54,9 @@ enum State {
     MaybeOpen,
     /// Behind the opening tag: white space, and a fence if one is there.
     Opened,
-    /// Inside the value, which begins at this place of `held`.
+    /// Inside the value, which begins at this offset of `held`.
     Value { from: usize, closers: Vec<u8>, string: InString },
-    /// Behind what is no JSON, up to the next tag.
+    /// Behind invalid JSON, up to the next tag.
     Broken { fault: String },
     /// Behind a value: white space, junk, a fence; `held` is the white space behind the last of them.
     AfterValue,
@@ -77,7 +77,7 @@ impl Parser {
         Self::default()
     }
 
-    /// Takes the next bytes and gives what they decide. Bytes that are no UTF-8 are read as U+FFFD.
+    /// Takes the next bytes and gives what they decide. Invalid UTF-8 is read as U+FFFD.
     pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> Pieces<'p> {
         self.clear();
         if let Some(text) = self.pass_through(bytes) {

@@ -112,7 +112,7 @@ impl TextCallStream<'_> {
             match self.inner.next().await?.map(|delta| self.cursor.resolve(delta)) {
                 Ok(Delta::Text { text }) => {
                     self.parsed.take(self.parser.push(text.as_bytes()));
-                    // All of it is held back; whoever waits is told that the model is not silent.
+                    // Everything is buffered; progress shows that the model is not silent.
                     if self.parsed.ready.is_empty() {
                         return Some(Ok(Delta::Progress));
                     }

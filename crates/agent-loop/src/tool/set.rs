@@ -15,7 +15,7 @@ use super::ToolSpec;
 /// A validation issue: what is wrong with a value, and where in it.
 #[derive(Debug)]
 pub(crate) struct Issue {
-    /// JSON pointer of the place; empty for the whole.
+    /// JSON pointer; empty for the whole value.
     pointer: String,
     message: String,
 }
@@ -63,7 +63,7 @@ impl ToolSet {
     /// Compiles all schemas: some ten microseconds a tool.
     ///
     /// # Errors
-    /// `Tools` when a name is empty or there twice, or a schema is none, is not of an object or refers elsewhere.
+    /// `Tools` when a name is empty or a duplicate, or a schema is invalid, not of an object, or has remote references.
     pub fn new(specs: Vec<ToolSpec>) -> Result<Self> {
         let mut set = Self { checks: Vec::with_capacity(specs.len()), ..Self::default() };
         for (index, spec) in specs.iter().enumerate() {

@@ -168,7 +168,7 @@ impl<T: Serialize> IntoOutput for Json<T> {
 }
 
 /// The schema of a type without what models and providers stumble over, and its doc comment: sub-schemas stand where
-/// they are used, `$schema`, `title` and `format` of numbers are gone. A recursive type keeps `$defs`.
+/// they are used; `$schema`, `title` and `format` of numbers are removed. A recursive type keeps `$defs`.
 pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;

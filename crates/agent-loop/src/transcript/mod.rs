@@ -3,7 +3,7 @@
 //! ```text
 //! {"entry":"run", "run":{…}}                 the first line: a saved run without messages
 //! {"entry":"message", "message":{…}}         one more message
-//! {"entry":"history", "messages":[…]}        all messages anew: the conversation was made shorter
+//! {"entry":"history", "messages":[…]}        all messages again, after compaction
 //! {"entry":"state", "state":{…}}             where the run stands now; the last one counts
 //! ```
 //!
@@ -120,7 +120,7 @@ impl Transcript {
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut transcript = Self::at(file, path, durability, whole as u64);
         transcript.cut()?;
-        // What was repaired is written anew, so that the file says what the run now holds.
+        // Repairs are written out, so that the file matches the run.
         if repairs.is_empty() {
             transcript.written = run.history().messages().len();
             transcript.last = run.history().messages().last().cloned();
@@ -135,7 +135,7 @@ impl Transcript {
     ///
     /// # Errors
     /// `Io` when it cannot be read; `Newer` when a newer version wrote it; `Damaged` when the first line is no run or a
-    /// line before the last one is no JSON.
+    /// line before the last one is not valid JSON.
     pub fn load(path: impl AsRef<Path>) -> Result<(Run, Vec<Repair>)> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|error| io(path, error))?;

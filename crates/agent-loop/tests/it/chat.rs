@@ -112,7 +112,7 @@ fn call(arguments: &[&str]) -> Vec<Delta> {
 const COMPLETE: Delta = Delta::End(EndReason::Complete);
 
 #[test]
-fn how_a_reply_ends_is_said() {
+fn each_end_of_a_reply_is_reported() {
     let text = || Delta::Text { text: "a".into() };
     let cut = || call(&["{\"x\":4815"]).into_iter().take(2);
     assert_eq!(said(&simple(), [text(), COMPLETE], None).finish, "stop");
@@ -139,7 +139,7 @@ fn arguments_are_an_object_however_they_were_written() {
         (vec!["nu", "ll"], "{}"),
         (vec![" ", " {\"a", "\": 1}"], "  {\"a\": 1}"),
         (vec!["\"{\\\"a\\\":", "1}\""], "{\"a\":1}"),
-        (vec!["no JSON"], "no JSON"),
+        (vec!["not valid JSON"], "not valid JSON"),
     ] {
         let said = said(&simple(), call(&written).into_iter().chain([COMPLETE]), None);
         assert_eq!(said.calls, [("look".to_string(), sent.to_string())]);
@@ -147,7 +147,7 @@ fn arguments_are_an_object_however_they_were_written() {
 }
 
 #[test]
-fn tokens_are_told_to_those_who_ask() {
+fn usage_is_sent_on_request() {
     let usage = || Delta::Usage(Usage::default().input(3).output(4).cached(1).reasoning(2));
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}],
         "stream_options": {"include_usage": true}});

@@ -279,7 +279,7 @@ async fn too_long(summary: ScriptedReply, then: Vec<ScriptedReply>) -> (Run, Pau
 }
 
 #[tokio::test(start_paused = true)]
-async fn invariant_10_a_summary_that_is_none_replaces_nothing() {
+async fn invariant_10_an_empty_or_cut_summary_replaces_nothing() {
     for summary in [
         ScriptedReply::text(" \n"),
         ScriptedReply::deltas([text("They talked ab"), Delta::End(EndReason::Length)]),
@@ -334,7 +334,7 @@ async fn what_is_summarized_is_bounded_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_that_failed_is_told_where_only_a_threshold_asked_for_it() {
+async fn a_failed_compaction_is_an_event_when_only_a_threshold_requested_it() {
     let options = RunOptions::default().compact_above(Some(10));
     let steps = [ScriptedReply::calls([("look", json!({}))]).usage(50, 5), ScriptedReply::text("done")];
     let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
@@ -345,7 +345,7 @@ async fn a_compaction_that_failed_is_told_where_only_a_threshold_asked_for_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_persons_message_stays_and_a_line_of_the_loop_is_not_taken_for_it() {
+async fn compaction_keeps_the_users_message_and_distinguishes_notes() {
     let budget = agent_loop::Budget::default().turns(Some(6)).at_limit(agent_loop::AtLimit::SumUp);
     let mut steps: Vec<ScriptedReply> = (0..6)
         .map(|turn| ScriptedReply::calls([("look", json!({"at": turn.to_string() + &"x".repeat(2_000)}))]))
@@ -361,7 +361,7 @@ async fn the_persons_message_stays_and_a_line_of_the_loop_is_not_taken_for_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_is_told_again_is_shown_and_kept_once() {
+async fn cumulative_text_is_shown_and_stored_once() {
     let so_far = |text: &str| Delta::CumulativeText { begin: 0, text: text.into() };
     let deltas = [text("ha "), text("ha"), so_far("ha ha"), so_far("ha ha!"), Delta::End(EndReason::Complete)];
     let agent = Agent::new(Scripted::new([ScriptedReply::deltas(deltas)]), Vec::<Tool>::new()).unwrap();

@@ -110,7 +110,7 @@ fn drive_to_the_end(run: &mut Run, what: &str) {
 }
 
 #[test]
-fn a_saved_run_that_was_edited_by_hand_is_refused_or_goes_on() {
+fn an_edited_saved_run_is_rejected_or_resumes() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/runs");
     let (mut went_on, mut refused) = (0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -277,7 +277,7 @@ async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from()
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_nothing_and_without_end() {
+async fn zero_and_infinite_limits_work() {
     let nothing = Budget::default()
         .turns(Some(0))
         .calls(Some(0))
@@ -370,7 +370,7 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
 }
 
 #[test]
-fn ids_that_a_backend_uses_twice_are_told_apart() {
+fn duplicate_backend_ids_are_made_unique() {
     let body = json!({"model": "m", "input": "hi"}).to_string();
     let mut responses = ResponseEvents::new(&ApiRequest::parse(body.as_bytes()).unwrap(), "ab", 0);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();

@@ -140,7 +140,7 @@ async fn a_block_that_is_no_call_is_text() {
 }
 
 #[test]
-fn how_a_reply_ends_is_said() {
+fn each_end_of_a_reply_is_reported() {
     let text = || Delta::Text { text: "a".into() };
     let call = || {
         [

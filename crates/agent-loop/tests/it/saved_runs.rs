@@ -128,7 +128,7 @@ fn saved_states_of_this_version_are_in_the_corpus() {
 }
 
 #[test]
-fn saved_states_of_every_version_go_on_loading() {
+fn saved_states_of_every_version_load() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
@@ -144,7 +144,7 @@ fn saved_states_of_every_version_go_on_loading() {
 }
 
 #[test]
-fn what_is_no_saved_run_is_refused() {
+fn invalid_saved_runs_are_rejected() {
     let mut state: Value = serde_json::from_str(&run().to_json()).unwrap();
     state["version"] = json!(VERSION + 1);
     state["state"] = json!("of a later version");
@@ -155,7 +155,7 @@ fn what_is_no_saved_run_is_refused() {
 }
 
 #[test]
-fn a_state_that_does_not_fit_its_messages_is_mended() {
+fn a_state_that_does_not_match_its_messages_is_repaired() {
     let (_, mut whole, _) = states().into_iter().find(|(name, ..)| *name == "asking").unwrap();
     need(&mut whole);
     let mut state: Value = serde_json::from_str(&whole.to_json()).unwrap();

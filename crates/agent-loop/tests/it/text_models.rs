@@ -63,7 +63,7 @@ async fn a_text_only_model_calls_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_block_goes_back_to_the_model_which_mends_it() {
+async fn a_broken_block_goes_back_to_the_model_which_corrects_it() {
     let model = Scripted::new([
         ScriptedReply::text("<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":"),
         ScriptedReply::text("<tool_call>{\"name\":\"look\"}</tool_call>")
@@ -162,7 +162,7 @@ impl Model for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_model_in_the_midst_of_a_call_is_not_silent() {
+async fn a_slow_call_counts_as_activity() {
     let call = "<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"a long way into the vault\"}}</tool_call>";
     let model = TextCalls::new(Slow(Mutex::new([call, "Done."].into())));
     let agent = Agent::new(model, live(&Default::default())).unwrap();

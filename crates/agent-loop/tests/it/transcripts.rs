@@ -40,7 +40,7 @@ fn json(run: &Run) -> serde_json::Value {
 }
 
 #[test]
-fn what_was_written_is_loaded() {
+fn a_transcript_loads_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let run = written(&path);
@@ -104,7 +104,7 @@ fn damage_is_named_and_newer_files_are_refused() {
 }
 
 #[test]
-fn a_shorter_history_is_written_anew() {
+fn a_compacted_history_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let tools = set();

@@ -68,8 +68,8 @@ impl BodyStream {
         })
     }
 
-    /// The next deltas; `None` at the end. Bytes that complete none of them are progress: whoever waits is told that
-    /// the model is not silent.
+    /// The next deltas; `None` at the end. Bytes that complete none of them yield progress,
+    /// which shows that the model is not silent.
     async fn next(&mut self) -> Option<Result<Vec<Delta>>> {
         let deltas = match self.body.as_mut()?.next().await {
             Some(Ok(bytes)) => self.take(&bytes),
@@ -129,7 +129,7 @@ impl BodyStream {
     fn end(&mut self) -> Result<Vec<Delta>> {
         if let BodyFormat::Whole(bytes) = &self.form {
             let body: Value = serde_json::from_slice(bytes)
-                .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is no JSON").with_source(error))?;
+                .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is not valid JSON").with_source(error))?;
             let deltas = self.decoder.whole(&body)?;
             return Ok(self.restorer.apply(deltas));
         }

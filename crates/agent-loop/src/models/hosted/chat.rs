@@ -92,7 +92,7 @@ fn call_object(call: &ToolCall, names: &WireNames) -> Value {
     })
 }
 
-/// Reads chunks. The end is told at `[DONE]` or at the end of the body, since usage comes behind the finish reason.
+/// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes behind the finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: Vec<Call>,
@@ -166,13 +166,13 @@ impl Decoder {
             self.cursor.new_suffix(self.cursor.bytes(), &text);
             deltas.push(Delta::Text { text });
         }
-        for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            self.call(place as u64, call, &mut deltas);
+        for (position, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            self.call(position as u64, call, &mut deltas);
         }
         deltas
     }
 
-    /// All of a message, of which some may have been told.
+    /// All of a message, some of which may have arrived before.
     fn whole_message(&mut self, message: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         if !self.has_reasoning {
@@ -182,15 +182,15 @@ impl Decoder {
         if !self.cursor.new_suffix(0, &text).is_empty() {
             deltas.push(Delta::CumulativeText { begin: 0, text });
         }
-        let told = self.calls.len();
-        for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let known = self.calls.len();
+        for (position, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let id = call["id"].as_str().unwrap_or_default();
-            let is_told = match id {
-                "" => place < told,
+            let is_known = match id {
+                "" => position < known,
                 id => self.calls.iter().any(|call| call.id == id),
             };
-            if !is_told {
-                self.call(place as u64, call, &mut deltas);
+            if !is_known {
+                self.call(position as u64, call, &mut deltas);
             }
         }
         deltas
@@ -218,8 +218,8 @@ impl Decoder {
     }
 
     /// A fragment of a call, or a whole one.
-    fn call(&mut self, place: u64, fragment: &Value, deltas: &mut Vec<Delta>) {
-        let wire_index = fragment["index"].as_u64().unwrap_or(place);
+    fn call(&mut self, position: u64, fragment: &Value, deltas: &mut Vec<Delta>) {
+        let wire_index = fragment["index"].as_u64().unwrap_or(position);
         let id = fragment["id"].as_str().unwrap_or_default();
         let name = fragment["function"]["name"].as_str().unwrap_or_default();
         let arguments = match &fragment["function"]["arguments"] {

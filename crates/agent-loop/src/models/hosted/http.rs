@@ -66,7 +66,7 @@ impl fmt::Debug for HttpProxy {
     }
 }
 
-/// A connection to hosted models; clones share it. Connections are kept and used again.
+/// An HTTP client for hosted models. Clones share its connection pool.
 ///
 /// Certificates are judged by those the system trusts, so that a company's own counts; where the system has none, as
 /// in a bare container, by Mozilla's. Of two headers of one name the later is sent.
@@ -100,7 +100,7 @@ impl Http {
     /// With other options.
     ///
     /// # Errors
-    /// `BadRequest` for an address of a proxy or a certificate that is none.
+    /// `BadRequest` for an invalid proxy address or certificate.
     pub fn with(options: HttpOptions) -> Result<Self> {
         let HttpOptions { connect, proxy, roots } = options;
         let tls = tls(roots)?;
@@ -207,7 +207,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// Host and port. The rest of an address may hold secrets.
-fn place(url: &Url) -> String {
+fn host_and_port(url: &Url) -> String {
     let port = url.port_or_known_default().map(|port| format!(":{port}"));
     format!("{}{}", url.host_str().unwrap_or_default(), port.unwrap_or_default())
 }
@@ -225,15 +225,15 @@ fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
     } else {
         (ErrorKind::Unavailable, "no answer from", "try again later")
     };
-    Error::new(kind, format!("{what} {}", place(url))).with_source(reason(error)).with_remedy(remedy)
+    Error::new(kind, format!("{what} {}", host_and_port(url))).with_source(reason(error)).with_remedy(remedy)
 }
 
 /// Following it would take the key and the conversation to an address that nobody named.
 fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
     let location = reply.headers().get("location").and_then(|value| value.to_str().ok());
     let target = location.and_then(|location| url.join(location).ok());
-    let target = target.map(|target| format!(" to {}://{}", target.scheme(), place(&target)));
-    refused(format!("{} answers with a redirect{}", place(url), target.unwrap_or_default()))
+    let target = target.map(|target| format!(" to {}://{}", target.scheme(), host_and_port(&target)));
+    refused(format!("{} answers with a redirect{}", host_and_port(url), target.unwrap_or_default()))
         .with_status(reply.status().as_u16())
         .with_remedy("give the address where it leads, if you trust it")
 }

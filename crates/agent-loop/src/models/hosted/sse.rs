@@ -23,7 +23,7 @@ impl SseParser {
     /// Adds the events that these bytes complete, as name and data.
     ///
     /// # Errors
-    /// `BadResponse` for what is no UTF-8 or has no end; the events before it are there.
+    /// `BadResponse` for invalid UTF-8 or has no end; the events before it are there.
     pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<(String, String)>) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         let mut begin = 0;
@@ -31,7 +31,7 @@ impl SseParser {
             let end = self.searched + at;
             self.searched = end + 1;
             let line = self.buffer[begin..end].strip_suffix(b"\r").unwrap_or(&self.buffer[begin..end]);
-            let line = std::str::from_utf8(line).map_err(|error| bad("the stream is no UTF-8").with_source(error))?;
+            let line = std::str::from_utf8(line).map_err(|error| bad("the stream is not UTF-8").with_source(error))?;
             begin = end + 1;
             if line.is_empty() {
                 let name = std::mem::take(&mut self.name);
@@ -67,7 +67,7 @@ fn bad(what: &str) -> Error {
 
 /// The data of an event.
 pub(super) fn json(data: &str) -> Result<serde_json::Value> {
-    serde_json::from_str(data).map_err(|error| bad("an event of the stream is no JSON").with_source(error))
+    serde_json::from_str(data).map_err(|error| bad("an event of the stream is not valid JSON").with_source(error))
 }
 
 /// The whole of a body.

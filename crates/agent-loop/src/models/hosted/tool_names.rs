@@ -66,7 +66,7 @@ impl ToolNameRestorer {
                 without_added_nulls(schema, &mut arguments);
                 arguments.to_string()
             }
-            // What is no JSON stays as it came.
+            // Invalid JSON stays as it came.
             _ => text,
         };
         Some(Delta::CallArguments { index, text })

@@ -109,7 +109,7 @@ fn read_messages(given: &Value) -> Result<(Vec<Message>, Vec<String>), ApiError>
             }
             role => {
                 let role = role.unwrap_or_default();
-                let message = format!("{role:?} is none of system, developer, user, assistant, tool.");
+                let message = format!("{role:?} is not one of system, developer, user, assistant, tool.");
                 return Err(ApiError::invalid(param("role"), message));
             }
         }

@@ -84,7 +84,7 @@ async fn connection(stream: TcpStream, router: axum::Router, patience: Duration,
     http.timer(TokioTimer::new()).header_read_timeout(patience);
     let mut connection = pin!(http.serve_connection(io, TowerToHyperService::new(router)));
     tokio::select! {
-        // A client that goes away in the middle is no error of ours.
+        // A client that disconnects is not an error of the server.
         _ = connection.as_mut() => return,
         () = closing.cancelled() => {}
     }

@@ -65,14 +65,14 @@ pub struct ProxyOptions {
     /// How long a backend may be silent before the reply fails. Default: five minutes.
     pub backend_timeout: Duration,
     /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
-    /// fails later is told in the stream, not as a status. Default: ten seconds.
+    /// fails later is reported in the stream, not as a status. Default: ten seconds.
     pub headers_within: Duration,
     /// How often a comment is sent while the backend is silent, so that nothing between it and the client takes the
     /// connection for dead. Default: 15 seconds.
     pub keep_alive: Duration,
     /// How long a client may take to send its headers, to send its body, and to take some of a reply. Default: a minute.
     pub client_timeout: Duration,
-    /// How long replies go on when the server is told to stop; then they end with an error. Default: ten seconds.
+    /// How long replies may continue after shutdown was requested; then they end with an error. Default: ten seconds.
     pub grace: Duration,
     /// Receives warnings. Default: nobody.
     pub on_warning: Option<OnWarning>,

@@ -32,7 +32,7 @@ pub(super) struct Job {
     pub(super) options: Arc<ProxyOptions>,
     /// Cancelled when the server ends.
     pub(super) stop: CancellationToken,
-    /// Given back when the backend's stream is gone.
+    /// Released when the backend's stream is dropped.
     pub(super) permit: OwnedSemaphorePermit,
 }
 
@@ -133,7 +133,7 @@ impl Job {
         self.api.whole()
     }
 
-    /// Writes the events of the reply; an error to `out` means that the client is gone.
+    /// Writes the events of the reply; an error to `out` means that the client disconnected.
     async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
         let mut backend = Backend::new(&self.options, &self.stop);
         let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {

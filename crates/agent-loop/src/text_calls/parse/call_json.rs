@@ -18,7 +18,7 @@ struct CallJson<'a> {
 }
 
 pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
-    let wrong = |error: serde_json::Error| format!("The tool call is no valid JSON: {error}.");
+    let wrong = |error: serde_json::Error| format!("The tool call is not valid JSON: {error}.");
     if json.starts_with('[') {
         let written: Vec<CallJson<'_>> = serde_json::from_str(json).map_err(wrong)?;
         return written.into_iter().map(read_call).collect();

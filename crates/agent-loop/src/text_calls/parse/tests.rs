@@ -108,7 +108,7 @@ fn forms_of_arguments() {
         ("\"arguments\":{\"t\":\"</tool_call>\"}", "s {\"t\":\"</tool_call>\"}"),
         ("\"arguments\":{\"t\":\"a,}b \\\" } ü\"}", "s {\"t\":\"a,}b \\\" } ü\"}"),
         ("\"arguments\":[1]", "! must be a JSON object"),
-        ("\"arguments\":\"{\"", "! no JSON"),
+        ("\"arguments\":\"{\"", "! not valid JSON"),
     ] {
         check(&format!("<tool_call>{{\"name\":\"s\",{arguments}}}</tool_call>"), &[expected]);
     }

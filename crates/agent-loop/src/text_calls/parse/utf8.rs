@@ -12,7 +12,7 @@ impl Utf8Decoder {
         self.length == 0
     }
 
-    /// Hands on the text that these bytes complete. What is no UTF-8 becomes U+FFFD.
+    /// Hands on the text that these bytes complete. Invalid UTF-8 becomes U+FFFD.
     pub(super) fn decode(&mut self, mut bytes: &[u8], mut take: impl FnMut(&str)) {
         // The first byte of a character says how long it is.
         while self.length > 0 && !bytes.is_empty() {

@@ -27,14 +27,14 @@ cases! {
     "a late head, a slow body: each piece is shown when it is there" late_and_slow,
     "silence ends a reply" silence,
     "429 and its delay, then 500, then the answer: three requests" tried_again,
-    "nothing is waited for behind the end of the reply" nothing_is_waited_for_behind_the_end,
+    "nothing is waited for behind the end of the reply" a_reply_ends_at_its_terminal_event,
     "redirects are not followed" redirects_are_not_followed,
     "the proxy that was named, and that of the environment" proxies,
     "headers of the caller; the key in one header, never in the address" headers_and_keys,
     "a key or an address that cannot be sent" what_cannot_be_sent,
     "a reply that is dropped closes its connection" dropped,
     "a run that is cancelled closes its connection" cancelled,
-    "connections are used again" used_again,
+    "connections are used again" connections_are_reused,
     "10 MB" ten_megabytes,
     "TLS: HTTP/2 is offered, only trusted certificates pass" tls,
 }
@@ -260,7 +260,7 @@ async fn tried_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_behind_the_end() {
+async fn a_reply_ends_at_its_terminal_event() {
     // Gemini has no end but that of the body.
     for wire in WIRES.into_iter().filter(|wire| *wire != Wire::Gemini) {
         let text = text_only(wire, EndReason::Complete).into_bytes();
@@ -433,7 +433,7 @@ async fn cancelled() {
 }
 
 #[tokio::test]
-async fn used_again() {
+async fn connections_are_reused() {
     for wire in WIRES {
         let server = Server::start((0..10).map(|_| answered(wire)));
         let model = hosted_at(&server, wire);

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 
 cases! {
-    "told not to stream; a server that streams all the same" told_not_to_stream,
+    "told not to stream; a server that streams all the same" streaming_switched_off,
     "one JSON object where a stream was asked for, whatever its type says: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
 }
 
 #[tokio::test]
-async fn told_not_to_stream() {
+async fn streaming_switched_off() {
     for wire in WIRES {
         let whole = super::wires::whole_body(wire);
         let streamed = super::wires::text_only(wire, EndReason::Complete);

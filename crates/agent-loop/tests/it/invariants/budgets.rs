@@ -124,7 +124,7 @@ fn an_answer_has_the_shape_that_was_asked_for_or_the_run_says_why() {
     assert!(request(run.next(context)).answer_schema.is_some());
     run.replied(Reply::text("three")).unwrap();
     let again = request(run.next(context));
-    assert!(again.messages.last().unwrap().text().contains("no JSON"));
+    assert!(again.messages.last().unwrap().text().contains("not valid JSON"));
     drop(again);
     run.replied(Reply::text("```json\n{\"count\": 3}\n```")).unwrap();
     assert_eq!(outcome(run.next(context)).answer, Some(json!({"count": 3})));

@@ -66,11 +66,11 @@ fn invariant_04_arguments_must_parse_and_fit() {
     let tools = set();
     let context = run_context(&tools, &AllowAll);
     for (arguments, expected) in [
-        ("{\"at\":", "no JSON"),
+        ("{\"at\":", "not valid JSON"),
         ("[]", "JSON object"),
         ("{\"at\":7}", "/at"),
         ("{\"to\":\"a\"}", "to"),
-        ("{\"at\":\"a\"} {", "no JSON"),
+        ("{\"at\":\"a\"} {", "not valid JSON"),
     ] {
         let mut run = run();
         request(run.next(context));
@@ -89,7 +89,7 @@ fn invariant_04_arguments_must_parse_and_fit() {
 }
 
 #[test]
-fn invariant_07_what_a_model_can_mend_is_a_result() {
+fn invariant_07_what_a_model_can_correct_is_a_result() {
     let tools = set();
     let context = run_context(&tools, &AllowAll);
     let mut run = called(context, &[("lok", json!({})), ("look", json!({"at": 1})), ("look", json!({}))]);
@@ -104,7 +104,7 @@ fn invariant_07_what_a_model_can_mend_is_a_result() {
 }
 
 #[test]
-fn invariant_07_what_it_cannot_mend_ends_the_run() {
+fn invariant_07_what_it_cannot_correct_ends_the_run() {
     let tools = set();
     let context = run_context(&tools, &AllowAll);
     let mut run = run();

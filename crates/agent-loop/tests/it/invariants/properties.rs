@@ -279,7 +279,7 @@ proptest! {
 
     /// A run is walked at random through replies, failures, decisions, crashes.
     #[test]
-    fn invariants_01_and_02_hold_on_every_walk(acts in prop::collection::vec(any_act(), 1..60)) {
+    fn invariants_01_and_02_hold_for_random_runs(acts in prop::collection::vec(any_act(), 1..60)) {
         play(acts)?;
     }
 

@@ -152,7 +152,7 @@ async fn a_backend_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_hears_that_the_backend_is_still_awaited() {
+async fn keep_alive_comments_are_sent_while_the_backend_is_silent() {
     let options = ProxyOptions::default().keep_alive(SHORT).headers_within(SHORT);
     let (server, mut hand) = server(options).await;
     for path in [RESPONSES, CHAT] {

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{CHAT, RESPONSES, Running, question};
 use crate::chat::check_chunks;
-use crate::contract::cumulative_text::told_in_whole;
+use crate::contract::cumulative_text::with_whole_text_repeated;
 use crate::contract::{Answer, WIRES, hosted};
 use crate::responses::accumulate;
 
@@ -99,7 +99,7 @@ async fn text_of(server: &Running, path: &str, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn what_a_backend_tells_again_is_passed_on_once() {
+async fn repeated_backend_text_is_passed_on_once() {
     let so_far = |begin: usize, text: &str| Delta::CumulativeText { begin, text: text.into() };
     let reply = || {
         ScriptedReply::deltas([
@@ -123,7 +123,7 @@ async fn what_a_backend_tells_again_is_passed_on_once() {
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
             }
-            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, told_in_whole(wire)?))) {
+            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, with_whole_text_repeated(wire)?))) {
                 let model = hosted(wire, [Answer::events(bytes, 11)]).0;
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha", "{wire:?} {body}");
