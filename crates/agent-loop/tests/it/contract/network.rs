@@ -516,7 +516,8 @@ async fn tls() {
                 (false, found) => {
                     let error = found.unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::Unavailable);
-                    assert!(error.to_string().contains("certificate"), "{error}");
+                    let cause = std::error::Error::source(&error).unwrap().to_string();
+                    assert!(cause.contains("certificate"), "{error}: {cause}");
                 }
             }
             assert_eq!(thread.join().unwrap(), ["h2", "http/1.1"]);
