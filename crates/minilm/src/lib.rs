@@ -2,7 +2,7 @@
 //!
 //! The flow: a text becomes token ids ([`WordPiece`]), the ids go through the
 //! encoder, an engine for this one model whose matrices are int8, and out comes
-//! one unit vector of [`DIMENSIONS`] numbers, bit for bit the same on every processor.
+//! one unit vector of [`DIMENSIONS`] numbers, the same bits on every processor.
 //! The dot product of two vectors is their cosine, a measure of how near their
 //! texts are in meaning. The model reads English; [`WordPiece::known_share`]
 //! says how much of a text it can read.
@@ -37,11 +37,11 @@ pub const DIMENSIONS: usize = 384;
 /// Tokens the model reads of one text, with `[CLS]` before and `[SEP]` after it: 254 of its own.
 pub const MAX_TOKENS: usize = 256;
 
-/// Identifies the vectors: those of another id are not comparable, and stored ones must be recomputed.
+/// Names the vectors: with another id they are not comparable, and stored ones must be made anew.
 ///
 /// Ends in the first eight digits of the SHA-256 of vocabulary, graph and weights.
 pub const ID: &str = "minilm-l6-v2-int8-c2b94dcf";
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
-struct Readme;
+struct ReadMe;
