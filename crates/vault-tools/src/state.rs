@@ -9,7 +9,7 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use vault_index::internal::{private_file, private_folder};
+use vault_index::internal::{key_of_vault, private, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -60,10 +60,7 @@ impl State {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .with_remedy("set HOME or XDG_STATE_HOME")
             })?;
-        let hash = blake3::hash(canonical_vault.as_os_str().as_encoded_bytes()).to_hex();
-        let name = canonical_vault.file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect();
-        Ok(Self::at(user.join(format!("{name}-{}", &hash[..16]))))
+        Ok(Self::at(user.join(key_of_vault(canonical_vault))))
     }
 
     /// A folder of the caller's choice, which must not lie in the vault.
@@ -265,7 +262,9 @@ impl State {
     /// Opens a file for reading and writing. A new one is private to the user (0600), and so is the folder (0700).
     pub(crate) fn open(&self, name: &str) -> Result<File> {
         private_folder(&self.folder)?;
-        Ok(private_file(&self.folder.join(name))?)
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        private(&mut options).open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
     }
 
     /// Whether there is such a file.
