@@ -9,6 +9,8 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use vault_index::internal::{key_of_vault, private, private_folder};
+
 use crate::error::{Error, ErrorKind, Result};
 
 const APP: &str = "vault-tools";
@@ -55,10 +57,7 @@ impl State {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .remedy("set HOME or XDG_STATE_HOME")
             })?;
-        let hash = blake3::hash(canonical_vault.as_os_str().as_encoded_bytes()).to_hex();
-        let name = canonical_vault.file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect();
-        Ok(Self::at(user.join(format!("{name}-{}", &hash[..16]))))
+        Ok(Self::at(user.join(key_of_vault(canonical_vault))))
     }
 
     /// A folder of the caller's choice, which must not lie in the vault.
@@ -256,15 +255,8 @@ impl State {
 
     /// Opens a file; a new one is the user's alone (0600), and so is the folder (0700).
     pub(crate) fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File> {
-        let mut folders = DirBuilder::new();
-        folders.recursive(true);
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-            std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-        }
-        folders.create(&self.folder).map_err(|error| self.failed("", &error))?;
-        options.open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
+        private_folder(&self.folder)?;
+        private(options).open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
     }
 
     /// Whether there is such a file.
