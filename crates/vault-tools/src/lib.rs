@@ -44,7 +44,7 @@
 mod fault;
 mod error;
 mod content;
-mod json_once;
+mod json_unique_keys;
 mod sandbox;
 mod state;
 mod host;
@@ -73,11 +73,15 @@ pub use error::{Error, ErrorKind, Result};
 pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};
 pub use journal::{PruneOptions, Pruned, RunId, RunKind};
 pub use log::{
-    Decision, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
+    Approval, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
-pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace, SaveOptions, Trial};
-pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Trash, Verdict};
+pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
+pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, Trash};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
-pub use tool::{Context, Effect, Fault, PathArg, Stop, Tool, ToolSpec, of_arguments, of_output};
+pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox};
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

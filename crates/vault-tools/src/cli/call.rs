@@ -12,9 +12,9 @@ use super::records::CallRecord;
 use super::terminal::{can_ask, harmless, harmless_line};
 use super::{Ended, Outcome, cancel};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Decision;
-use crate::policy::{Attendance, Grants, Toolset, Verdict};
-use crate::tool::Stop;
+use crate::log::Approval;
+use crate::policy::{Grants, Permission, Toolset};
+use crate::tool::Cancel;
 use crate::toolbox::{Output, Proposal, Toolbox};
 
 /// With --yes, so often a call is made anew on files that changed meanwhile.
@@ -29,7 +29,7 @@ pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> Ended {
 
 /// A line that is missing from the log changes nothing about what was done.
 pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
-    if let Some(error) = toolbox.unlogged() {
+    if let Some(error) = toolbox.take_log_error() {
         super::say("warning", &format!("the log has no line of this: {error}"));
     }
 }
@@ -39,7 +39,7 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
         "-" => json_of(Path::new("-"))?,
         text => json(text, "arguments")?,
     };
-    let mut call = Calling { toolbox, args, decision: Decision::Allowed };
+    let mut call = Calling { toolbox, args, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => call.propose(given)?,
@@ -76,18 +76,14 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
 struct Calling<'a> {
     toolbox: &'a mut Toolbox,
     args: &'a CallArgs,
-    decision: Decision,
+    decision: Approval,
 }
 
 impl Calling<'_> {
     fn propose(&mut self, args: Value) -> Result<Proposal> {
         let listening = cancel::listen();
-        let stop = Stop { cancel: Some(listening.flag()), deadline: None };
-        self.toolbox.propose(&self.args.tool, args, stop)
-    }
-
-    fn attendance() -> Attendance {
-        if can_ask() { Attendance::Attended } else { Attendance::Unattended }
+        let cancel = Cancel { flag: Some(listening.flag()), deadline: None };
+        self.toolbox.propose(&self.args.tool, args, cancel)
     }
 
     /// A call that was not made.
@@ -100,15 +96,15 @@ impl Calling<'_> {
     fn asked_before(&mut self, mut args: Value) -> Result<Proposal> {
         let tool = self.args.tool.clone();
         loop {
-            match self.toolbox.verdict(&tool, &args, &Grants::default(), Attendance::Attended)? {
+            match self.toolbox.permission(&tool, &args, &Grants::default())? {
                 // What is denied is refused, and logged, when it is proposed.
-                Verdict::Allow | Verdict::Deny(_) => return self.propose(args),
-                Verdict::Ask if self.args.yes => {
-                    self.decision = Decision::Approved;
+                Permission::Allow | Permission::Deny(_) => return self.propose(args),
+                Permission::Ask if self.args.yes => {
+                    self.decision = Approval::Approved;
                     return self.propose(args);
                 }
-                Verdict::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
-                Verdict::Ask => {}
+                Permission::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
+                Permission::Ask => {}
             }
             if let Some(paths) = args.get("filePaths").and_then(Value::as_array).cloned() {
                 let names: Vec<String> = paths.iter().map(crate::toolbox::text_of).collect();
@@ -118,7 +114,7 @@ impl Calling<'_> {
                 if kept.is_empty() {
                     return Err(self.refused(&args, declined()));
                 }
-                self.decision = Decision::Approved;
+                self.decision = Approval::Approved;
                 args["filePaths"] = Value::Array(kept);
                 return self.propose(args);
             }
@@ -127,11 +123,11 @@ impl Calling<'_> {
                 Answer::No => return Err(self.refused(&args, declined())),
                 Answer::Edited(edited) => {
                     args = edited;
-                    self.decision = Decision::Edited;
+                    self.decision = Approval::Edited;
                 }
                 Answer::Yes => {
-                    if self.decision != Decision::Edited {
-                        self.decision = Decision::Approved;
+                    if self.decision != Approval::Edited {
+                        self.decision = Approval::Approved;
                     }
                     return self.propose(args).map(withheld);
                 }
@@ -140,25 +136,25 @@ impl Calling<'_> {
     }
 
     /// What is to be done, once the rules or a person agree, and who did.
-    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Decision)> {
+    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Approval)> {
         loop {
             let grants = Grants::default();
-            let verdict = self.toolbox.rules().decide(&proposal.as_call(), &grants, Attendance::Attended);
-            match verdict {
+            let permission = self.toolbox.policy().decide(&proposal.as_call(), &grants);
+            match permission {
                 // What is denied is refused, and logged, when it is to be done.
-                Verdict::Allow | Verdict::Deny(_) => return Ok((proposal, self.decision)),
-                Verdict::Ask if self.args.yes => return Ok((proposal, Decision::Approved)),
+                Permission::Allow | Permission::Deny(_) => return Ok((proposal, self.decision)),
+                Permission::Ask if self.args.yes => return Ok((proposal, Approval::Approved)),
                 // Asked and answered before it was run.
-                Verdict::Ask if proposal.only_reads() && self.decision != Decision::Allowed => {
+                Permission::Ask if proposal.only_reads() && self.decision != Approval::Allowed => {
                     return Ok((proposal, self.decision));
                 }
-                Verdict::Ask if Self::attendance() == Attendance::Unattended => {
+                Permission::Ask if !can_ask() => {
                     let refusal = nobody_to_ask(&proposal.tool);
                     // Leaves its line in the log.
-                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    let _ = self.toolbox.apply(proposal, Approval::Denied);
                     return Err(refusal);
                 }
-                Verdict::Ask => {}
+                Permission::Ask => {}
             }
             let (short, whole) = texts_of(&proposal.change.preview());
             let effects: String =
@@ -171,16 +167,16 @@ impl Calling<'_> {
                 Some(&proposal.args),
             )? {
                 Answer::Yes => {
-                    let decision = if self.decision == Decision::Edited { self.decision } else { Decision::Approved };
+                    let decision = if self.decision == Approval::Edited { self.decision } else { Approval::Approved };
                     return Ok((proposal, decision));
                 }
                 Answer::No => {
-                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    let _ = self.toolbox.apply(proposal, Approval::Denied);
                     return Err(declined());
                 }
                 Answer::Edited(edited) => match self.propose(edited) {
                     Ok(again) => {
-                        self.decision = Decision::Edited;
+                        self.decision = Approval::Edited;
                         proposal = again;
                     }
                     // What was written can be written better; a no of the settings stays a no.

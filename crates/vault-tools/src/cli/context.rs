@@ -14,9 +14,9 @@ use crate::change::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
-use crate::json_once::json_once;
+use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
-use crate::policy::Policy;
+use crate::policy::Settings;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 
@@ -31,7 +31,7 @@ pub(super) fn toolbox(place: &PlaceArgs, context: &ContextArgs) -> Result<Toolbo
     with_policy(vault, context, &policy)
 }
 
-fn with_policy(vault: Vault, context: &ContextArgs, policy: &Policy) -> Result<Toolbox> {
+fn with_policy(vault: Vault, context: &ContextArgs, policy: &Settings) -> Result<Toolbox> {
     let editor = editor(&vault, context)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?))
 }
@@ -86,7 +86,7 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
 /// # Errors
 /// What is none, or names a key twice, with the place.
 pub(super) fn json(text: &str, place: &str) -> Result<Value> {
-    json_once(text).map_err(|error| not_json(&error.to_string()).at(place))
+    json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(place))
 }
 
 fn not_json(why: &str) -> Error {

@@ -8,8 +8,8 @@ use super::records::MacroRow;
 use super::terminal::harmless_line;
 use super::{Ended, Outcome, plan, settings};
 use crate::journal::RunId;
-use crate::macros::{Macros, Replace, SaveOptions, Trial};
-use crate::plan::that_succeeded;
+use crate::macros::{IfExists, Macros, SaveOptions};
+use crate::plan::last_successful;
 
 pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Ended {
     let toolbox = toolbox(place, &ContextArgs::default())?;
@@ -17,15 +17,15 @@ pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> En
     let value = match &args.file {
         Some(file) => json_of(file)?,
         None => {
-            let plan = that_succeeded(state, args.run.map(RunId))?;
+            let plan = last_successful(state, args.run.map(RunId))?;
             serde_json::to_value(plan).map_err(std::io::Error::from)?
         }
     };
     let options = SaveOptions {
         description: args.description.clone(),
         defaults: pairs("--default", &args.default)?,
-        replace: replace(args.force),
-        trial: if args.untried { Trial::Waived } else { Trial::Needed },
+        if_exists: if_exists(args.force),
+        require_success: !args.untried,
     };
     let saved = Macros::new(state).save(&toolbox, &args.name, &value, &options)?;
     let given: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
@@ -34,8 +34,8 @@ pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> En
     Ok(Outcome::Done)
 }
 
-fn replace(force: bool) -> Replace {
-    if force { Replace::Replace } else { Replace::Refuse }
+fn if_exists(force: bool) -> IfExists {
+    if force { IfExists::Replace } else { IfExists::Refuse }
 }
 
 pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
@@ -91,7 +91,7 @@ pub(super) fn export(place: &PlaceArgs, args: &MacroExportArgs, out: &mut Out) -
 pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -> Ended {
     let toolbox = toolbox(place, &ContextArgs::default())?;
     let export = json_of(&args.file)?;
-    let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, replace(args.force))?;
+    let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, if_exists(args.force))?;
     match args.json {
         true => out.json(&imported)?,
         false => {

@@ -16,10 +16,10 @@ use super::records::PlanRecord;
 use super::terminal::{ask, can_ask, harmless_line};
 use super::{Ended, Failure, Outcome, cancel, say};
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Decision;
+use crate::log::Approval;
 use crate::plan::{self, Checked, Event, PlanPreview, RunStatus, StepState};
-use crate::policy::{Attendance, Grants, Risk, Verdict};
-use crate::tool::Stop;
+use crate::policy::{Grants, Permission, Risk};
+use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
 
 pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> Ended {
@@ -34,15 +34,18 @@ pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> En
                 format!("; it is given: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
             };
             let text = format!("the plan can be previewed; at worst it does: {}{needs}", checked.risk);
-            (json!({ "faults": [], "risk": checked.risk, "parameters": asks }), text, Outcome::Done)
+            let text = checked.notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
+            let mut record = json!({ "faults": [], "risk": checked.risk, "parameters": asks });
+            if !checked.notices.is_empty() {
+                record["notices"] = json!(checked.notices);
+            }
+            (record, text, Outcome::Done)
         }
-        Err(faults) => {
-            let rows: Vec<Value> = faults
-                .faults
-                .iter()
-                .map(|fault| json!({ "pointer": fault.pointer, "message": fault.message }))
-                .collect();
-            (json!({ "faults": rows }), faults.to_string(), Outcome::Failed)
+        Err(invalid) => {
+            let issues = invalid.issues.iter();
+            let rows: Vec<Value> =
+                issues.map(|issue| json!({ "pointer": issue.pointer, "message": issue.message })).collect();
+            (json!({ "faults": rows }), invalid.to_string(), Outcome::Failed)
         }
     };
     let told = match args.json {
@@ -59,7 +62,7 @@ pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> En
 pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) -> Ended {
     let mut toolbox = toolbox(place, &args.context)?;
     let value = json_of(&args.plan.file)?;
-    let preview = rehearsed(&mut toolbox, &value, &args.context.set, &[])?;
+    let preview = dry_run(&mut toolbox, &value, &args.context.set, &[])?;
     shown(&preview, &toolbox, if args.plan.json { Form::Json } else { Form::Text }, out)
 }
 
@@ -89,11 +92,11 @@ fn run_on(
     defaults: &[(String, String)],
     out: &mut Out,
 ) -> Ended {
-    let approval = args.digest.as_deref().map(Approval::read).transpose()?;
+    let approval = args.digest.as_deref().map(ApprovedDigest::read).transpose()?;
     if let Some(moment) = approval.as_ref().and_then(|approval| approval.moment.clone()) {
         toolbox.set_now(moment);
     }
-    let preview = rehearsed(toolbox, value, &args.context.set, defaults)?;
+    let preview = dry_run(toolbox, value, &args.context.set, defaults)?;
     if args.dry_run {
         return shown(&preview, toolbox, if args.jsonl { Form::Line } else { Form::Text }, out);
     }
@@ -101,7 +104,7 @@ fn run_on(
         .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
     let listening = cancel::listen();
     let _writing = cancel::writing();
-    let stop = Stop { cancel: Some(listening.flag()), deadline: None };
+    let cancel = Cancel { flag: Some(listening.flag()), deadline: None };
     // Nobody may read the events any more; the plan runs all the same.
     let mut written = Ok(());
     let mut tell = |event: &Event| {
@@ -111,7 +114,7 @@ fn run_on(
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let done = plan::run(toolbox, &preview, decision, stop, &mut tell)?;
+    let done = plan::run(toolbox, &preview, decision, cancel, &mut tell)?;
     if let Some((step, error)) = &done.failed {
         let left = if done.run.is_some() {
             "what was done before stays; vault-tools undo takes it back"
@@ -130,12 +133,7 @@ fn run_on(
 }
 
 /// Checks and previews; parameters that are missing get their defaults, or are asked for.
-fn rehearsed(
-    toolbox: &mut Toolbox,
-    value: &Value,
-    set: &[String],
-    defaults: &[(String, String)],
-) -> Result<PlanPreview> {
+fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(String, String)]) -> Result<PlanPreview> {
     // All that a plan takes for now is one moment, to the second, so that it can be named with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
@@ -152,17 +150,17 @@ fn rehearsed(
         }
     }
     let listening = cancel::listen();
-    plan::preview(toolbox, &checked, &parameters, Stop { cancel: Some(listening.flag()), deadline: None })
+    plan::preview(toolbox, &checked, &parameters, Cancel { flag: Some(listening.flag()), deadline: None })
 }
 
 /// What `plan preview` prints of a preview, and `--digest` takes: the digest, and the moment that it took for now.
 /// With the same moment the same preview comes out, however long somebody thought about it.
-struct Approval {
+struct ApprovedDigest {
     digest: String,
     moment: Option<Zoned>,
 }
 
-impl Approval {
+impl ApprovedDigest {
     fn of(preview: &PlanPreview, toolbox: &Toolbox) -> Self {
         Self { digest: preview.digest.clone(), moment: Some(toolbox.now()) }
     }
@@ -181,7 +179,7 @@ impl Approval {
     }
 }
 
-impl fmt::Display for Approval {
+impl fmt::Display for ApprovedDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.digest)?;
         self.moment.as_ref().map_or(Ok(()), |moment| write!(f, "@{}", moment.strftime("%Y-%m-%dT%H:%M:%S%:z")))
@@ -192,29 +190,29 @@ fn approved(
     toolbox: &Toolbox,
     preview: &PlanPreview,
     args: &RunningArgs,
-    approval: Option<&Approval>,
-) -> Result<Decision> {
+    approval: Option<&ApprovedDigest>,
+) -> Result<Approval> {
     if let Some(approval) = approval {
         return match approval.digest == preview.digest {
-            true => Ok(Decision::Approved),
+            true => Ok(Approval::Approved),
             false => {
-                let now = Approval::of(preview, toolbox);
+                let now = ApprovedDigest::of(preview, toolbox);
                 Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
                     .remedy(format!("look at it again with plan preview; its digest is now {now}")))
             }
         };
     }
-    match preview.verdict(toolbox.rules(), &Grants::default(), Attendance::Attended) {
-        Verdict::Allow => return Ok(Decision::Allowed),
-        Verdict::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-        Verdict::Ask if args.yes => return Ok(Decision::Approved),
-        Verdict::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
-        Verdict::Ask => {}
+    match preview.permission(toolbox.policy(), &Grants::default()) {
+        Permission::Allow => return Ok(Approval::Allowed),
+        Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
+        Permission::Ask if args.yes => return Ok(Approval::Approved),
+        Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
+        Permission::Ask => {}
     }
     let (short, whole) = texts_of(&preview.change.preview());
     let table = table(preview);
     match ask_about("Run this plan?", &format!("{table}\n{short}"), &format!("{table}\n{whole}"), None)? {
-        Answer::Yes => Ok(Decision::Approved),
+        Answer::Yes => Ok(Approval::Approved),
         _ => Err(declined()),
     }
 }
@@ -229,7 +227,7 @@ enum Form {
 }
 
 fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> Ended {
-    let approval = Approval::of(preview, toolbox).to_string();
+    let approval = ApprovedDigest::of(preview, toolbox).to_string();
     let record = || PlanRecord { digest: &approval, ..PlanRecord::from(preview) };
     match form {
         Form::Json => out.json(&record())?,

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use super::args::PlaceArgs;
 use crate::change::{Vault, VaultOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Policy;
+use crate::policy::Settings;
 
 /// The setting of the search commands that counts here too.
 #[derive(Debug, Default, Deserialize)]
@@ -39,7 +39,7 @@ pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
 ///
 /// # Errors
 /// A file that cannot be understood.
-pub(super) fn policy() -> Result<Policy> {
+pub(super) fn policy() -> Result<Settings> {
     Ok(read("tools.toml")?.unwrap_or_default())
 }
 

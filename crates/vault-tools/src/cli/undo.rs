@@ -116,7 +116,7 @@ pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> Ended
         .and_then(|age| jiff::SignedDuration::try_from(age).ok())
         .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());
     let lines = log::prune(vault.state(), before, max_bytes)?;
-    plan::prune_tried(vault.state(), before, max_bytes)?;
+    plan::prune_history(vault.state(), before, max_bytes)?;
     out.line(&format!(
         "dropped {} runs ({} bytes) and {lines} lines of the log; {} runs are left",
         pruned.runs, pruned.bytes, pruned.left

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::HostCommand;
-use crate::tool::{Context, Effect};
+use crate::tool::{Context, HostEffect};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -79,6 +79,6 @@ pub(super) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<Comman
             .at("/id")
             .remedy("commands.list lists them"));
     }
-    context.effects.push(Effect::Command { id: args.id.clone() });
+    context.effects.push(HostEffect::Command { id: args.id.clone() });
     Ok(CommandRun { id: args.id, executed: true, error_message: None })
 }

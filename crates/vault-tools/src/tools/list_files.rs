@@ -76,7 +76,7 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
     // Only what is a link can stand for another file; to ask the disk for each would take long.
     let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
         true => context.permits(&entry.path),
-        false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
+        false => context.policy.permits_all_paths() || context.policy.permits_path(entry.path.as_str()),
     };
     let entries = entries(&args, context)?;
     let mut shown = entries
@@ -85,7 +85,7 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
         .skip(args.offset);
     let mut items = Vec::new();
     for entry in shown.by_ref().take(args.limit) {
-        context.stop.check()?;
+        context.cancel.check()?;
         items.push(item(entry, context));
     }
     let truncated = shown.next().is_some();

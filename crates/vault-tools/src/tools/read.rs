@@ -50,7 +50,7 @@ pub(super) struct SharedFile {
 pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<SharedFile>> {
     let mut files = Vec::with_capacity(args.file_paths.len());
     for asked in args.file_paths {
-        context.stop.check()?;
+        context.cancel.check()?;
         let path = asked.to_string();
         files.push(match read(&asked, context) {
             Ok((_, content)) => SharedFile { size: content.len(), path, content },

@@ -51,7 +51,7 @@ pub(super) fn search_by_tag(args: Args, context: &mut Context<'_, '_>) -> Result
     };
     let mut found = Vec::new();
     for note in notes_tagged(&keys, context)?.into_iter().filter(|note| bears(&note.tags)) {
-        context.stop.check()?;
+        context.cancel.check()?;
         context.overlay.bind(&note.path);
         found.push(TaggedNote { path: note.path.to_string(), title: note.title, tags: note.tags });
     }

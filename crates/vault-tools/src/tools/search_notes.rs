@@ -77,8 +77,8 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, b
     let index = context.vault.index()?;
     let mut hits = index.search(query)?;
     if hits.pending > 0 {
-        let deadline = Some(context.stop.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
-        index.sync_with(&SyncOptions { deadline, cancel: context.stop.cancel, ..SyncOptions::default() })?;
+        let deadline = Some(context.cancel.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
+        index.sync_with(&SyncOptions { deadline, cancel: context.cancel.flag, ..SyncOptions::default() })?;
         hits = index.search(query)?;
     }
     let complete = hits.results.len() < query.limit;

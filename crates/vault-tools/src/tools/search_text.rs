@@ -54,7 +54,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
     }
     let mut found = Vec::new();
     for path in notes_below(None, context)? {
-        context.stop.check()?;
+        context.cancel.check()?;
         // A file that cannot be read is still found by its name.
         let read = searchable_text(&path, context);
         let text = read.as_deref().unwrap_or_default();
@@ -165,7 +165,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
     })?;
     let mut found = Matches::default();
     for path in files_to_search(&args.paths, context)? {
-        context.stop.check()?;
+        context.cancel.check()?;
         let text = match searchable_text(&path, context) {
             Ok(text) => text,
             Err(error) => {

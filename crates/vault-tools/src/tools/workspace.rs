@@ -7,7 +7,7 @@ use super::excerpt::beginning;
 use super::locate::{self, NoArgs};
 use crate::error::Result;
 use crate::host::Leaf;
-use crate::tool::{Context, Effect, PathArg};
+use crate::tool::{Context, HostEffect, PathArg};
 
 /// Characters of the selection that are shown.
 const PREVIEW: usize = 120;
@@ -72,7 +72,7 @@ pub(super) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>) -> Result
     context.editor.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
     let opened = context.host.is_live();
     if opened {
-        context.effects.push(Effect::Open { path: path.to_string(), new_leaf: args.new_leaf });
+        context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf });
     }
     Ok(OpenedFile { path: path.to_string(), opened })
 }
