@@ -97,7 +97,7 @@ fn the_manual_page_has_every_option() {
 fn what_can_be_read_in_two_ways_is_refused() {
     let shell = Shell::new("//- a.md\nx\n");
     let twice = shell.run(&["call", "read_note", r#"{"path":"a.md","path":"b.md"}"#]);
-    assert!(twice.code == 2 && twice.err.contains("the key `path` stands there twice"), "{}", twice.err);
+    assert!(twice.code == 2 && twice.err.contains("the key `path` occurs twice"), "{}", twice.err);
     let both = shell.run_with(&["plan", "run", "-", "--selection", "-"], "- a");
     assert!(both.code == 2 && both.err.contains("standard input can be read once"), "{}", both.err);
     let prune = shell.run(&["prune"]);

@@ -232,7 +232,7 @@ fn daily_notes_are_as_obsidian_has_them() {
     let error = refused(&mut toolbox, "create_daily_note", json!({ "date": "soon" }));
     assert!(error.contains("YYYY-MM-DD"), "{error}");
     vault.write(".obsidian/daily-notes.json", r#"{"format": "YYYY of MM"}"#);
-    assert!(refused(&mut toolbox, "create_daily_note", json!({})).contains("`o` is no token"));
+    assert!(refused(&mut toolbox, "create_daily_note", json!({})).contains("`o` is not a token"));
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     assert_eq!((found.as_array().unwrap().len(), &found[0]["path"]), (1, &json!("Garden/Soil.md")));
     let named = call(&mut toolbox, "vault_search", json!({ "query": "needle" }));
     assert_eq!((&named[0]["path"], &named[0]["matches"]), (&json!("needle.md"), &json!(1)));
-    assert!(named[0]["preview"].as_str().unwrap().contains("not looked into"), "{named}");
+    assert!(named[0]["preview"].as_str().unwrap().contains("not searched"), "{named}");
     let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay" }));
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
     let skipped: Vec<&str> =
