@@ -4,9 +4,9 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
+use vault_cli::Failure;
 
 use super::settings::Sending;
-use super::{Failure, terminal};
 use crate::embed::{LoadOptions, load};
 use crate::{Error, ErrorKind, ModelName, Result, place};
 
@@ -44,14 +44,15 @@ pub(super) fn obtain(
         "The notes of {} would leave this machine to be embedded by {}. Send them, now and from now on?",
         wanted.vault, wanted.model
     );
-    if sending != Sending::Agreed && !(terminal::can_ask() && terminal::ask(&question)) {
+    if sending != Sending::Agreed && !(vault_cli::can_ask() && vault_cli::confirm(&question)) {
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
                 .remedy(format!(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
                     at_address(base_url)
-                )),
+                ))
+                .to_string(),
         ));
     }
     Ok(memory.add(&[wanted])?)

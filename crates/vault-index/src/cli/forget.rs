@@ -1,45 +1,42 @@
 //! `vault-index forget` and `adopt`: what becomes of an index when its vault is given up or has moved.
 
-use super::index_args::{AdoptArgs, ForgetArgs};
-use super::output::Out;
-use super::settings::{PlaceArgs, Settings};
-use super::terminal::{self, harmless_line};
-use super::{Ended, Failure, Outcome, consent};
-use crate::{Error, ErrorKind, Index};
+use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
 
-pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> Ended {
+use super::consent;
+use super::settings::{PlaceArgs, Settings};
+use crate::{Index, place};
+
+pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load_gone(place)?;
     let vault = settings.only_vault()?;
     let index = Index::open_gone(vault, settings.options())?;
     if !index.is_kept()? {
         // An index that was deleted by hand leaves what was agreed to about it.
         consent::forget(vault)?;
-        out.line(&format!("nothing is kept about {}", harmless_line(&vault.to_string_lossy())))?;
+        out.line(&format!("nothing is stored about {}", sanitize_line(&vault.to_string_lossy())))?;
         return Ok(Outcome::Done);
     }
-    let question = format!("Delete the index and all else that is kept about {}? Its notes stay.", vault.display());
-    let agreed = args.yes || (terminal::can_ask() && terminal::ask(&question));
-    if !agreed {
-        let refused = Error::new(ErrorKind::Store, "nothing was deleted, since nobody agreed").at(vault);
-        return Err(Failure::Refused(refused.remedy("add --yes")));
-    }
-    for path in index.forget()? {
-        out.line(&format!("deleted {}", harmless_line(&path.to_string_lossy())))?;
-    }
-    consent::forget(vault)?;
-    Ok(Outcome::Done)
+    let name = vault.display();
+    let question = format!("Delete the index of {name} and all else that is stored about it? Its notes stay.");
+    let refusal = format!("{name}: nothing was deleted, since nobody agreed (add --yes)");
+    let delete = || {
+        let deleted = index.forget()?;
+        consent::forget(vault)?;
+        Ok(deleted)
+    };
+    vault_cli::forget(args, &question, &refusal, delete, out)
 }
 
-pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> Ended {
+pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
-    consent::adopt(&crate::place::vault_or_gone(&args.old)?, vault)?;
+    consent::adopt(&place::vault_or_gone(&args.old)?, vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
-        harmless_line(&args.old.to_string_lossy()),
-        harmless_line(&vault.to_string_lossy()),
-        harmless_line(&index.to_string_lossy())
+        sanitize_line(&args.old.to_string_lossy()),
+        sanitize_line(&vault.to_string_lossy()),
+        sanitize_line(&index.to_string_lossy())
     ))?;
     Ok(Outcome::Done)
 }

@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use vault_cli::{CliResult, Failure, note};
+
 use super::progress::Bar;
 use super::settings::{Sending, Settings};
-use super::{Ended, Failure, cancel, notice, terminal};
 use crate::{ErrorKind, Index, SyncOptions, Vectors};
 
 /// How long to wait for another process that writes: what is indexed already can be asked meanwhile.
@@ -26,7 +27,7 @@ pub(super) enum Before {
 ///
 /// # Errors
 /// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
-pub(super) fn open(settings: &Settings, vault: &Path, before: Before) -> Ended<(Index, Option<String>)> {
+pub(super) fn open(settings: &Settings, vault: &Path, before: Before) -> CliResult<(Index, Option<String>)> {
     let index = match before {
         // Nothing is embedded, so nothing can leave the machine.
         Before::Nothing | Before::Text(_) => settings.open_to_read(vault)?,
@@ -36,7 +37,7 @@ pub(super) fn open(settings: &Settings, vault: &Path, before: Before) -> Ended<(
     Ok((index, why))
 }
 
-fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
+fn bring_up_to_date(index: &Index, before: Before) -> CliResult<Option<String>> {
     // A live watcher has taken over what changed, or is about to.
     if index.watcher().is_some() {
         return Ok(None);
@@ -46,7 +47,7 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
         Before::Text(limit) => (Vectors::Later, limit),
         Before::All(limit) => (Vectors::Embed, limit),
     };
-    let listening = cancel::listen();
+    let listening = vault_cli::listen();
     let bar = Bar::new();
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
     let done = index.sync_with(&SyncOptions {
@@ -59,14 +60,14 @@ fn bring_up_to_date(index: &Index, before: Before) -> Ended<Option<String>> {
     });
     drop(bar);
     match done {
-        _ if listening.asked() && !terminal::stderr_is_terminal() => {
+        _ if listening.is_cancelled() && !vault_cli::stderr_is_terminal() => {
             Err(Failure::Interrupted("what was indexed until now is kept"))
         }
-        _ if listening.asked() => {
+        _ if listening.is_cancelled() => {
             Ok(Some("indexing was stopped; `vault-index sync` goes on where it stopped".to_string()))
         }
         Err(error) if error.kind() == ErrorKind::Locked => {
-            notice(&error.to_string());
+            note(&error.to_string());
             Ok(Some("another process is writing the index".to_string()))
         }
         // An index that is there but cannot be written can still be asked.

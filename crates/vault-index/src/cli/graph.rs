@@ -2,16 +2,16 @@
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::BufWriter;
+use std::io::{self, BufWriter};
 use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use vault_cli::{CliResult, Failure, Out, Outcome, note};
 
 use super::index_args::{GraphArgs, GraphFormat};
-use super::output::Out;
+use super::links;
 use super::settings::PlaceArgs;
-use super::{Ended, Failure, Outcome, links, notice};
 use crate::{Error, ErrorKind, GraphData};
 
 /// The page; `__TITLE__` and then `__DATA__` stand where the vault comes in.
@@ -50,7 +50,7 @@ struct EdgeRecord<'a> {
     count: usize,
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> Ended {
+pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<GraphRecord<'static>>();
     }
@@ -64,31 +64,36 @@ pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> Ended {
         None => write(&graph, args.format, &vault, out)?,
         Some(file) => {
             write_file(&graph, args.format, &vault, file)?;
-            notice(&format!("{} nodes and {} edges are in {}", graph.nodes.len(), graph.edges.len(), file.display()));
+            note(&format!("{} nodes and {} edges are in {}", graph.nodes.len(), graph.edges.len(), file.display()));
         }
     }
     Ok(Outcome::Done)
 }
 
 /// A picture in place of a note would be the end of the note.
-fn refuse_notes(file: &Path) -> Ended<()> {
+fn refuse_notes(file: &Path) -> CliResult<()> {
     let extension = file.extension().map(|e| e.to_string_lossy().to_lowercase());
     if !matches!(extension.as_deref(), Some("md" | "canvas")) {
         return Ok(());
     }
     let refused = Error::new(ErrorKind::Io, "a graph is not written over a note").at(file);
-    Err(Failure::Refused(refused.remedy("choose a file that ends in .html, .dot or .json")))
+    Err(Failure::Refused(refused.remedy("choose a file that ends in .html, .dot or .json").to_string()))
 }
 
 /// What was there before stays until the new file is whole.
-fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> Ended<()> {
-    let io = |error| Failure::Error(Error::io(file, error));
+fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> CliResult<()> {
+    let io = |error| Error::io(file, error);
+    let cannot_write = |what: &str, error| Error::new(ErrorKind::Io, what).at(file).because(error);
     // Something else than a file, such as `/dev/stdout`, is written to as it is.
     if file.exists() && !file.is_file() {
         let mut out = Out::to(BufWriter::new(File::create(file).map_err(io)?));
-        return write(graph, format, vault, &mut out)
-            .and_then(|()| out.flush())
-            .map_err(|f| at_file(f, file, "cannot be written"));
+        let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
+        return match written {
+            Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+                Err(cannot_write("cannot be written", error).into())
+            }
+            written => Ok(written?),
+        };
     }
     // A link stays one.
     let file = &std::fs::canonicalize(file).unwrap_or_else(|_| file.to_path_buf());
@@ -99,7 +104,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     let new = new.tempfile_in(folder).map_err(io)?;
     let mut out = Out::to(BufWriter::new(new.reopen().map_err(io)?));
     let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
-    written.map_err(|f| at_file(f, file, "cannot be written; what was there before is as it was"))?;
+    written.map_err(|error| cannot_write("cannot be written; what was there before is as it was", error))?;
     drop(out);
     if let Ok(old) = std::fs::metadata(file) {
         std::fs::set_permissions(new.path(), old.permissions()).map_err(io)?;
@@ -108,21 +113,7 @@ fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) 
     Ok(())
 }
 
-fn at_file(failure: Failure, file: &Path, what: &str) -> Failure {
-    match failure {
-        Failure::Error(error) => {
-            let cannot = Error::new(ErrorKind::Io, what).at(file);
-            // The reason alone: this is not standard output.
-            Failure::Error(match std::error::Error::source(&error) {
-                Some(reason) => cannot.because(reason.to_string()),
-                None => cannot.because(error),
-            })
-        }
-        other => other,
-    }
-}
-
-fn write(graph: &GraphData, format: GraphFormat, vault: &str, out: &mut Out) -> Ended<()> {
+fn write(graph: &GraphData, format: GraphFormat, vault: &str, out: &mut Out) -> io::Result<()> {
     match format {
         GraphFormat::Json => out.json(&record(graph)),
         GraphFormat::Dot => dot(graph, out),
@@ -137,7 +128,7 @@ fn record(graph: &GraphData) -> GraphRecord<'_> {
     GraphRecord { nodes: nodes.collect(), edges: edges.collect() }
 }
 
-fn dot(graph: &GraphData, out: &mut Out) -> Ended<()> {
+fn dot(graph: &GraphData, out: &mut Out) -> io::Result<()> {
     out.line("digraph vault {\n  node [shape=box, style=rounded, fontname=\"sans-serif\"];")?;
     for node in &graph.nodes {
         let style = match node.kind.as_str() {
@@ -187,7 +178,7 @@ impl<'a> Table<'a> {
     }
 }
 
-fn page(graph: &GraphData, vault: &str, out: &mut Out) -> Ended<()> {
+fn page(graph: &GraphData, vault: &str, out: &mut Out) -> io::Result<()> {
     let (mut folders, mut tags) = (Table::default(), Table::default());
     let nodes = graph.nodes.iter().map(|node| {
         let kind = match node.kind.as_str() {
@@ -206,7 +197,7 @@ fn page(graph: &GraphData, vault: &str, out: &mut Out) -> Ended<()> {
     let (head, rest) = PAGE.split_once("__TITLE__").unwrap_or((PAGE, ""));
     let (middle, tail) = rest.split_once("__DATA__").unwrap_or((rest, ""));
     for part in [head, &escaped(vault), middle, &json, tail] {
-        out.bytes(part.as_bytes())?;
+        out.text(part)?;
     }
     Ok(())
 }
@@ -223,9 +214,9 @@ fn escaped(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::Captured;
     use super::*;
     use crate::GraphNode;
+    use vault_cli::Captured;
 
     fn graph() -> GraphData {
         let node = |path: &str, title: &str, kind: &str| GraphNode {

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
 
-use super::output::{JsonArgs, ListArgs};
+use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, JsonArgs, ListArgs};
+
 use super::search_args::at_least_one;
 use super::settings::{PlaceArgs, SETTINGS_HELP};
 
@@ -247,27 +247,6 @@ pub(super) struct CheckArgs {
     pub repair: bool,
     #[command(flatten)]
     pub output: JsonArgs,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ForgetArgs {
-    /// Do not ask
-    #[arg(long)]
-    pub yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct AdoptArgs {
-    /// The folder the vault was in
-    #[arg(value_name = "OLD")]
-    pub old: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub shell: Shell,
 }
 
 #[derive(Debug, Args)]

@@ -1,28 +1,29 @@
 //! `vault-index links`, `backlinks`, `unresolved`, `orphans`, `deadends`, `tags` and `resolve`.
 
+use std::io;
 use std::path::Path;
 
+use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
+
+use super::fresh;
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
-use super::output::{Format, Out};
 use super::records::{LinkRecord, PathRecord, ResolvedRecord, TagRecord, UnresolvedRecord};
 use super::settings::{PlaceArgs, Settings};
-use super::terminal::harmless_line;
-use super::{Ended, Failure, Outcome, fresh, notice};
 use crate::links::Rule;
 use crate::{Error, ErrorKind, Index, LinkRow, VaultPath};
 
 /// The index of the vault meant, with all text and links up to date unless `--no-sync` was given.
-pub(super) fn open(place: &PlaceArgs, no_sync: bool) -> Ended<Index> {
+pub(super) fn open(place: &PlaceArgs, no_sync: bool) -> CliResult<Index> {
     let settings = Settings::load(place)?;
     let before = if no_sync { fresh::Before::Nothing } else { fresh::Before::Text(None) };
     let (index, why) = fresh::open(&settings, settings.only_vault()?, before)?;
     if let Some(why) = why {
-        notice(&why);
+        note(&why);
     }
     Ok(index)
 }
 
-pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> Ended {
+pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
     if args.ask.output.schema {
         return out.list_schema::<LinkRecord>(&args.ask.output);
     }
@@ -33,7 +34,7 @@ pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> Ended
     }
 }
 
-pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) -> Ended {
+pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     if args.ask.output.schema {
         return out.list_schema::<LinkRecord>(&args.ask.output);
     }
@@ -42,23 +43,23 @@ pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) 
     rows(&index, index.backlinks(note, args.depth)?, &args.ask, out)
 }
 
-fn rows(index: &Index, rows: Vec<LinkRow>, args: &AskArgs, out: &mut Out) -> Ended {
+fn rows(index: &Index, rows: Vec<LinkRow>, args: &AskArgs, out: &mut Out) -> CliResult {
     let records: Vec<LinkRecord> = rows.into_iter().map(Into::into).collect();
     out.list(args.output.format(), &records, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
 }
 
 /// Every link of the vault, one after the other: a vault's links may be many.
-fn all(index: &Index, format: Format, out: &mut Out) -> Ended {
-    let mut failure: Option<Failure> = None;
+fn all(index: &Index, format: Format, out: &mut Out) -> CliResult {
+    let mut failure: Option<io::Error> = None;
     let mut first = true;
-    let mut print = |row: LinkRow, out: &mut Out| -> Ended<()> {
+    let mut print = |row: LinkRow, out: &mut Out| -> io::Result<()> {
         let record = LinkRecord::from(row);
         match format {
             Format::JsonLines => out.record(&record),
             Format::Human => show(index.vault(), &record, out),
             Format::Json => {
-                out.bytes(if std::mem::take(&mut first) { b"[\n" } else { b",\n" })?;
-                out.bytes(serde_json::to_string(&record)?.as_bytes())
+                out.text(if std::mem::take(&mut first) { "[\n" } else { ",\n" })?;
+                out.text(&serde_json::to_string(&record)?)
             }
         }
     };
@@ -69,37 +70,37 @@ fn all(index: &Index, format: Format, out: &mut Out) -> Ended {
         })
     });
     if let Some(failure) = failure {
-        return Err(failure);
+        return Err(failure.into());
     }
     walked?;
     if format == Format::Json {
-        out.bytes(if first { b"[]\n" } else { b"\n]\n" })?;
+        out.text(if first { "[]\n" } else { "\n]\n" })?;
     }
     Ok(Outcome::Done)
 }
 
 /// A link for people: where it stands, where it leads, and the line it stands in.
-fn show(vault: &Path, row: &LinkRecord, out: &mut Out) -> Ended<()> {
+fn show(vault: &Path, row: &LinkRecord, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
-    let place = format!("{}{}", paint.path(&harmless_line(&row.source)), paint.dim(&format!(":{}", row.line)));
+    let place = format!("{}{}", paint.path(&sanitize_line(&row.source)), paint.dim(&format!(":{}", row.line)));
     let target = match &row.target {
-        Some(target) => paint.path(&harmless_line(target)),
+        Some(target) => paint.path(&sanitize_line(target)),
         None => paint.bad("(no such file)"),
     };
     out.line(&format!(
         "{indent}{}  {}  → {target}",
         paint.link(&vault.join(&row.source), &place),
-        harmless_line(&row.raw)
+        sanitize_line(&row.raw)
     ))?;
     let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
     match text {
-        Some(text) => out.line(&format!("{indent}    {}", paint.dim(&harmless_line(text)))),
+        Some(text) => out.line(&format!("{indent}    {}", paint.dim(&sanitize_line(text)))),
         None => Ok(()),
     }
 }
 
-pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<UnresolvedRecord>(&args.output);
     }
@@ -107,27 +108,32 @@ pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> En
     out.list(args.output.format(), &records, |out, rows| {
         for row in rows {
             let more = row.sources.len().saturating_sub(3);
-            let mut sources = row.sources.iter().take(3).map(|s| harmless_line(s)).collect::<Vec<_>>().join(", ");
+            let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s)).collect::<Vec<_>>().join(", ");
             if more > 0 {
                 sources.push_str(&format!(" and {more} more"));
             }
             let line =
-                format!("{:>5}  {}  {}", row.count, out.paint.bold(&harmless_line(&row.name)), out.paint.dim(&sources));
+                format!("{:>5}  {}  {}", row.count, out.paint.bold(&sanitize_line(&row.name)), out.paint.dim(&sources));
             out.line(&line)?;
         }
         Ok(())
     })
 }
 
-pub(super) fn orphans(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+pub(super) fn orphans(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     paths(place, args, Index::orphans, out)
 }
 
-pub(super) fn deadends(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+pub(super) fn deadends(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     paths(place, args, Index::deadends, out)
 }
 
-fn paths(place: &PlaceArgs, args: &AskArgs, ask: fn(&Index) -> crate::Result<Vec<VaultPath>>, out: &mut Out) -> Ended {
+fn paths(
+    place: &PlaceArgs,
+    args: &AskArgs,
+    ask: fn(&Index) -> crate::Result<Vec<VaultPath>>,
+    out: &mut Out,
+) -> CliResult {
     if args.output.schema {
         return out.list_schema::<PathRecord>(&args.output);
     }
@@ -136,12 +142,12 @@ fn paths(place: &PlaceArgs, args: &AskArgs, ask: fn(&Index) -> crate::Result<Vec
     out.list(args.output.format(), &records, |out, rows| {
         let paint = out.paint;
         rows.iter().try_for_each(|row| {
-            out.line(&paint.link(&index.vault().join(&row.path), &paint.path(&harmless_line(&row.path))))
+            out.line(&paint.link(&index.vault().join(&row.path), &paint.path(&sanitize_line(&row.path))))
         })
     })
 }
 
-pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
+pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<TagRecord>(&args.output);
     }
@@ -150,13 +156,13 @@ pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Ended {
         for row in rows {
             let below = row.nested.saturating_sub(row.notes);
             let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
-            out.line(&format!("{:>5}  {}{below}", row.notes, harmless_line(&row.tag)))?;
+            out.line(&format!("{:>5}  {}{below}", row.notes, sanitize_line(&row.tag)))?;
         }
         Ok(())
     })
 }
 
-pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> Ended {
+pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<ResolvedRecord>();
     }
@@ -174,10 +180,10 @@ pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> E
     match &record.target {
         Some(target) => {
             let line = record.line.map_or_else(String::new, |line| format!(":{line}"));
-            let shown = format!("{}{}", paint.path(&harmless_line(target)), paint.dim(&line));
+            let shown = format!("{}{}", paint.path(&sanitize_line(target)), paint.dim(&line));
             out.line(&paint.link(&index.vault().join(target), &shown))?;
         }
-        None if resolved.rule == Rule::External => out.line(&harmless_line(link))?,
+        None if resolved.rule == Rule::External => out.line(&sanitize_line(link))?,
         None => out.line(&paint.bad("(no such file)"))?,
     }
     out.line(&format!("  {}: {}", record.rule, record.because))?;
@@ -186,7 +192,7 @@ pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> E
     }
     if record.candidates.len() > 1 {
         out.line(&format!("  of {} files with this name:", record.candidates.len()))?;
-        record.candidates.iter().try_for_each(|path| out.line(&format!("    {}", harmless_line(path))))?;
+        record.candidates.iter().try_for_each(|path| out.line(&format!("    {}", sanitize_line(path))))?;
     }
     Ok(outcome)
 }

@@ -3,7 +3,8 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use super::terminal::{self, Paint};
+use vault_cli::{Paint, char_columns, sanitize_line};
+
 use crate::search::marks;
 
 /// Lines of a passage that are shown.
@@ -75,7 +76,7 @@ fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize
     while at < line.end {
         let Some(c) = text[at..].chars().next() else { break };
         let next = at + c.len_utf8();
-        columns += terminal::char_columns(c);
+        columns += char_columns(c);
         if c.is_whitespace() && at > start {
             space = Some(at);
         }
@@ -122,23 +123,22 @@ fn best_window(text: &str, rows: &[Range<usize>], marked: &[Range<usize>]) -> us
     }
 }
 
-/// One row, cut at the borders of matched words and made harmless.
+/// One row, cut at the borders of matched words and sanitized.
 fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
     let mut line = Line::new();
     let mut at = row.start;
-    let harmless = terminal::harmless_line;
     for mark in marked.iter().filter(|m| m.end > row.start && m.start < row.end) {
         let (from, to) = (mark.start.max(at), mark.end.min(row.end));
         if from > at {
-            line.push((harmless(&text[at..from]), false));
+            line.push((sanitize_line(&text[at..from]), false));
         }
         if to > from {
-            line.push((harmless(&text[from..to]), true));
+            line.push((sanitize_line(&text[from..to]), true));
             at = to;
         }
     }
     if at < row.end {
-        line.push((harmless(&text[at..row.end]), false));
+        line.push((sanitize_line(&text[at..row.end]), false));
     }
     line
 }

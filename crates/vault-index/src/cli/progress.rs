@@ -5,7 +5,6 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use super::terminal;
 use crate::{Progress, Stage};
 
 /// Shows how far a sync has come. Gone without a trace when dropped.
@@ -22,7 +21,7 @@ impl Bar {
     /// A bar, if somebody sees it.
     pub(super) fn new() -> Self {
         let bar =
-            terminal::stderr_is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
+            vault_cli::stderr_is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
         Self { bar, started: Instant::now() }
     }
 

@@ -6,20 +6,19 @@ use std::path::Path;
 use std::time::Instant;
 
 use jiff::Zoned;
+use vault_cli::{CliResult, Out, Outcome, note};
 
-use super::output::Out;
 use super::records::SearchAnswer;
 use super::search::{self, Opened, merged};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use super::{Ended, Failure, Outcome, notice};
 use crate::{Error, ErrorKind, Hits, Query, Rerank, Result, Searcher};
 
 /// Queries answered together. What stands ready is taken, nothing is waited for, so that a program can
 /// write a line and read its answer.
 const TOGETHER: usize = 64;
 
-pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zoned, out: &mut Out) -> Ended {
+pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zoned, out: &mut Out) -> CliResult {
     // Errors of the options come before any work.
     let options = args.literal("", &settings.config, now)?;
     let input: Box<dyn Read> = match file.to_str() {
@@ -30,7 +29,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
     let rerank = args.reranking()?;
     let (opened, why) = search::open_all(settings, args, options.mode)?;
     if let Some(why) = why {
-        notice(&why);
+        note(&why);
     }
     let searchers = opened.iter().map(|o| o.index.searcher()).collect::<Result<Vec<_>>>()?;
     // A reranker takes longer than whoever writes the queries wants to wait for the first answer.
@@ -52,10 +51,9 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
     match (failed, asked, found) {
         (0, 1.., 0) => Ok(Outcome::Nothing),
         (0, ..) => Ok(Outcome::Done),
-        _ => Err(Failure::Error(
-            Error::new(ErrorKind::Query, format!("{failed} of {asked} queries could not be answered"))
-                .remedy("their lines say why in `error`"),
-        )),
+        _ => Err(Error::new(ErrorKind::Query, format!("{failed} of {asked} queries could not be answered"))
+            .remedy("their lines say why in `error`")
+            .into()),
     }
 }
 

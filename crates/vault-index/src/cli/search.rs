@@ -2,17 +2,17 @@
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use jiff::Zoned;
+use vault_cli::{CliResult, Format, Out, Outcome, counted, note, padded, sanitize_line};
 
-use super::output::{Format, Out};
 use super::records::{SearchAnswer, SearchResult};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use super::terminal::{counted, harmless_line, padded};
-use super::{Ended, Outcome, fresh, notice, passage, queries};
+use super::{fresh, passage, queries};
 use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Unmatched};
 
 /// An index that can be asked.
@@ -39,7 +39,7 @@ pub(super) struct Answer {
     near: Vec<NearMiss>,
 }
 
-pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
+pub(super) fn run(args: SearchArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return match args.output.jsonl && args.queries.is_none() {
             true => out.schema::<SearchResult>(),
@@ -90,7 +90,7 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> Ended {
 }
 
 /// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
-pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> Ended<(Vec<Opened>, Option<String>)> {
+pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> CliResult<(Vec<Opened>, Option<String>)> {
     let before = args.before(mode);
     let mut opened = Vec::with_capacity(settings.vaults.len());
     let mut missing = None;
@@ -155,11 +155,11 @@ fn shown_path(found: &Found, opened: &[Opened]) -> String {
     }
 }
 
-fn files(answer: &Answer, opened: &[Opened], out: &mut Out) -> Ended<()> {
+fn files(answer: &Answer, opened: &[Opened], out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for found in &answer.found {
         let path = shown_path(found, opened);
-        let path = if out.paint.is_terminal() { harmless_line(&path) } else { path };
+        let path = if out.paint.is_terminal() { sanitize_line(&path) } else { path };
         if !printed.contains(&path) {
             out.line(&path)?;
             printed.insert(path);
@@ -174,7 +174,7 @@ fn is_ranked(query: &Query) -> bool {
 }
 
 /// Conditions that no note of any vault meets: where nothing was found, and whenever something was to be left out.
-fn unmatched(opened: &[Opened], filter: &Filter, outcome: Outcome) -> Ended<Unmatched> {
+fn unmatched(opened: &[Opened], filter: &Filter, outcome: Outcome) -> CliResult<Unmatched> {
     let excludes = !filter.without_tags.is_empty() || !filter.without_paths.is_empty();
     if outcome == Outcome::Done && !excludes {
         return Ok(Unmatched::default());
@@ -194,14 +194,14 @@ fn unmatched(opened: &[Opened], filter: &Filter, outcome: Outcome) -> Ended<Unma
     Ok(of_all.unwrap_or_default())
 }
 
-fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out: &mut Out) -> Ended<()> {
+fn people(answer: &Answer, opened: &[Opened], query: &Query, explain: bool, out: &mut Out) -> io::Result<()> {
     let ranked = is_ranked(query);
     for (n, found) in answer.found.iter().enumerate() {
         if n > 0 {
             out.line("")?;
         }
         let file = opened[found.vault].vault.join(Path::new(found.hit.path.as_str()));
-        let path = harmless_line(&shown_path(found, opened));
+        let path = sanitize_line(&shown_path(found, opened));
         let score = if ranked {
             format!("{:.2}", found.hit.score)
         } else {
@@ -221,7 +221,7 @@ fn block(hit: &Hit, file: &Path, path: &str, score: &str, explained: Option<&str
     let place = format!("{}{}", paint.path(path), paint.dim(&format!(":{}", hit.line)));
     let mut lines = vec![format!("{}  {}", paint.link(file, &place), paint.good(score))];
     let below_title = hit.headings.iter().filter(|heading| **heading != hit.title);
-    let titles: Vec<String> = std::iter::once(&hit.title).chain(below_title).map(|text| harmless_line(text)).collect();
+    let titles: Vec<String> = std::iter::once(&hit.title).chain(below_title).map(|text| sanitize_line(text)).collect();
     lines.push(format!("  {}", paint.bold(&titles.join(" › "))));
     for line in passage::excerpt(&hit.text, &hit.why.terms, paint.columns() - 4) {
         lines.push(format!("    {}", passage::painted(&line, &paint)));
@@ -242,7 +242,7 @@ fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
     if let Some(before) = why.rerank {
-        let by = harmless_line(reranker.unwrap_or_default());
+        let by = sanitize_line(reranker.unwrap_or_default());
         text =
             format!("reranked {:.3} by {by}; before: place {}, {:.3} = {text}", hit.score, before.rank, before.score);
     }
@@ -250,7 +250,7 @@ fn explained(hit: &Hit, reranker: Option<&str>) -> String {
         text.push_str(&format!("; file name {title:.3}"));
     }
     if !why.terms.is_empty() {
-        text.push_str(&format!("; found: {}", harmless_line(&why.terms.join(", "))));
+        text.push_str(&format!("; found: {}", sanitize_line(&why.terms.join(", "))));
     }
     text
 }
@@ -271,13 +271,13 @@ struct Missing {
 impl Missing {
     fn say(&self, outcome: Outcome) {
         if outcome == Outcome::Nothing {
-            notice("nothing was found");
-            self.unmatched.wanted.iter().for_each(|text| notice(text));
+            note("nothing was found");
+            self.unmatched.wanted.iter().for_each(|text| note(text));
             for miss in &self.near {
-                notice(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
+                note(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
             }
         }
-        self.unmatched.excluded.iter().for_each(|text| notice(text));
+        self.unmatched.excluded.iter().for_each(|text| note(text));
         let mut parts: Vec<String> = self.why.iter().cloned().collect();
         if self.notes > 0 {
             parts.push(format!("not read yet, so that they cannot be found: {}", counted(self.notes, "note")));
@@ -292,7 +292,7 @@ impl Missing {
         if self.why.is_none() {
             parts.push("`vault-index sync` completes the index".to_string());
         }
-        notice(&parts.join("; "));
+        note(&parts.join("; "));
     }
 }
 

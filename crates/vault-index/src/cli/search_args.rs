@@ -7,13 +7,11 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{CommandFactory, Parser};
 use jiff::Zoned;
+use vault_cli::{CliResult, ListArgs};
 
-use super::Ended;
 use super::config::UserConfig;
 use super::fresh::Before;
-use super::output::ListArgs;
 use super::settings::{PlaceArgs, SETTINGS_HELP};
-use super::terminal;
 use crate::{
     DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, load_reranker,
     parse_date,
@@ -152,7 +150,7 @@ fn seconds(text: &str) -> Result<Duration, String> {
 ///
 /// # Errors
 /// What clap says about it.
-pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> Ended<SearchArgs> {
+pub(super) fn parse(args: impl IntoIterator<Item = OsString>) -> CliResult<SearchArgs> {
     let command = SearchArgs::command();
     Ok(SearchArgs::try_parse_from(options_first(args, &command))?)
 }
@@ -292,7 +290,7 @@ impl SearchArgs {
     /// What is done before the search.
     pub(super) fn before(&self, mode: Mode) -> Before {
         let limit = match self.wait {
-            None if terminal::stderr_is_terminal() => None,
+            None if vault_cli::stderr_is_terminal() => None,
             None => Some(UNWATCHED_WAIT),
             wait => wait,
         };
@@ -307,9 +305,11 @@ impl SearchArgs {
 
 #[cfg(test)]
 mod tests {
+    use vault_cli::Failure;
+
     use super::*;
 
-    fn args(line: &[&str]) -> Ended<SearchArgs> {
+    fn args(line: &[&str]) -> CliResult<SearchArgs> {
         parse(std::iter::once("vault-search").chain(line.iter().copied()).map(OsString::from))
     }
 
@@ -343,14 +343,14 @@ mod tests {
     #[test]
     fn unknown_long_options_are_errors_with_a_hint() {
         for line in [&["rose", "--foo"][..], &["--foo=1", "rose"], &["--limt", "3", "rose"]] {
-            let Err(super::super::Failure::Usage(error)) = args(line) else { panic!("{line:?}") };
+            let Err(Failure::Usage(error)) = args(line) else { panic!("{line:?}") };
             assert_eq!(error.exit_code(), 2);
         }
         for (line, says) in [(["x", "-n", "-1"], "1 or more"), (["x", "--wait", "-1"], "0 or more")] {
-            let Err(super::super::Failure::Usage(error)) = args(&line) else { panic!("{line:?}") };
+            let Err(Failure::Usage(error)) = args(&line) else { panic!("{line:?}") };
             assert!(error.to_string().contains(says), "{error}");
         }
-        let Err(super::super::Failure::Usage(error)) = args(&["rose", "--foo"]) else { panic!() };
+        let Err(Failure::Usage(error)) = args(&["rose", "--foo"]) else { panic!() };
         assert!(error.to_string().contains("'-- --foo'"), "{error}");
     }
 

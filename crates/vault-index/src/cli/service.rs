@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::output::Out;
+use vault_cli::{CliResult, Out, Outcome};
+
 use super::settings::PlaceArgs;
-use super::{Ended, Outcome};
 use crate::{Error, ErrorKind};
 
 /// Prints the definition for the system this runs on.
-pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> Ended {
+pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> CliResult {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vault-index"));
     let command = command(&program, vault, place);
     let text = if cfg!(target_os = "macos") {
@@ -19,7 +19,7 @@ pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> Ended {
         let error = Error::new(ErrorKind::Io, "there is no service definition for this system");
         return Err(error.remedy(format!("let the task scheduler run at logon: {}", command.join(" "))).into());
     };
-    out.bytes(text.as_bytes())?;
+    out.text(&text)?;
     Ok(Outcome::Done)
 }
 

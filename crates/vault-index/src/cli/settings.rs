@@ -4,10 +4,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use vault_cli::{CliResult, note};
 
 use super::config::{self, UserConfig};
+use super::consent;
 use super::vault::{Places, Presence, find};
-use super::{Ended, consent, notice};
 use crate::files::check_globs;
 use crate::{Error, ErrorKind, Index, ModelName, Options, Result, place};
 
@@ -78,7 +79,7 @@ impl Settings {
     ///
     /// # Errors
     /// A broken configuration, an unknown model, no vault, a vault that is refused.
-    pub(super) fn load(args: &PlaceArgs) -> Ended<Self> {
+    pub(super) fn load(args: &PlaceArgs) -> CliResult<Self> {
         Self::load_where(args, Presence::There)
     }
 
@@ -86,11 +87,11 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub(super) fn load_gone(args: &PlaceArgs) -> Ended<Self> {
+    pub(super) fn load_gone(args: &PlaceArgs) -> CliResult<Self> {
         Self::load_where(args, Presence::MayBeGone)
     }
 
-    fn load_where(args: &PlaceArgs, presence: Presence) -> Ended<Self> {
+    fn load_where(args: &PlaceArgs, presence: Presence) -> CliResult<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
         let variable = |name: &str| std::env::var_os(name);
         Self::merge(args, &variable, UserConfig::load()?, current, place::home(), presence)
@@ -103,7 +104,7 @@ impl Settings {
         current: PathBuf,
         home: Option<PathBuf>,
         presence: Presence,
-    ) -> Ended<Self> {
+    ) -> CliResult<Self> {
         // A variable that is set to nothing is not set.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
@@ -132,7 +133,7 @@ impl Settings {
     ///
     /// # Errors
     /// When several were named.
-    pub(super) fn only_vault(&self) -> Ended<&Path> {
+    pub(super) fn only_vault(&self) -> CliResult<&Path> {
         match self.vaults.as_slice() {
             [vault] => Ok(vault),
             _ => Err(Error::new(ErrorKind::Query, "this command works on one vault at a time")
@@ -156,7 +157,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Index::open`]; refused when notes would leave the machine and nobody agreed.
-    pub(super) fn open(&self, vault: &Path, sending: Sending) -> Ended<Index> {
+    pub(super) fn open(&self, vault: &Path, sending: Sending) -> CliResult<Index> {
         let index = self.open_to_read(vault)?;
         if let Some(model) = index.model_of_sync()? {
             consent::obtain(vault, &model, sending, "sync")?;
@@ -169,11 +170,11 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub(super) fn open_to_rebuild(&self, vault: &Path, sending: Sending) -> Ended<Index> {
+    pub(super) fn open_to_rebuild(&self, vault: &Path, sending: Sending) -> CliResult<Index> {
         let mut index = self.open_to_read(vault)?;
         if index.has_lost_its_model() {
             let model = ModelName::default();
-            notice(&format!(
+            note(&format!(
                 "the index is so damaged that it does not say which model it had; it is made anew with {model} \
                  (for another one: vault-index rebuild --model NAME)"
             ));
@@ -189,7 +190,7 @@ impl Settings {
     ///
     /// # Errors
     /// As [`Index::open`].
-    pub(super) fn open_to_read(&self, vault: &Path) -> Ended<Index> {
+    pub(super) fn open_to_read(&self, vault: &Path) -> CliResult<Index> {
         Ok(Index::open(vault, self.options())?)
     }
 }
@@ -211,8 +212,8 @@ fn model(args: &PlaceArgs, variable: Option<String>, config: &UserConfig) -> Res
 
 #[cfg(test)]
 mod tests {
-    use super::super::Failure;
     use super::*;
+    use vault_cli::Failure;
 
     fn merged(args: &PlaceArgs, environment: &[(&str, &str)], config: UserConfig) -> Settings {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into());

@@ -2,17 +2,16 @@
 
 use std::path::Path;
 
+use vault_cli::{CliResult, JsonArgs, ListArgs, Out, Outcome, columns, counted, padded, sanitize_line};
+
 use super::index_args::CheckArgs;
-use super::output::{JsonArgs, ListArgs, Out};
 use super::progress::Bar;
 use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
-use super::terminal::{columns, counted, harmless_line, padded};
-use super::{Ended, Outcome, cancel};
 use crate::report::counted_as;
 use crate::{Repair, RerankerName, Status, SyncOptions};
 
-pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended {
+pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<StatusRecord>();
     }
@@ -25,17 +24,17 @@ pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> Ended
     out.table(&rows(&status))?;
     for advice in &status.advice {
         let kind = out.paint.bad("advice");
-        out.line(&format!("{kind}: {}", harmless_line(advice)))?;
+        out.line(&format!("{kind}: {}", sanitize_line(advice)))?;
     }
     for odd in &status.warnings {
         let line = odd.warning.line.map_or_else(String::new, |line| format!(":{line}"));
         let text = format!("{}{line}: {}", odd.path, odd.warning.message);
         let kind = out.paint.bad("warning");
-        out.line(&format!("{kind}: {}", harmless_line(&text)))?;
+        out.line(&format!("{kind}: {}", sanitize_line(&text)))?;
     }
     for skipped in &status.skipped {
         let kind = out.paint.bad("skipped");
-        out.line(&format!("{kind}: {}", harmless_line(&format!("{}: {}", skipped.path, skipped.reason))))?;
+        out.line(&format!("{kind}: {}", sanitize_line(&format!("{}: {}", skipped.path, skipped.reason))))?;
     }
     Ok(Outcome::Done)
 }
@@ -88,7 +87,7 @@ fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended {
+pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<CheckRecord>();
     }
@@ -98,7 +97,7 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
         true => (settings.open_to_rebuild(vault, Sending::Ask)?, Repair::Yes),
         false => (settings.open_to_read(vault)?, Repair::No),
     };
-    let listening = cancel::listen();
+    let listening = vault_cli::listen();
     let bar = Bar::new();
     let options = SyncOptions {
         cancel: Some(listening.flag()),
@@ -116,7 +115,7 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> Ended
     for (kind, lines) in [("fault", &record.faults), ("not compared", &record.unreadable)] {
         for line in lines {
             let kind = out.paint.bad(kind);
-            out.line(&format!("{kind}: {}", harmless_line(line)))?;
+            out.line(&format!("{kind}: {}", sanitize_line(line)))?;
         }
     }
     out.line(&verdict(&record, repair))?;
@@ -147,7 +146,7 @@ fn verdict(record: &CheckRecord, repair: Repair) -> String {
     format!("{text} ({})", super::sync::duration(record.took_ms))
 }
 
-pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
+pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.list_schema::<ModelRecord>(args);
     }
@@ -167,7 +166,7 @@ pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended
             out.line(&line)?;
         }
         match &has {
-            Some(has) => out.line(&format!("* the index has vectors of {}", harmless_line(has))),
+            Some(has) => out.line(&format!("* the index has vectors of {}", sanitize_line(has))),
             None => out.line("there is no index of this vault yet"),
         }?;
         let lacking =

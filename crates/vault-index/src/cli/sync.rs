@@ -1,12 +1,13 @@
 //! `vault-index sync` and `rebuild`: bring the index up to date, and say what was done.
 
+use std::io;
+
+use vault_cli::{CliResult, Failure, JsonArgs, Out, Outcome, counted, note, sanitize_line};
+
 use super::index_args::{RebuildArgs, SyncArgs};
-use super::output::{JsonArgs, Out};
 use super::progress::Bar;
 use super::records::SyncRecord;
 use super::settings::{PlaceArgs, Sending, Settings};
-use super::terminal::{counted, harmless_line};
-use super::{Ended, Failure, Outcome, cancel, notice};
 use crate::{ErrorKind, Index, Look, Report, Result, SyncOptions, Vectors};
 
 /// Skipped notes and warnings that a summary names.
@@ -14,7 +15,7 @@ const NAMED: usize = 10;
 
 const KEPT: &str = "what was done until now is kept; run it again to go on";
 
-pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> Ended {
+pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<SyncRecord>();
     }
@@ -28,7 +29,7 @@ pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> Ended {
     run(&index, Index::sync_with, SyncOptions { vectors, look, ..SyncOptions::default() }, &args.output, out)
 }
 
-pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> Ended {
+pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<SyncRecord>();
     }
@@ -39,7 +40,7 @@ pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> E
         && let Ok(status) = index.status()
     {
         let chunks = counted(status.chunks, "passage");
-        notice(&format!("{chunks} with vectors of {has}: embedded again by {wants}"));
+        note(&format!("{chunks} with vectors of {has}: embedded again by {wants}"));
     }
     run(&index, Index::rebuild, SyncOptions::default(), &args.output, out)
 }
@@ -50,8 +51,8 @@ fn run(
     options: SyncOptions<'_>,
     output: &JsonArgs,
     out: &mut Out,
-) -> Ended {
-    let listening = cancel::listen();
+) -> CliResult {
+    let listening = vault_cli::listen();
     let bar = Bar::new();
     let done = work(
         index,
@@ -68,11 +69,11 @@ fn run(
         summary(&report, out)?;
     }
     out.flush()?;
-    if listening.asked() { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
+    if listening.is_cancelled() { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
 }
 
 /// What was done: a paragraph, then oddities and what is not indexed.
-pub(super) fn summary(report: &Report, out: &mut Out) -> Ended<()> {
+pub(super) fn summary(report: &Report, out: &mut Out) -> io::Result<()> {
     out.line(&paragraph(report))?;
     let warnings = report.warnings.iter().map(|odd| {
         let line = odd.warning.line.map_or_else(String::new, |line| format!(":{line}"));
@@ -82,7 +83,7 @@ pub(super) fn summary(report: &Report, out: &mut Out) -> Ended<()> {
     for list in [warnings.collect::<Vec<_>>(), skipped.collect()] {
         for (kind, text) in list.iter().take(NAMED) {
             let kind = out.paint.bad(kind);
-            out.line(&format!("{kind}: {}", harmless_line(text)))?;
+            out.line(&format!("{kind}: {}", sanitize_line(text)))?;
         }
         if list.len() > NAMED {
             out.line(&format!("… and {} more: vault-index status", list.len() - NAMED))?;
@@ -146,9 +147,9 @@ pub(super) fn duration(ms: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::super::output::tests::Captured;
     use super::*;
     use crate::{NoteWarning, Skipped, Warning, WarningKind};
+    use vault_cli::Captured;
 
     #[test]
     fn durations() {

@@ -3,7 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use super::Failure;
+use vault_cli::Failure;
+
 use crate::{Error, ErrorKind, Result, place};
 
 /// Whether the folder of a vault that is named has to be there.
@@ -94,7 +95,8 @@ fn unnamed(folder: &Path, places: &Places<'_>) -> Result<PathBuf, Failure> {
     Err(Failure::Refused(
         Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
             .at(&vault)
-            .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"),
+            .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
+            .to_string(),
     ))
 }
 

@@ -1,47 +1,91 @@
 //! `vault-index watch`: stays and keeps the index up to date, a line or a JSON event per batch.
 
+use vault_cli::{CliResult, Out};
+
 use super::index_args::WatchArgs;
-use super::output::Out;
 use super::records::WatchRecord;
-use super::settings::PlaceArgs;
-use super::{Ended, service};
+use super::service;
+use super::settings::{PlaceArgs, Settings};
 
-#[cfg(feature = "watch")]
-pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
-    use std::time::Duration;
-
-    use super::settings::{Sending, Settings};
-    use super::{Failure, Outcome, cancel};
-    use crate::WatchOptions;
-
+pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<WatchRecord>();
     }
     let settings = Settings::load(place)?;
-    let vault = settings.only_vault()?;
     if args.print_service {
-        return service::print(vault, place, out);
+        return service::print(settings.only_vault()?, place, out);
     }
-    let index = settings.open(vault, Sending::Ask)?;
-    let listening = cancel::listen();
+    watch(&settings, args, out)
+}
+
+#[cfg(not(feature = "watch"))]
+fn watch(_: &Settings, _: &WatchArgs, _: &mut Out) -> CliResult {
+    use crate::{Error, ErrorKind};
+
+    let error = Error::new(ErrorKind::Io, "this program was built without the feature `watch`");
+    Err(error.remedy("build it with that feature, or run `vault-index sync` from time to time").into())
+}
+
+#[cfg(feature = "watch")]
+fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
+    use std::io;
+    use std::path::Path;
+    use std::sync::atomic::Ordering;
+    use std::time::Duration;
+
+    use vault_cli::{Outcome, sanitize_line};
+
+    use super::settings::Sending;
+    use crate::{WatchEvent, WatchOptions};
+
+    fn record(event: WatchEvent, vault: &Path) -> WatchRecord {
+        match event {
+            WatchEvent::Started => WatchRecord::Started { vault: vault.to_string_lossy().into_owned() },
+            WatchEvent::Synced(report) => WatchRecord::Synced { report: report.into() },
+            WatchEvent::Notice(message) => WatchRecord::Notice { message },
+            WatchEvent::VaultGone => WatchRecord::VaultGone,
+            WatchEvent::VaultBack => WatchRecord::VaultBack,
+        }
+    }
+
+    fn print(event: WatchEvent, vault: &Path, out: &mut Out) -> io::Result<()> {
+        let now = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
+        let text = match event {
+            WatchEvent::Started => format!("watching {}", vault.display()),
+            WatchEvent::Synced(report) => {
+                out.line(&format!("{} {}", out.paint.dim(&now), super::sync::paragraph(&report)))?;
+                return report.skipped.iter().try_for_each(|skipped| {
+                    let skipped = format!("{}: {}", skipped.path, skipped.reason);
+                    out.line(&format!("  skipped: {}", sanitize_line(&skipped)))
+                });
+            }
+            WatchEvent::Notice(message) => message,
+            WatchEvent::VaultGone => "the vault's folder is gone; the index is kept until it is back".to_string(),
+            WatchEvent::VaultBack => "the vault's folder is back".to_string(),
+        };
+        out.line(&format!("{} {}", out.paint.dim(&now), sanitize_line(&text)))
+    }
+
+    let index = settings.open(settings.only_vault()?, Sending::Ask)?;
+    let listening = vault_cli::listen();
     let mut options = WatchOptions { cancel: Some(listening.flag()), ..WatchOptions::default() };
     if let Some(ms) = args.debounce {
         options.debounce = Duration::from_millis(ms);
     }
     // A reader that has gone, or a full disk, ends the watch as a signal would: with everything committed.
-    let mut failure: Option<Failure> = None;
+    let mut failure: Option<io::Error> = None;
     let watched = index.watch(&options, &mut |event| {
-        let told = match args.jsonl {
+        let printed = match args.jsonl {
             true => out.record(&record(event, index.vault())),
-            false => tell(event, index.vault(), out),
+            false => print(event, index.vault(), out),
         };
-        if let Err(error) = told.and_then(|()| out.flush()) {
+        if let Err(error) = printed.and_then(|()| out.flush()) {
             failure.get_or_insert(error);
-            listening.flag().store(true, std::sync::atomic::Ordering::SeqCst);
+            listening.flag().store(true, Ordering::SeqCst);
         }
     });
     if let Some(failure) = failure {
-        return Err(failure);
+        return Err(failure.into());
     }
     watched?;
     match args.jsonl {
@@ -49,52 +93,4 @@ pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
         false => out.line("ended; everything is committed")?,
     }
     Ok(Outcome::Done)
-}
-
-#[cfg(not(feature = "watch"))]
-pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> Ended {
-    use super::settings::Settings;
-    use crate::{Error, ErrorKind};
-
-    if args.schema {
-        return out.schema::<WatchRecord>();
-    }
-    if args.print_service {
-        return service::print(Settings::load(place)?.only_vault()?, place, out);
-    }
-    let error = Error::new(ErrorKind::Io, "this program was built without watching");
-    Err(error.remedy("build it with the feature `watch`, or run `vault-index sync` now and then").into())
-}
-
-#[cfg(feature = "watch")]
-fn record(event: crate::WatchEvent, vault: &std::path::Path) -> WatchRecord {
-    use crate::WatchEvent;
-    match event {
-        WatchEvent::Started => WatchRecord::Started { vault: vault.to_string_lossy().into_owned() },
-        WatchEvent::Synced(report) => WatchRecord::Synced { report: report.into() },
-        WatchEvent::Notice(message) => WatchRecord::Notice { message },
-        WatchEvent::VaultGone => WatchRecord::VaultGone,
-        WatchEvent::VaultBack => WatchRecord::VaultBack,
-    }
-}
-
-#[cfg(feature = "watch")]
-fn tell(event: crate::WatchEvent, vault: &std::path::Path, out: &mut Out) -> Ended<()> {
-    use super::terminal::harmless_line;
-    use crate::WatchEvent;
-    let now = jiff::Zoned::now().strftime("%H:%M:%S").to_string();
-    let text = match event {
-        WatchEvent::Started => format!("watching {}", vault.display()),
-        WatchEvent::Synced(report) => {
-            out.line(&format!("{} {}", out.paint.dim(&now), super::sync::paragraph(&report)))?;
-            for skipped in &report.skipped {
-                out.line(&format!("  skipped: {}", harmless_line(&format!("{}: {}", skipped.path, skipped.reason))))?;
-            }
-            return Ok(());
-        }
-        WatchEvent::Notice(message) => message,
-        WatchEvent::VaultGone => "the vault's folder is gone; the index is kept until it is back".to_string(),
-        WatchEvent::VaultBack => "the vault's folder is back".to_string(),
-    };
-    out.line(&format!("{} {}", out.paint.dim(&now), harmless_line(&text)))
 }

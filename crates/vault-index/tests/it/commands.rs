@@ -303,7 +303,7 @@ fn what_is_kept_about_a_vault_that_is_gone_can_be_deleted() {
     let output = run(&vault, "vault-index", &["forget", "--yes"]);
     assert!(output.status.success() && !vault.index_file().exists(), "{}", stderr(&output));
     let output = run(&vault, "vault-index", &["forget", "--yes", "--vault", vault.root().to_str().unwrap()]);
-    assert!(output.status.success() && stdout(&output).contains("nothing is kept"), "{}", stderr(&output));
+    assert!(output.status.success() && stdout(&output).contains("nothing is stored"), "{}", stderr(&output));
 }
 
 /// Nothing is contacted: no machine has these addresses, and nothing is left to embed.

@@ -1,10 +1,11 @@
 //! The person at the terminal: shown what would be done, asked, and able to change it.
 
+use std::io::{self, Write};
+
 use serde_json::Value;
+use vault_cli::{Paint, ask, escape_json, sanitize, sanitize_line, say};
 
 use super::context::json;
-use super::show;
-use super::terminal::{self, Paint, ask, harmless, harmless_line};
 use crate::change::{Kind, Preview};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -33,7 +34,7 @@ pub(super) fn declined() -> Error {
 
 /// Shows something and asks about it. `whole` is what `w` shows; `args` can be edited where there are any.
 pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&Value>) -> Result<Answer> {
-    let paint = Paint::of_stderr();
+    let paint = Paint::stderr();
     show(&paint.diff(short));
     let mut keys = vec!["y yes", "n no"];
     if args.is_some() {
@@ -49,33 +50,18 @@ pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&
             ("n" | "no" | "", _) => return Ok(Answer::No),
             ("w" | "whole", _) => show(&paint.diff(whole)),
             ("e" | "edit", Some(args)) => {
-                show(&harmless_json(args));
+                show(&escape_json(args.to_string()));
                 let Some(text) = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty()) else {
                     continue;
                 };
                 match json(&text, "arguments") {
                     Ok(edited) => return Ok(Answer::Edited(edited)),
-                    Err(error) => super::say("error", &error.to_string()),
+                    Err(error) => say("error", &error.to_string()),
                 }
             }
             _ => {}
         }
     }
-}
-
-/// JSON that can be shown, copied and given back: what a terminal must not get stands there as an escape.
-fn harmless_json(value: &Value) -> String {
-    let mut shown = String::new();
-    for c in value.to_string().chars() {
-        let text = c.to_string();
-        if harmless(&text) == text {
-            shown.push(c);
-        } else {
-            // JSON has such characters within strings only.
-            shown.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")));
-        }
-    }
-    shown
 }
 
 /// Lets a person tick what is shared; all of it at first. `None` if they share nothing at all and end it.
@@ -84,7 +70,7 @@ pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
     loop {
         for (number, item) in items.iter().enumerate() {
             let mark = if ticked[number] { 'x' } else { ' ' };
-            show(&format!("  [{mark}] {} {}", number + 1, harmless_line(item)));
+            show(&format!("  [{mark}] {} {}", number + 1, sanitize_line(item)));
         }
         let Some(answer) = ask(&format!("{question} [numbers to tick or untick, a all, n none, Enter to share]"))
         else {
@@ -109,10 +95,10 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
     let mut lines = Vec::new();
     for folder in &preview.folders {
         let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
-        lines.push(format!("{what} {}", harmless_line(&folder.path)));
+        lines.push(format!("{what} {}", sanitize_line(&folder.path)));
     }
     for file in &preview.files {
-        let to = file.to.as_ref().map(|to| format!(" -> {}", harmless_line(to))).unwrap_or_default();
+        let to = file.to.as_ref().map(|to| format!(" -> {}", sanitize_line(to))).unwrap_or_default();
         let counts = match file.inside.len() {
             0 => format!("+{} -{}", file.added, file.removed),
             1 => "a folder with 1 file".to_string(),
@@ -124,13 +110,13 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
             Kind::Renamed => "rename",
             Kind::Deleted => "delete",
         };
-        lines.push(format!("{what} {}{to} ({counts})", harmless_line(&file.path)));
-        lines.extend(file.inside.iter().map(|inside| format!("    {}", harmless_line(inside))));
+        lines.push(format!("{what} {}{to} ({counts})", sanitize_line(&file.path)));
+        lines.extend(file.inside.iter().map(|inside| format!("    {}", sanitize_line(inside))));
     }
-    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", harmless_line(notice))));
+    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
     for diff in preview.files.iter().filter_map(|file| file.diff.as_ref()) {
         lines.push(String::new());
-        lines.extend(terminal::diff_lines(diff));
+        lines.extend(diff_lines(diff));
     }
     let whole = lines.join("\n");
     if lines.len() <= SHOWN_LINES {
@@ -141,15 +127,33 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
     (format!("{}\n... {left} more lines", lines.join("\n")), whole)
 }
 
+/// The lines of one file's diff. Where lines change whose ends differ, those that end as on Windows are marked.
+fn diff_lines(diff: &str) -> impl Iterator<Item = String> {
+    let is_changed =
+        |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ");
+    let mut ends = diff.split('\n').filter(is_changed).map(|line| line.ends_with('\r'));
+    let first = ends.next();
+    let differ = ends.any(|end| Some(end) != first);
+    diff.lines().zip(diff.split('\n')).map(move |(line, whole)| {
+        let mark = if differ && whole.ends_with('\r') && is_changed(&whole) { "^M" } else { "" };
+        format!("{}{mark}", sanitize(line))
+    })
+}
+
+/// Text for people on standard error, as it is.
+fn show(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn arguments_are_shown_so_that_they_can_be_given_back() {
-        let args = serde_json::json!({ "path": "a\u{202e}b\u{e0041} é.md", "content": "x\u{7f}\n🚲" });
-        let shown = harmless_json(&args);
-        assert!(shown.contains(r"a\u202eb\udb40\udc41 é.md") && shown.contains(r"x\u007f\n🚲"), "{shown}");
-        assert_eq!(serde_json::from_str::<Value>(&shown).unwrap(), args);
+    fn ends_of_lines_show_where_they_change() {
+        let lines = |diff| diff_lines(diff).collect::<Vec<_>>();
+        assert_eq!(lines("@@\n-a\r\n+a\n b\r\n"), ["@@", "-a^M", "+a", " b"]);
+        assert_eq!(lines("-a\r\n+b\r\n"), ["-a", "+b"]);
+        assert_eq!(lines("-a\n+b\n"), ["-a", "+b"]);
     }
 }

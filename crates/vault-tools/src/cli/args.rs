@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use clap_complete::Shell;
+use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs};
 
 use super::plan_args::{MacroCommand, PlanCommand};
 use crate::policy::Toolset;
@@ -114,21 +114,6 @@ Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     /// Print the manual page
     #[command(after_help = "Example:\n  vault-tools man | man -l -")]
     Man,
-}
-
-/// Options of a command that answers with a list.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Output")]
-pub(super) struct ListArgs {
-    /// Print one JSON document
-    #[arg(long)]
-    pub json: bool,
-    /// Print JSON Lines: a record a line
-    #[arg(long, conflicts_with = "json")]
-    pub jsonl: bool,
-    /// Print the JSON schema of what --json (or, with --jsonl, a line of it) holds, and do nothing else
-    #[arg(long)]
-    pub schema: bool,
 }
 
 /// What tools and plans are told about an editor that is not there.
@@ -267,25 +252,4 @@ pub(super) struct PruneArgs {
     /// Drop the oldest until journal and log each take at most so many megabytes
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct ForgetArgs {
-    /// Do not ask
-    #[arg(long)]
-    pub yes: bool,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct AdoptArgs {
-    /// The folder the vault was in
-    #[arg(value_name = "OLD")]
-    pub old: PathBuf,
-}
-
-#[derive(Debug, Args)]
-pub(super) struct CompletionsArgs {
-    /// The shell
-    #[arg(value_name = "SHELL")]
-    pub shell: Shell,
 }

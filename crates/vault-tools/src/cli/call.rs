@@ -3,14 +3,12 @@
 use std::path::Path;
 
 use serde_json::Value;
+use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of, tick};
 use super::args::{CallArgs, PlaceArgs};
 use super::context::{json, json_of, toolbox};
-use super::output::Out;
 use super::records::CallRecord;
-use super::terminal::{can_ask, harmless, harmless_line};
-use super::{Ended, Outcome, cancel};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::policy::{Grants, Permission, Toolset};
@@ -20,7 +18,7 @@ use crate::toolbox::{Output, Proposal, Toolbox};
 /// With --yes, so often a call is made anew on files that changed meanwhile.
 const MAX_ATTEMPTS: usize = 20;
 
-pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> Ended {
+pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> CliResult {
     let mut toolbox = toolbox(place, &args.context)?;
     let ended = call_on(&mut toolbox, args, out);
     warn_of_log(&mut toolbox);
@@ -30,11 +28,11 @@ pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> Ended {
 /// A line that is missing from the log changes nothing about what was done.
 pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
     if let Some(error) = toolbox.take_log_error() {
-        super::say("warning", &format!("the log has no line of this: {error}"));
+        say("warning", &format!("the log has no line of this: {error}"));
     }
 }
 
-fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
+fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     let given = match args.args.as_str() {
         "-" => json_of(Path::new("-"))?,
         text => json(text, "arguments")?,
@@ -53,7 +51,7 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> Ended {
     let (tool, used, output) = loop {
         let (approved, decision) = call.approved(proposal)?;
         let (tool, used) = (approved.tool.clone(), approved.args.clone());
-        writing.get_or_insert_with(cancel::writing);
+        writing.get_or_insert_with(vault_cli::write_section);
         match call.toolbox.apply(approved, decision) {
             // Nobody was shown how the files were, so that what another process wrote meanwhile is built upon.
             Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
@@ -81,9 +79,8 @@ struct Calling<'a> {
 
 impl Calling<'_> {
     fn propose(&mut self, args: Value) -> Result<Proposal> {
-        let listening = cancel::listen();
-        let cancel = Cancel { flag: Some(listening.flag()), deadline: None };
-        self.toolbox.propose(&self.args.tool, args, cancel)
+        let listening = vault_cli::listen();
+        self.toolbox.propose(&self.args.tool, args, Cancel::on(listening.flag()))
     }
 
     /// A call that was not made.
@@ -158,7 +155,7 @@ impl Calling<'_> {
             }
             let (short, whole) = texts_of(&proposal.change.preview());
             let effects: String =
-                proposal.effects.iter().map(|effect| format!("it {}\n", harmless_line(&effect.to_string()))).collect();
+                proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
             let question = format!("{} ({}): do it?", proposal.tool, proposal.risk);
             match ask_about(
                 &question,
@@ -181,7 +178,7 @@ impl Calling<'_> {
                     }
                     // What was written can be written better; a no of the settings stays a no.
                     Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
-                        super::say("error", &error.to_string())
+                        say("error", &error.to_string())
                     }
                     Err(error) => return Err(error),
                 },
@@ -204,7 +201,7 @@ fn withheld(mut proposal: Proposal) -> Proposal {
     proposal
 }
 
-fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> Ended {
+fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
     let preview = proposal.change.preview();
     if args.json {
         let record = CallRecord {
@@ -224,18 +221,18 @@ fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> Ended {
     Ok(Outcome::Done)
 }
 
-fn print(output: &Output, out: &mut Out) -> Result<(), super::Failure> {
+fn print(output: &Output, out: &mut Out) -> std::io::Result<()> {
     let text = match &output.value {
         Value::String(text) => text.clone(),
-        value => serde_json::to_string_pretty(value).map_err(std::io::Error::from)?,
+        value => serde_json::to_string_pretty(value)?,
     };
-    let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { harmless(&text).into_owned() } else { text };
+    let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { sanitize(&text).into_owned() } else { text };
     out.text(&text)?;
     if !text.ends_with('\n') {
         out.line("")?;
     }
     if let Some(run) = output.run {
-        super::say("note", &format!("run {run}; vault-tools undo takes it back"));
+        say("note", &format!("run {run}; vault-tools undo takes it back"));
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
+use vault_cli::say;
 
 use super::args::{ContextArgs, PlaceArgs};
 use super::settings;
@@ -50,7 +51,7 @@ pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<Str
             return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").remedy(remedy));
         }
         if parameters.get(&name).is_some() {
-            super::say("note", &format!("{name} is {value:?}, as --set says"));
+            say("note", &format!("{name} is {value:?}, as --set says"));
         }
         parameters.set(name, value);
     }

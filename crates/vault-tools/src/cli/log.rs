@@ -1,12 +1,12 @@
 //! `vault-tools log`: what was called, and how it went.
 
+use vault_cli::{CliResult, Out, sanitize_line};
+
 use super::args::{LogArgs, PlaceArgs};
-use super::output::Out;
-use super::terminal::harmless_line;
-use super::{Ended, settings};
+use super::settings;
 use crate::log::{Approval, Record, ToolStats, read, stats};
 
-pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
+pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return if args.stats {
             out.list_schema::<ToolStats>(&args.output)
@@ -17,7 +17,7 @@ pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
     let vault = settings::open(place)?;
     let records = read(vault.state())?;
     if args.stats {
-        return out.list(&args.output, &stats(&records), |out, rows| {
+        return out.list(args.output.format(), &stats(&records), |out, rows| {
             let width = rows.iter().map(|row| row.tool.len()).max().unwrap_or(4).max(4);
             let head = format!("{:width$}  calls  failures  refusals  mean ms  max ms", "tool");
             let head = out.paint.bold(&head);
@@ -25,7 +25,7 @@ pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
             for row in rows {
                 out.line(&format!(
                     "{:width$}  {:>5}  {:>8}  {:>8}  {:>7.1}  {:>6}",
-                    harmless_line(&row.tool),
+                    sanitize_line(&row.tool),
                     row.calls,
                     row.failures,
                     row.refusals,
@@ -37,7 +37,7 @@ pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
         });
     }
     let first = args.limit.map_or(0, |limit| records.len().saturating_sub(limit));
-    out.list(&args.output, &records[first..], |out, rows| {
+    out.list(args.output.format(), &records[first..], |out, rows| {
         for row in rows {
             let how = match (row.decision, &row.error) {
                 (Approval::Denied, _) => out.paint.bad("refused"),
@@ -47,7 +47,7 @@ pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> Ended {
             };
             let why = row.error.as_deref().unwrap_or_default();
             let line =
-                format!("{}  {how}  {}  {} ms  {}", row.timestamp, row.tool, row.duration_ms, harmless_line(why));
+                format!("{}  {how}  {}  {} ms  {}", row.timestamp, row.tool, row.duration_ms, sanitize_line(why));
             out.line(line.trim_end())?;
         }
         Ok(())

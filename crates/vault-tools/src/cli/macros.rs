@@ -1,17 +1,17 @@
 //! `vault-tools macro`: plans saved, listed, run, carried elsewhere.
 
-use super::args::{ContextArgs, ListArgs, PlaceArgs};
+use vault_cli::{CliResult, ListArgs, Out, Outcome, sanitize_line, say};
+
+use super::args::{ContextArgs, PlaceArgs};
 use super::context::{json_of, pairs, toolbox};
-use super::output::Out;
 use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs};
 use super::records::MacroRow;
-use super::terminal::harmless_line;
-use super::{Ended, Outcome, plan, settings};
+use super::{plan, settings};
 use crate::journal::RunId;
 use crate::macros::{IfExists, Macros, SaveOptions};
 use crate::plan::last_successful;
 
-pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Ended {
+pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
     let toolbox = toolbox(place, &ContextArgs::default())?;
     let state = toolbox.vault().state();
     let value = match &args.file {
@@ -38,57 +38,57 @@ fn if_exists(force: bool) -> IfExists {
     if force { IfExists::Replace } else { IfExists::Refuse }
 }
 
-pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> Ended {
+pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.list_schema::<MacroRow>(args);
     }
     let vault = settings::open(place)?;
     let rows: Vec<MacroRow> = Macros::new(vault.state()).list()?.into_iter().map(MacroRow::from).collect();
-    out.list(args, &rows, |out, rows| {
+    out.list(args.format(), &rows, |out, rows| {
         for row in rows {
             let given: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
             let name = out.paint.bold(&row.name);
-            let line = format!("{name}  {}  {}", harmless_line(&row.description), out.paint.dim(&given.join(", ")));
+            let line = format!("{name}  {}  {}", sanitize_line(&row.description), out.paint.dim(&given.join(", ")));
             out.line(line.trim_end())?;
         }
         Ok(())
     })
 }
 
-pub(super) fn show(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> Ended {
+pub(super) fn show(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     out.json(&Macros::new(vault.state()).get(&args.name)?)?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &MacroRunArgs, out: &mut Out) -> Ended {
+pub(super) fn run(place: &PlaceArgs, args: &MacroRunArgs, out: &mut Out) -> CliResult {
     let mut toolbox = toolbox(place, &args.running.context)?;
     let saved = Macros::new(toolbox.vault().state()).get(&args.name)?;
     let defaults = saved.parameters.into_iter().filter_map(|parameter| Some((parameter.name, parameter.default?)));
     plan::run_value(&mut toolbox, &saved.plan, &args.running, &defaults.collect::<Vec<_>>(), out)
 }
 
-pub(super) fn rename(place: &PlaceArgs, args: &MacroRenameArgs, out: &mut Out) -> Ended {
+pub(super) fn rename(place: &PlaceArgs, args: &MacroRenameArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     Macros::new(vault.state()).rename(&args.name, &args.new_name)?;
     out.line(&format!("renamed {} to {}", args.name, args.new_name))?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn delete(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> Ended {
+pub(super) fn delete(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     Macros::new(vault.state()).delete(&args.name)?;
     out.line(&format!("deleted {}", args.name))?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn export(place: &PlaceArgs, args: &MacroExportArgs, out: &mut Out) -> Ended {
+pub(super) fn export(place: &PlaceArgs, args: &MacroExportArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     out.json(&Macros::new(vault.state()).export(&args.names)?)?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -> Ended {
+pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -> CliResult {
     let toolbox = toolbox(place, &ContextArgs::default())?;
     let export = json_of(&args.file)?;
     let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, if_exists(args.force))?;
@@ -97,9 +97,9 @@ pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -
         false => {
             out.line(&format!("imported {}", imported.imported.len()))?;
             for rejected in &imported.rejected {
-                super::say("rejected", &format!("{}: {}", rejected.entry, rejected.reason));
+                say("rejected", &format!("{}: {}", rejected.entry, rejected.reason));
             }
         }
     }
-    Ok(if imported.rejected.is_empty() { Outcome::Done } else { Outcome::Failed })
+    Ok(if imported.rejected.is_empty() { Outcome::Done } else { Outcome::Nothing })
 }

@@ -1,20 +1,18 @@
 //! `vault-tools plan`: checked, shown and run.
 
-use std::fmt;
+use std::{fmt, io};
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit, Zoned};
 use serde_json::{Value, json};
+use vault_cli::{CliResult, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{ContextArgs, PlaceArgs};
 use super::call::warn_of_log;
 use super::context::{json_of, parameters, toolbox};
-use super::output::Out;
 use super::plan_args::{PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::records::PlanRecord;
-use super::terminal::{ask, can_ask, harmless_line};
-use super::{Ended, Failure, Outcome, cancel, say};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::plan::{self, Checked, Event, PlanPreview, RunStatus, StepState};
@@ -22,7 +20,7 @@ use crate::policy::{Grants, Permission, Risk};
 use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
 
-pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> Ended {
+pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
     let toolbox = toolbox(place, &ContextArgs::default())?;
     let value = json_of(&args.file)?;
     let (record, text, outcome) = match plan::validate(&value, &toolbox) {
@@ -45,28 +43,28 @@ pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> En
             let issues = invalid.issues.iter();
             let rows: Vec<Value> =
                 issues.map(|issue| json!({ "pointer": issue.pointer, "message": issue.message })).collect();
-            (json!({ "faults": rows }), invalid.to_string(), Outcome::Failed)
+            (json!({ "faults": rows }), invalid.to_string(), Outcome::Nothing)
         }
     };
-    let told = match args.json {
+    let printed = match args.json {
         true => out.json(&record),
-        false => out.line(&super::terminal::harmless(&text)),
+        false => out.line(&sanitize(&text)),
     };
-    match told {
-        // Whether it is sound is told by the exit code, also to who reads no more than that.
-        Ok(()) | Err(Failure::PipeClosed) => Ok(outcome),
-        Err(failure) => Err(failure),
+    match printed {
+        // The exit code answers even where nobody reads the text.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(outcome),
     }
 }
 
-pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) -> Ended {
+pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
     let mut toolbox = toolbox(place, &args.context)?;
     let value = json_of(&args.plan.file)?;
     let preview = dry_run(&mut toolbox, &value, &args.context.set, &[])?;
     shown(&preview, &toolbox, if args.plan.json { Form::Json } else { Form::Text }, out)
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &PlanRunArgs, out: &mut Out) -> Ended {
+pub(super) fn run(place: &PlaceArgs, args: &PlanRunArgs, out: &mut Out) -> CliResult {
     let mut toolbox = toolbox(place, &args.running.context)?;
     let value = json_of(&args.file)?;
     run_value(&mut toolbox, &value, &args.running, &[], out)
@@ -79,7 +77,7 @@ pub(super) fn run_value(
     args: &RunningArgs,
     defaults: &[(String, String)],
     out: &mut Out,
-) -> Ended {
+) -> CliResult {
     let ended = run_on(toolbox, value, args, defaults, out);
     warn_of_log(toolbox);
     ended
@@ -91,7 +89,7 @@ fn run_on(
     args: &RunningArgs,
     defaults: &[(String, String)],
     out: &mut Out,
-) -> Ended {
+) -> CliResult {
     let approval = args.digest.as_deref().map(ApprovedDigest::read).transpose()?;
     if let Some(moment) = approval.as_ref().and_then(|approval| approval.moment.clone()) {
         toolbox.set_now(moment);
@@ -102,9 +100,9 @@ fn run_on(
     }
     let decision = approved(toolbox, &preview, args, approval.as_ref())
         .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
-    let listening = cancel::listen();
-    let _writing = cancel::writing();
-    let cancel = Cancel { flag: Some(listening.flag()), deadline: None };
+    let listening = vault_cli::listen();
+    let _writing = vault_cli::write_section();
+    let cancel = Cancel::on(listening.flag());
     // Nobody may read the events any more; the plan runs all the same.
     let mut written = Ok(());
     let mut tell = |event: &Event| {
@@ -149,8 +147,8 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
             parameters.set(name, given);
         }
     }
-    let listening = cancel::listen();
-    plan::preview(toolbox, &checked, &parameters, Cancel { flag: Some(listening.flag()), deadline: None })
+    let listening = vault_cli::listen();
+    plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))
 }
 
 /// What `plan preview` prints of a preview, and `--digest` takes: the digest, and the moment that it took for now.
@@ -226,7 +224,7 @@ enum Form {
     Line,
 }
 
-fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> Ended {
+fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> CliResult {
     let approval = ApprovedDigest::of(preview, toolbox).to_string();
     let record = || PlanRecord { digest: &approval, ..PlanRecord::from(preview) };
     match form {
@@ -244,24 +242,24 @@ fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) ->
 
 /// Goal, steps with their risks, loops expanded, and notices.
 fn table(preview: &PlanPreview) -> String {
-    let mut lines = vec![format!("{} [{}]", harmless_line(&preview.plan.goal), badge(preview.risk))];
-    lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", harmless_line(text))));
+    let mut lines = vec![format!("{} [{}]", sanitize_line(&preview.plan.goal), badge(preview.risk))];
+    lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", sanitize_line(text))));
     let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
     for (number, step) in preview.steps.iter().enumerate() {
-        let what = step.preview.as_deref().map(harmless_line).unwrap_or_default();
+        let what = step.preview.as_deref().map(sanitize_line).unwrap_or_default();
         let head = format!("{:>3}. {:width$}  [{}]  {}", number + 1, step.id, badge(step.risk), step.tool);
         lines.push(format!("{head}  {what}").trim_end().to_string());
         match &step.state {
-            StepState::Skipped { reason } => lines.push(format!("       skipped: {}", harmless_line(reason))),
+            StepState::Skipped { reason } => lines.push(format!("       skipped: {}", sanitize_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
                 let calls = step.calls.iter().map(|call| &call.args);
                 lines.extend(calls.map(|args| format!("       - {}", in_short(args))));
             }
             StepState::Ready => {}
         }
-        lines.extend(step.effects.iter().map(|effect| format!("       {}", harmless_line(&effect.to_string()))));
+        lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }
-    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", harmless_line(notice))));
+    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
     lines.join("\n")
 }
 
@@ -274,7 +272,7 @@ fn in_short(args: &Value) -> String {
     let named = ["path", "fromPath", "toPath", "new_path"].into_iter().filter_map(|name| args.get(name)?.as_str());
     let named: Vec<&str> = named.collect();
     let text = if named.is_empty() { args.to_string() } else { named.join(" -> ") };
-    let mut short: String = harmless_line(&text).chars().take(120).collect();
+    let mut short: String = sanitize_line(&text).chars().take(120).collect();
     if short.len() < text.len() {
         short.push_str("...");
     }

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use vault_cli::ListArgs;
 
-use super::args::{ContextArgs, ListArgs};
+use super::args::ContextArgs;
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanCommand {

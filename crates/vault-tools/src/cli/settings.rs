@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use vault_cli::say;
 
 use super::args::PlaceArgs;
 use crate::change::{Vault, VaultOptions};
@@ -28,10 +29,10 @@ pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
         let what =
             if recovered.left.is_empty() { "what it had done" } else { "what it had done, but for the following," };
         let run = format!("the run {} ({}) had been cut", recovered.run, recovered.label);
-        super::say("note", &format!("{run}; {what} was taken back"));
-        recovered.left.iter().for_each(|left| super::say("note", &format!("left as it is: {left}")));
+        say("note", &format!("{run}; {what} was taken back"));
+        recovered.left.iter().for_each(|left| say("note", &format!("left as it is: {left}")));
     }
-    vault.warnings().iter().for_each(|warning| super::say("warning", warning));
+    vault.warnings().iter().for_each(|warning| say("warning", warning));
     Ok(vault)
 }
 

@@ -1,15 +1,14 @@
 //! `vault-tools list` and `schema`: what there is, without any vault.
 
 use serde_json::{Value, json};
+use vault_cli::{CliResult, Out, Outcome};
 
 use super::args::{ListToolsArgs, SchemaArgs};
-use super::output::Out;
 use super::records::ToolRow;
-use super::{Ended, Outcome};
 use crate::policy::Toolset;
 use crate::toolbox;
 
-pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> Ended {
+pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<ToolRow>(&args.output);
     }
@@ -17,7 +16,7 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> Ended {
     let specs = toolbox::built_in();
     let rows: Vec<ToolRow> =
         specs.iter().filter(|spec| wanted.is_none_or(|wanted| spec.toolset == wanted)).map(ToolRow::from).collect();
-    out.list(&args.output, &rows, |out, rows| {
+    out.list(args.output.format(), &rows, |out, rows| {
         let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
         for row in rows {
             let head = format!("{}  {:7}  {:7}", pad(&row.name, width), row.toolset.name(), row.risk.name());
@@ -29,7 +28,7 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> Ended {
     })
 }
 
-pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> Ended {
+pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     let specs = toolbox::built_in();
     let one = |spec: &crate::tool::ToolSpec| {
         json!({

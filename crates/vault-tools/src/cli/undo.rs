@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
+use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line, say};
+
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{PlaceArgs, PruneArgs, RedoArgs, UndoArgs};
-use super::output::Out;
 use super::records::{RunRow, TakenBack};
-use super::terminal::{can_ask, harmless_line};
-use super::{Ended, Outcome, cancel, settings};
+use super::settings;
 use crate::change::{Change, Force, Run, Vault};
 use crate::error::Result;
 use crate::journal::{PruneOptions, RunId};
@@ -20,7 +20,7 @@ struct Asking {
     json: bool,
 }
 
-pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
+pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<RunRow>(&args.output);
     }
@@ -34,7 +34,7 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> Ended {
     take_back(change, &asking, "Take this back?", || vault.undo(run, force), out)
 }
 
-pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> Ended {
+pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
     let change = || vault.preview_redo(force(args.force));
@@ -52,7 +52,7 @@ fn take_back(
     question: &str,
     act: impl FnOnce() -> Result<Run>,
     out: &mut Out,
-) -> Ended {
+) -> CliResult {
     if asking.dry_run || !asking.yes {
         let preview = change()?.preview();
         let (short, whole) = texts_of(&preview);
@@ -73,41 +73,41 @@ fn take_back(
         }
     }
     // Until the answer is told: a signal that comes when all is done ends nothing.
-    let _writing = cancel::writing();
+    let _writing = vault_cli::write_section();
     let run = act()?;
     if asking.json {
         out.record(&TakenBack::from(run))?;
         return Ok(Outcome::Done);
     }
     for lost in &run.lost {
-        super::say("lost", lost);
+        say("lost", lost);
     }
     let changes = if run.done == 1 { "change" } else { "changes" };
     out.line(&format!("done: {} {changes}, run {}", run.done, run.id))?;
     Ok(Outcome::Done)
 }
 
-fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> Ended {
+fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let rows: Vec<RunRow> = vault.runs()?.into_iter().map(RunRow::from).collect();
     let unreadable = vault.unreadable_journal()?;
     if unreadable > 0 {
         let what =
             format!("{unreadable} bytes of the journal cannot be read; the runs they held are missing or damaged");
-        super::say("warning", &what);
+        say("warning", &what);
     }
-    out.list(&args.output, &rows, |out, rows| {
+    out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
             let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
             let head = out.paint.bold(&format!("{:>4}", row.run));
             let line =
-                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, harmless_line(&row.label));
+                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, sanitize_line(&row.label));
             out.line(&line)?;
         }
         Ok(())
     })
 }
 
-pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> Ended {
+pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(place)?;
     let older_than = args.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let max_bytes = args.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));

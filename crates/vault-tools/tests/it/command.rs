@@ -288,7 +288,7 @@ fn macros_from_the_command_line() {
     shell.done(&["macro", "save", "last"]);
     shell.done(&["macro", "save", "first", "--run", "1"]);
     let unknown = shell.run(&["macro", "save", "second", "--run", "2"]);
-    assert!(unknown.code == 2 && unknown.err.contains("run 2 is no plan that ran to its end"), "{}", unknown.err);
+    assert!(unknown.code == 2 && unknown.err.contains("transaction 2 is not a plan that succeeded"), "{}", unknown.err);
     let plan = |name: &str| {
         let shown: Value = serde_json::from_str(&shell.done(&["macro", "show", name])).unwrap();
         shown["plan"].clone()
@@ -528,7 +528,7 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     std::fs::remove_dir_all(&moved).unwrap();
     let deleted = shell.done(&["forget", "--vault", &new, "--yes"]);
     assert!(deleted.contains("journal") && deleted.contains("log.jsonl"), "{deleted}");
-    assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is kept"));
+    assert!(shell.done(&["forget", "--vault", &new, "--yes"]).starts_with("nothing is stored"));
 }
 
 /// With `trash = "system"` a note goes where the person finds it among other deleted files, and undo makes it anew.

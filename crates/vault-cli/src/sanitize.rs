@@ -1,0 +1,123 @@
+//! The filter between text from outside and a terminal: nothing in it moves the cursor, hides, or reverses what follows.
+
+use std::borrow::Cow;
+
+use unicode_width::UnicodeWidthStr;
+
+/// Text as it may be shown on a terminal: control characters become pictures, characters that nobody would see are
+/// named, tabs become two spaces. Line feeds stay.
+pub fn sanitize(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut safe = String::with_capacity(text.len());
+    for c in text.chars() {
+        match is_unsafe(c) {
+            true => safe.push_str(&replacement(c)),
+            false => safe.push(c),
+        }
+    }
+    Cow::Owned(safe)
+}
+
+/// [`sanitize`] for text on one line: line feeds become spaces.
+pub fn sanitize_line(text: &str) -> String {
+    sanitize(text).replace('\n', " ")
+}
+
+/// JSON as it may be shown on a terminal, still JSON of the same value: what [`sanitize`] would replace is escaped.
+pub fn escape_json(json: String) -> String {
+    if !json.chars().any(is_unsafe) {
+        return json;
+    }
+    let mut safe = String::with_capacity(json.len() + 8);
+    for c in json.chars() {
+        match is_unsafe(c) {
+            // Serialized JSON has such characters within strings only.
+            true => safe.extend(c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}"))),
+            false => safe.push(c),
+        }
+    }
+    safe
+}
+
+/// The columns that sanitized text takes on a terminal.
+pub fn columns(text: &str) -> usize {
+    sanitize(text).width()
+}
+
+/// The columns of one character, sanitized.
+pub fn char_columns(c: char) -> usize {
+    columns(c.encode_utf8(&mut [0; 4]))
+}
+
+/// `text` and the spaces that fill it up to `width` columns.
+pub fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(columns(text))))
+}
+
+fn is_unsafe(c: char) -> bool {
+    c != '\n' && (c.is_control() || is_direction(c) || is_invisible(c))
+}
+
+fn replacement(c: char) -> String {
+    match c {
+        '\t' => "  ".to_string(),
+        '\r' => String::new(),
+        // Control pictures: U+241B stands for the escape character, and so on.
+        '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}').to_string(),
+        '\x7f' => '\u{2421}'.to_string(),
+        c if is_invisible(c) => format!("<U+{:04X}>", u32::from(c)),
+        _ => '\u{fffd}'.to_string(),
+    }
+}
+
+/// Characters that turn the direction of what follows, or end a line.
+fn is_direction(c: char) -> bool {
+    matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}' | '\u{2029}')
+}
+
+/// Characters without a glyph, by which a text could say more to a model than to its reader. Those that join letters
+/// and choose the look of emoji are not among them: people write with them.
+fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
+        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_escapes() {
+        fn check(input: &str, expected: &str) {
+            assert_eq!(sanitize(input), expected, "{input:?}");
+        }
+        check("plain ž 日本 🚲\nnext", "plain ž 日本 🚲\nnext");
+        check("\x1b[31mred\x1b]0;title\x07", "␛[31mred␛]0;title␇");
+        check("a\u{9b}31m\u{202e}gpj.exe", "a\u{fffd}31m\u{fffd}gpj.exe");
+        check("a\r\nb\x7f\tc", "a\nb␡  c");
+        // What nobody would see is named; emoji and Persian stay as they are.
+        check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
+        check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");
+        assert_eq!(sanitize_line("a\nb"), "a b");
+    }
+
+    #[test]
+    fn escaped_json_is_safe_and_of_the_same_value() {
+        let text = "\u{1b}[31m\u{9b}x\u{7f}é\u{202e}\u{e0041}\n";
+        let safe = escape_json(serde_json::to_string(text).unwrap());
+        assert_eq!(safe, r#""\u001b[31m\u009bx\u007fé\u202e\udb40\udc41\n""#);
+        assert_eq!(serde_json::from_str::<String>(&safe).unwrap(), text);
+    }
+
+    #[test]
+    fn columns_are_those_of_a_terminal() {
+        assert_eq!(columns("日本x"), 5);
+        assert_eq!(columns("e\u{301}"), 1);
+        assert_eq!(padded("日", 4), "日  ");
+        assert_eq!((char_columns('\t'), char_columns('\u{200b}')), (2, 8));
+    }
+}

@@ -1,0 +1,78 @@
+//! Ctrl-C and SIGTERM: the first asks whoever listens to stop, the second ends the process at once. While the vault is
+//! written somebody always listens, so that nothing is left half-written without a word.
+
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use crate::exit::note;
+
+static REQUESTED: AtomicBool = AtomicBool::new(false);
+static LISTENING: AtomicUsize = AtomicUsize::new(0);
+static WRITING: AtomicUsize = AtomicUsize::new(0);
+
+/// What a shell expects of a command that a signal ended.
+const ENDED_BY_SIGNAL: i32 = 130;
+
+/// Takes over the signals. Where nobody listens they end the process, as they would have.
+pub fn install_handler() {
+    // A program with a handler of its own keeps it; then long work simply runs to its end.
+    let _ = ctrlc::set_handler(|| {
+        let is_first = !REQUESTED.swap(true, Ordering::SeqCst);
+        let is_writing = WRITING.load(Ordering::SeqCst) > 0;
+        if is_first && LISTENING.load(Ordering::SeqCst) > 0 {
+            if is_writing {
+                note("stopping once the change under way is complete; another signal ends it at once");
+            }
+            return;
+        }
+        if is_writing {
+            note("ended in the middle of a change; the next start rolls it back");
+        }
+        std::process::exit(ENDED_BY_SIGNAL);
+    });
+}
+
+/// While it lives, the first signal is a request and not the end.
+#[derive(Debug)]
+pub struct Listening(());
+
+/// Begins to listen.
+pub fn listen() -> Listening {
+    LISTENING.fetch_add(1, Ordering::SeqCst);
+    Listening(())
+}
+
+impl Listening {
+    /// What long calls look at.
+    pub fn flag(&self) -> &'static AtomicBool {
+        &REQUESTED
+    }
+
+    /// Whether a signal asked to stop.
+    pub fn is_cancelled(&self) -> bool {
+        REQUESTED.load(Ordering::SeqCst)
+    }
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        LISTENING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// While it lives, the vault is being written: the first signal waits for the end of the change.
+#[derive(Debug)]
+pub struct Writing {
+    _listening: Listening,
+}
+
+/// Begins to write.
+pub fn write_section() -> Writing {
+    WRITING.fetch_add(1, Ordering::SeqCst);
+    Writing { _listening: listen() }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        WRITING.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,172 @@
+//! What a terminal adds: colors, links that open, a width, and a person who can be asked.
+
+use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::path::Path;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::sanitize::sanitize;
+
+/// How output may be decorated. The default: not at all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Paint {
+    colors: bool,
+    links: bool,
+    width: Option<usize>,
+}
+
+impl Paint {
+    /// What standard output can show.
+    pub fn stdout() -> Self {
+        Self::new(stdout().is_terminal())
+    }
+
+    /// What standard error can show.
+    pub fn stderr() -> Self {
+        Self::new(stderr().is_terminal())
+    }
+
+    fn new(is_terminal: bool) -> Self {
+        if !is_terminal {
+            return Self::default();
+        }
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
+        Self { colors: !is_dumb && !is_set("NO_COLOR"), links: !is_dumb, width: Some(width) }
+    }
+
+    /// Everything on, for tests.
+    pub fn full(width: usize) -> Self {
+        Self { colors: true, links: true, width: Some(width) }
+    }
+
+    /// Whether this is a terminal.
+    pub fn is_terminal(&self) -> bool {
+        self.width.is_some()
+    }
+
+    /// Columns for running text: those of the terminal, within what reads well.
+    pub fn columns(&self) -> usize {
+        self.width.unwrap_or(100).clamp(40, 100)
+    }
+
+    fn style(&self, code: &str, text: &str) -> String {
+        match self.colors && !text.is_empty() {
+            true => format!("\x1b[{code}m{text}\x1b[0m"),
+            false => text.to_string(),
+        }
+    }
+
+    /// A name, a heading, a matched word.
+    pub fn bold(&self, text: &str) -> String {
+        self.style("1", text)
+    }
+
+    /// What matters less.
+    pub fn dim(&self, text: &str) -> String {
+        self.style("2", text)
+    }
+
+    /// A path.
+    pub fn path(&self, text: &str) -> String {
+        self.style("36", text)
+    }
+
+    /// What went well.
+    pub fn good(&self, text: &str) -> String {
+        self.style("32", text)
+    }
+
+    /// What needs attention.
+    pub fn bad(&self, text: &str) -> String {
+        self.style("33", text)
+    }
+
+    /// `shown`, which opens `file` where the terminal can (OSC 8).
+    pub fn link(&self, file: &Path, shown: &str) -> String {
+        match self.links {
+            true => format!("\x1b]8;;{}\x1b\\{shown}\x1b]8;;\x1b\\", file_url(file)),
+            false => shown.to_string(),
+        }
+    }
+
+    /// Text with unified diffs in it, sanitized.
+    pub fn diff(&self, text: &str) -> String {
+        let mut painted = String::new();
+        for line in text.lines() {
+            let line = sanitize(line);
+            let code = match line.as_bytes().first() {
+                _ if line.starts_with("+++") || line.starts_with("---") => "1",
+                Some(b'+') => "32",
+                Some(b'-') => "31",
+                Some(b'@') => "36",
+                _ => "",
+            };
+            painted.push_str(&if code.is_empty() { line.into_owned() } else { self.style(code, &line) });
+            painted.push('\n');
+        }
+        painted
+    }
+}
+
+/// Whether a person sees standard error, and so progress.
+pub fn stderr_is_terminal() -> bool {
+    stderr().is_terminal()
+}
+
+/// Whether a person can be asked.
+pub fn can_ask() -> bool {
+    stdin().is_terminal() && stderr().is_terminal()
+}
+
+/// Asks on standard error; `None` at the end of input.
+pub fn ask(question: &str) -> Option<String> {
+    let mut err = stderr().lock();
+    let _ = write!(err, "{} ", sanitize(question));
+    let _ = err.flush();
+    let mut answer = String::new();
+    let read = stdin().read_line(&mut answer).ok()?;
+    (read > 0).then(|| answer.trim().to_string())
+}
+
+/// Asks for a yes; anything else is a no.
+pub fn confirm(question: &str) -> bool {
+    ask(&format!("{question} [y/N]")).is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Unreserved characters and `/` stay as they are.
+const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+fn file_url(file: &Path) -> String {
+    let text = file.to_string_lossy();
+    // Windows: `\\?\C:\x` is `file:///C:/x`.
+    let text = if cfg!(windows) { text.trim_start_matches(r"\\?\").replace('\\', "/") } else { text.into_owned() };
+    let slash = if text.starts_with('/') { "" } else { "/" };
+    format!("file://{slash}{}", utf8_percent_encode(&text, IN_URL))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_a_terminal_nothing_is_added() {
+        let plain = Paint::default();
+        assert_eq!(plain.bold("x"), "x");
+        assert_eq!(plain.link(Path::new("/v/a.md"), "a.md:1"), "a.md:1");
+        assert_eq!(plain.diff("+a\n-b"), "+a\n-b\n");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_open_files() {
+        let url = "\x1b]8;;file:///v/%C3%A9%20b%231%25.md\x1b\\x\x1b]8;;\x1b\\";
+        assert_eq!(Paint::full(80).link(Path::new("/v/é b#1%.md"), "x"), url);
+    }
+
+    #[test]
+    fn diffs_are_painted_by_line() {
+        assert_eq!(Paint::full(80).diff("+a\n b"), "\x1b[32m+a\x1b[0m\n b\n");
+    }
+}
