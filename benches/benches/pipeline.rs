@@ -18,7 +18,7 @@ use vault_index::links::{Edge, Graph, Names, Resolver, Target, unresolved_key};
 use vault_index::note::{Note, ParseOptions, parse};
 use vault_index::{
     Embedder, FileId, Hashed, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
-    Vectors, load_model,
+    Vectors,
 };
 
 /// Notes of the vault.
@@ -163,7 +163,7 @@ fn search(criterion: &mut Criterion, vault: &Vault) {
     for (name, mode) in [("lexical", Mode::Lexical), ("semantic", Mode::Semantic), ("hybrid", Mode::Hybrid)] {
         group.bench_function(name, |bencher| {
             let index: &Index = &indexed;
-            let query = Query { mode, ..Query::literal(text) };
+            let query = Query::literal(text).mode(mode);
             bencher.iter(|| index.search(&query).expect("an answer"));
         });
     }
@@ -179,7 +179,7 @@ fn search(criterion: &mut Criterion, vault: &Vault) {
 }
 
 fn bundled() -> Arc<dyn Embedder> {
-    load_model(&ModelName::MiniLm, &LoadOptions::default()).expect("the bundled model")
+    ModelName::MiniLm.load(&LoadOptions::default()).expect("the bundled model")
 }
 
 /// The vault of all benches but `links`, in a folder that goes with it.

@@ -1,4 +1,4 @@
-//! Rows to scan: real embeddings, kept from run to run, and as many more as are wanted, resampled from them.
+//! Rows to scan: real embeddings, stored from run to run, and as many more as are wanted, resampled from them.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use vault_index::chunk::{ChunkOptions, chunk, embedded_text};
 use vault_index::note::{ParseOptions, TitleSource, parse};
-use vault_index::{Embedder, LoadOptions, ModelName, Role, VaultPath, load_model};
+use vault_index::{Embedder, LoadOptions, ModelName, Role, VaultPath};
 
 use crate::notes::notes_in;
 use crate::random::Random;
@@ -43,12 +43,12 @@ pub struct RealVectors {
 }
 
 impl RealVectors {
-    /// Those that are kept in `folder`; made and put there if there are none, which takes about a minute.
+    /// Those that are stored in `folder`; made and stored there if there are none, which takes about a minute.
     ///
     /// # Errors
     /// When texts or vectors cannot be read or written, or the model fails.
-    pub fn kept(folder: &Path) -> Result<Self> {
-        let model = load_model(&ModelName::MiniLm, &LoadOptions::default())?;
+    pub fn stored_in(folder: &Path) -> Result<Self> {
+        let model = ModelName::MiniLm.load(&LoadOptions::default())?;
         let dimensions = model.dimensions();
         let file = |what: &str| folder.join(format!("{what}-{}-{VERSION}.f32", model.id()));
         let (passages, queries) = (file("passages"), file("queries"));

@@ -1,13 +1,14 @@
-//! The answers are right: our top k is that of a plain f32 loop, bit for bit, and sqlite-vec finds the same scores.
+//! The answers are right: a search is the plain f32 loop, bit for bit, and sqlite-vec finds the same scores.
 
-use std::num::NonZeroUsize;
+use std::sync::Arc;
 
 use benches::peers::{Element, SqliteVec, plain_scores, plain_top_k};
-use benches::{random_rows, resample};
-use vault_index::vectors::{Bitmap, Codes, QueryCodes, Threads, Wanted, rescore, top_k, top_k_many};
+use benches::{IndexedRows, StoredVectors, TAG_1, TAG_10, random_rows, resample};
+use tempfile::TempDir;
+use vault_index::{Mode, Query};
 
 const DIMENSIONS: usize = 384;
-const COUNT: usize = 10_000;
+const COUNT: usize = 5_000;
 /// How far the scores of sqlite-vec, which adds up in another order, may be from ours.
 const TOLERANCE: f32 = 2e-6;
 
@@ -17,56 +18,45 @@ fn rows() -> Vec<f32> {
     rows.extend(random_rows(DIMENSIONS, 1_000, 3));
     let twice = rows[..500 * DIMENSIONS].to_vec();
     rows.extend(twice);
-    assert_eq!(rows.len(), COUNT * DIMENSIONS);
     rows
 }
 
 /// Near some rows, and near none; one is a row that is there twice.
-fn queries(rows: &[f32]) -> Vec<Vec<f32>> {
+fn queries(rows: &[f32]) -> Vec<f32> {
     let mut queries = resample(&rows[..50 * DIMENSIONS], DIMENSIONS, 4, 4);
     queries.extend(random_rows(DIMENSIONS, 2, 5));
     queries.extend(&rows[7 * DIMENSIONS..8 * DIMENSIONS]);
-    queries.chunks_exact(DIMENSIONS).map(<[f32]>::to_vec).collect()
+    queries
 }
 
-fn codes(rows: &[f32]) -> Codes {
-    let mut codes = Codes::new(DIMENSIONS);
-    for (slot, row) in rows.chunks_exact(DIMENSIONS).enumerate() {
-        codes.set(slot, row).unwrap();
-    }
-    codes
+fn indexed() -> (TempDir, Arc<StoredVectors>, IndexedRows) {
+    let (folder, rows) = (tempfile::tempdir().unwrap(), rows());
+    let queries = queries(&rows);
+    let vectors = Arc::new(StoredVectors::new(DIMENSIONS, rows, queries));
+    let indexed = IndexedRows::new(folder.path(), &vectors).unwrap();
+    (folder, vectors, indexed)
 }
 
-fn row(rows: &[f32], slot: usize) -> &[f32] {
-    &rows[slot * DIMENSIONS..][..DIMENSIONS]
-}
-
-/// Scores as bits: equal means equal.
+/// Scores as bits: equal means equal. Those above 0, which are all that a search finds, and at most 1.
 fn bits(found: &[(usize, f32)]) -> Vec<(usize, u32)> {
-    found.iter().map(|(slot, score)| (*slot, score.to_bits())).collect()
+    let found = found.iter().filter(|(_, score)| *score > 0.0);
+    found.map(|(row, score)| (*row, score.min(1.0).to_bits())).collect()
 }
 
 #[test]
-fn ours_is_the_plain_loop() {
-    let rows = rows();
-    let (queries, codes) = (queries(&rows), codes(&rows));
-    let every = |step: usize| -> Bitmap { (0..COUNT).step_by(step).collect() };
-    let filters = [None, Some(every(10)), Some(every(100)), Some(Bitmap::new(COUNT))];
-    for query in &queries {
-        let query_codes = QueryCodes::new(query).unwrap();
-        for filter in &filters {
-            let filter = filter.as_ref();
-            // The longest is enough: shorter ones are its beginning.
-            let expected = plain_top_k(&rows, query, COUNT, filter);
-            for (k, threads) in [
-                (1, Threads::One),
-                (10, Threads::One),
-                (10, Threads::Exactly(NonZeroUsize::new(2).unwrap())),
-                (100, Threads::Auto),
-            ] {
-                let wanted = Wanted { query: &query_codes, k, filter };
-                let found = top_k(&codes, wanted, threads, |slot| Ok(rescore(query, row(&rows, slot)))).unwrap();
-                assert_eq!(bits(&found), bits(&expected[..k.min(expected.len())]), "k = {k}, {threads:?}");
+fn a_search_is_the_plain_loop() {
+    let (_folder, vectors, indexed) = indexed();
+    for number in 0..7 {
+        for tag in [None, Some(TAG_10), Some(TAG_1)] {
+            let passing = IndexedRows::tagged(COUNT, tag);
+            for k in [1, 10, 100, COUNT] {
+                let expected = plain_top_k(vectors.rows(), vectors.query(number), k, |row| passing.contains(&row));
+                let by_vector = Query::from_vector(vectors.query(number));
+                let by_text = Query::literal(format!("query {number}")).mode(Mode::Semantic);
+                for query in [by_vector, by_text] {
+                    let hits = indexed.search(&IndexedRows::query(query, k, tag));
+                    assert_eq!(bits(&IndexedRows::rows(&hits)), bits(&expected), "k = {k}, {tag:?}");
+                }
             }
         }
     }
@@ -74,34 +64,31 @@ fn ours_is_the_plain_loop() {
 
 #[test]
 fn many_queries_at_once_find_the_same() {
-    let rows = rows();
-    let (queries, codes) = (queries(&rows), codes(&rows));
-    let query_codes: Vec<QueryCodes> = queries.iter().map(|query| QueryCodes::new(query).unwrap()).collect();
-    let wanted: Vec<Wanted<'_>> = query_codes.iter().map(|query| Wanted { query, k: 10, filter: None }).collect();
-    let exact = |query: usize, slot: usize| Ok(rescore(&queries[query], row(&rows, slot)));
-    let found = top_k_many(&codes, &wanted, Threads::One, exact).unwrap();
-    for (query, found) in queries.iter().zip(&found) {
-        assert_eq!(bits(found), bits(&plain_top_k(&rows, query, 10, None)));
+    let (_folder, vectors, indexed) = indexed();
+    let query = |number| IndexedRows::query(Query::literal(format!("query {number}")).mode(Mode::Semantic), 10, None);
+    let queries: Vec<Query> = (0..7).map(query).collect();
+    for (number, hits) in indexed.search_many(&queries).iter().enumerate() {
+        let expected = plain_top_k(vectors.rows(), vectors.query(number), 10, |_| true);
+        assert_eq!(bits(&IndexedRows::rows(hits)), bits(&expected));
     }
 }
 
 #[test]
 fn sqlite_vec_finds_the_same_scores() {
-    let rows = rows();
-    let (queries, codes) = (queries(&rows), codes(&rows));
-    let table = SqliteVec::new(&rows, DIMENSIONS, Element::F32).unwrap();
-    for query in &queries {
-        let (query_codes, scores) = (QueryCodes::new(query).unwrap(), plain_scores(&rows, query));
+    let (_folder, vectors, indexed) = indexed();
+    let table = SqliteVec::new(vectors.rows(), DIMENSIONS, Element::F32).unwrap();
+    for number in 0..7 {
+        let query = vectors.query(number);
+        let scores = plain_scores(vectors.rows(), query);
         for k in [1, 10, 100] {
-            let wanted = Wanted { query: &query_codes, k, filter: None };
-            let ours = top_k(&codes, wanted, Threads::Auto, |slot| Ok(rescore(query, row(&rows, slot)))).unwrap();
-            let theirs = table.top_k(query, k).unwrap();
+            let hits = indexed.search(&IndexedRows::query(Query::from_vector(query), k, None));
+            let (ours, theirs) = (IndexedRows::rows(&hits), table.top_k(query, k).unwrap());
             assert_eq!((ours.len(), theirs.len()), (k, k));
-            for ((_, our), (slot, distance)) in ours.iter().zip(&theirs) {
+            for ((_, our), (row, distance)) in ours.iter().zip(&theirs) {
                 let their = 1.0 - distance;
                 assert!((our - their).abs() <= TOLERANCE, "k = {k}: {our} and {their}");
                 // The row that they found has that score by our reckoning, too.
-                assert!((our - scores[*slot]).abs() <= TOLERANCE, "k = {k}: {our} and {}", scores[*slot]);
+                assert!((our - scores[*row]).abs() <= TOLERANCE, "k = {k}: {our} and {}", scores[*row]);
             }
         }
     }

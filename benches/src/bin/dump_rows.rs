@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use benches::{ROWS_SEED, RealVectors, kept_folder, resample, write_floats};
+use benches::{ROWS_SEED, RealVectors, data_folder, resample, write_floats};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;
 
@@ -23,8 +23,8 @@ fn main() -> ExitCode {
 }
 
 fn dump(rows: usize) -> Result<()> {
-    let folder = kept_folder()?;
-    let real = RealVectors::kept(&folder)?;
+    let folder = data_folder()?;
+    let real = RealVectors::stored_in(&folder)?;
     let files = [
         (format!("rows-{rows}.f32"), resample(&real.passages, real.dimensions, rows, ROWS_SEED)),
         ("queries.f32".to_owned(), real.queries),

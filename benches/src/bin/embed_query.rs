@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use vault_index::{LoadOptions, ModelName, Result, Role, load_model};
+use vault_index::{LoadOptions, ModelName, Result, Role};
 
 fn main() -> ExitCode {
     let Some(query) = std::env::args().nth(1) else {
@@ -24,6 +24,6 @@ fn main() -> ExitCode {
 }
 
 fn embed(query: &str) -> Result<f32> {
-    let model = load_model(&ModelName::default(), &LoadOptions::default())?;
+    let model = ModelName::default().load(&LoadOptions::default())?;
     Ok(model.embed(&[query], Role::Query)?[0][0])
 }

@@ -22,7 +22,7 @@ use ort::session::Session;
 use ort::session::builder::GraphOptimizationLevel;
 use ort::value::Tensor;
 use tokenizers::{Encoding, Tokenizer, TruncationParams};
-use vault_index::{Embedder, LoadOptions, ModelName, Role, load_model};
+use vault_index::{Embedder, LoadOptions, ModelName, Role};
 
 type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 type Vectors = Vec<Vec<f32>>;
@@ -95,7 +95,7 @@ impl<'a> Setting<'a> {
 fn main() -> Result<()> {
     let args = Args::parse();
     let cores = thread::available_parallelism()?.get();
-    let model = load_model(&ModelName::MiniLm, &LoadOptions::default())?;
+    let model = ModelName::MiniLm.load(&LoadOptions::default())?;
     let mut texts = make_texts(&demo_vault(), args.texts, args.seed, |text| model.count(text) >= args.tokens)?;
     texts.sort_by_key(String::len);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

@@ -134,7 +134,7 @@ fn wait_until_found(
 }
 
 fn sentence_query(text: &str) -> Query {
-    Query { mode: Mode::Semantic, ..Query::literal(text) }
+    Query::literal(text).mode(Mode::Semantic)
 }
 
 /// Something that no note says: another sentence for each of the first 560 numbers.

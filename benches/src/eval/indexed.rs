@@ -51,7 +51,7 @@ impl Indexed {
     /// # Errors
     /// Those of the search.
     pub fn ask(&self, text: &str, mode: Mode, grouping: Grouping, limit: usize) -> Result<Vec<Hit>> {
-        let query = Query { mode, grouping, limit, ..Query::literal(text) };
+        let query = Query::literal(text).mode(mode).grouping(grouping).limit(limit);
         if query.is_empty() {
             return Ok(Vec::new());
         }

@@ -15,9 +15,10 @@
 //!
 //! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
 
-mod embedded;
-mod pieces;
 mod plain;
+mod embedded;
+mod parts;
+mod pieces;
 mod sections;
 #[cfg(test)]
 mod tests;
@@ -26,7 +27,8 @@ use std::ops::Range;
 
 pub use embedded::{embedded_text, file_title_text};
 
-use crate::note::{BlockKind, Note, TitleSource};
+use self::parts::{Part, parts};
+use crate::note::{Note, TitleSource};
 
 /// Raised whenever the same note can give other chunks or texts to embed, so that old ones are made again.
 pub const CHUNKER_VERSION: u32 = 1;
@@ -94,7 +96,7 @@ pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOp
     let likely = note.body.len() <= 12 * options.window();
     if likely
         && !chunker.parts[1..].iter().any(|part| part.alone)
-        && let (chunk, Fits::Yes) = chunker.chunk(&note.body)
+        && let (chunk, true) = chunker.chunk(&note.body)
     {
         return vec![chunk];
     }
@@ -102,23 +104,11 @@ pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOp
     let mut chunks = Vec::new();
     for range in sections::plan(&chunker) {
         match chunker.chunk(&chunker.span(&range)) {
-            (chunk, Fits::Yes) => chunks.push(chunk),
-            (_, Fits::No) => pieces::cut(&chunker, range, &mut |chunk| chunks.push(chunk)),
+            (chunk, true) => chunks.push(chunk),
+            (_, false) => pieces::cut(&chunker, range, &mut |chunk| chunks.push(chunk)),
         }
     }
     chunks
-}
-
-/// A block with the white space after it. Parts tile the body.
-struct Part {
-    start: usize,
-    kind: BlockKind,
-    /// Its index in `Note::blocks`.
-    block: usize,
-    /// The heading it is under (a heading: itself), as an index into `Note::headings`.
-    section: Option<usize>,
-    /// Starts something that shares no chunk with what is before it.
-    alone: bool,
 }
 
 struct Chunker<'a> {
@@ -191,7 +181,7 @@ impl<'a> Chunker<'a> {
 
     /// A stretch as a chunk, what a model would get of it, and whether that is within its window: the last word on
     /// that.
-    fn chunk(&self, span: &Range<usize>) -> ((Chunk, String), Fits) {
+    fn chunk(&self, span: &Range<usize>) -> ((Chunk, String), bool) {
         let text = self.note.slice(span.clone());
         let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));
         let last = (span.start + text.trim_end().len()).saturating_sub(1).max(first);
@@ -200,49 +190,6 @@ impl<'a> Chunker<'a> {
         let embedded = embedded_text(self.title, &headings, text, self.tokens, self.options);
         let window = self.options.window();
         let fits = embedded.len() <= window || self.tokens.count(&embedded) <= window;
-        ((Chunk { span: span.clone(), lines, headings }, embedded), if fits { Fits::Yes } else { Fits::No })
+        ((Chunk { span: span.clone(), lines, headings }, embedded), fits)
     }
-}
-
-/// Whether a chunk is within the window.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Fits {
-    Yes,
-    No,
-}
-
-/// The blocks of a note as parts that tile its body; never none.
-fn parts(note: &Note) -> Vec<Part> {
-    let mut parts: Vec<Part> = Vec::with_capacity(note.blocks.len().max(1));
-    let mut section = None;
-    let mut next_heading = 0;
-    for (index, block) in note.blocks.iter().enumerate() {
-        let kind = block.kind;
-        if kind == BlockKind::Node {
-            section = None;
-        }
-        if kind == BlockKind::Heading {
-            while note.headings.get(next_heading).is_some_and(|h| h.span.start < block.span.start) {
-                next_heading += 1;
-            }
-            if note.headings.get(next_heading).is_some_and(|h| h.span.start == block.span.start) {
-                section = Some(next_heading);
-            }
-        }
-        let start = if parts.is_empty() { note.body.start } else { line_start(note, block.span.start) };
-        parts.push(Part { start, kind, block: index, section, alone: kind == BlockKind::Node });
-    }
-    if parts.is_empty() {
-        let kind = BlockKind::Other;
-        parts.push(Part { start: note.body.start, kind, block: usize::MAX, section: None, alone: false });
-    }
-    parts
-}
-
-/// The start of a line if only white space and quote marks stand between it and `at`, else `at`.
-fn line_start(note: &Note, at: usize) -> usize {
-    let before = &note.text.as_bytes()[note.body.start..at];
-    let marks = before.iter().rev().take_while(|b| matches!(b, b' ' | b'\t' | b'>')).count();
-    let start = at - marks;
-    if start == note.body.start || matches!(note.text.as_bytes()[start - 1], b'\n' | b'\r') { start } else { at }
 }

@@ -27,7 +27,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The modules [`note`], [`links`], [`chunk`] and [`vectors`] are useful alone.
+//! The modules [`note`], [`links`] and [`chunk`] are useful alone.
 
 #![deny(missing_docs)]
 
@@ -44,7 +44,7 @@ mod terms;
 mod onnx;
 mod embed;
 mod rerank;
-pub mod vectors;
+mod vectors;
 mod report;
 mod store;
 mod indexer;
@@ -54,10 +54,8 @@ mod index;
 #[doc(hidden)]
 pub mod cli;
 
-pub use embed::{
-    Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role, available as models,
-    load as load_model,
-};
+pub use chunk::TokenCount;
+pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 pub use files::VaultPrint;
 pub use index::{GraphData, GraphNode, Index, Options, Repair};
@@ -70,8 +68,10 @@ pub use place::{config_folder, default_index_file, home, state_folder};
 pub use report::{
     CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };
-pub use rerank::{Reranker, RerankerName, load as load_reranker};
+pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
     Unmatched, Why, marks, parse_date,
 };
+#[doc(hidden)]
+pub use vectors::{Kernel, TopK, rescore};

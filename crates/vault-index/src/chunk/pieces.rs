@@ -2,7 +2,8 @@
 
 use std::ops::Range;
 
-use super::{Chunk, Chunker, Fits, Part, embedded, line_start};
+use super::parts::{Part, line_start};
+use super::{Chunk, Chunker, embedded};
 use crate::note::BlockKind;
 
 /// Lists nested deeper are cut at every item.
@@ -56,7 +57,7 @@ impl Cutter<'_> {
             let end = leaves.get(start + run).map_or(span.end, |leaf| leaf.start);
             let piece = leaves[start].start..end;
             let (chunk, fits) = self.chunker.chunk(&piece);
-            if fits == Fits::Yes {
+            if fits {
                 emit(chunk);
             } else if run == 1 {
                 if self.budget == 1 {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 
 use super::plain::plain;
 use super::*;
+use crate::note::BlockKind;
 use crate::note::{ParseOptions, parse};
 use crate::path::VaultPath;
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use vault_cli::Failure;
 
 use super::settings::Sending;
-use crate::embed::{LoadOptions, load};
+use crate::embed::LoadOptions;
 use crate::{Error, ErrorKind, ModelName, Result, place};
 
 /// What somebody agreed to; one JSON object a line.
@@ -80,7 +80,7 @@ fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<Strin
     let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
     match model {
         ModelName::OpenAi(_) | ModelName::Ollama(_) => {
-            let model = load(model, &options)?;
+            let model = model.load(&options)?;
             Ok(model.is_remote().then(|| model.id().to_string()))
         }
         _ => Ok(None),

@@ -527,7 +527,7 @@ mod tests {
     #[test]
     fn the_model_of_the_index_is_marked() {
         let marked = |has: &str| {
-            let all = crate::models().into_iter().map(|model| ModelRecord::new(model, Some(has)));
+            let all = crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, Some(has)));
             all.filter(|record| record.in_index).map(|record| record.name).collect::<Vec<_>>()
         };
         assert_eq!(marked("minilm"), ["minilm"]);

@@ -13,8 +13,7 @@ use super::config::UserConfig;
 use super::fresh::Before;
 use super::settings::{PlaceArgs, SETTINGS_HELP};
 use crate::{
-    DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, load_reranker,
-    parse_date,
+    DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, parse_date,
 };
 
 /// How long a search waits for changed files where nobody watches its progress.
@@ -283,7 +282,7 @@ impl SearchArgs {
     /// It is not built in, its files are not there, or there is no ONNX Runtime.
     pub(super) fn reranking(&self) -> Result<Option<Rerank>> {
         let Some(name) = &self.rerank else { return Ok(None) };
-        let rerank = Rerank::new(load_reranker(name, None)?);
+        let rerank = Rerank::new(name.load(None)?);
         Ok(Some(Rerank { depth: self.rerank_depth.unwrap_or(rerank.depth), ..rerank }))
     }
 

@@ -153,7 +153,7 @@ pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliRe
     let settings = Settings::load(place)?;
     let has = model_of(&settings, settings.only_vault()?);
     let rows: Vec<ModelRecord> =
-        crate::models().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
+        crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
     out.list(args.format(), &rows, |out, rows| {
         let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
         for row in rows {

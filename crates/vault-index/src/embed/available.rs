@@ -2,8 +2,11 @@
 
 use serde::Serialize;
 
+use super::ModelName;
+
 /// One model, or one family of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct ModelInfo {
     /// What `--model` takes; capitals stand for what you fill in.
     pub name: String,
@@ -20,6 +23,7 @@ pub struct ModelInfo {
 /// Where a model computes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelPlace {
     /// On this machine.
     Local,
@@ -30,6 +34,7 @@ pub enum ModelPlace {
 /// Whether a model can be used by this build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ModelState {
     /// Nothing but this program is needed.
     BuiltIn,
@@ -39,44 +44,46 @@ pub enum ModelState {
     NeedsFeature(&'static str),
 }
 
-/// All models, the default first.
-pub fn available() -> Vec<ModelInfo> {
-    let minilm = if cfg!(feature = "minilm") { ModelState::BuiltIn } else { ModelState::NeedsFeature("minilm") };
-    let fastembed = supported(cfg!(feature = "fastembed"), "fastembed");
-    let http = supported(cfg!(feature = "http"), "http");
-    let model = |name: &str, dimensions, place, state, note: &str| ModelInfo {
-        name: name.to_owned(),
-        dimensions,
-        place,
-        state,
-        note: note.to_owned(),
-    };
-    let mut models = vec![model(
-        "minilm",
-        Some(384),
-        ModelPlace::Local,
-        minilm,
-        "all-MiniLM-L6-v2, the default: English, quick, needs nothing",
-    )];
-    #[cfg(feature = "fastembed")]
-    models.extend(super::fastembed::names().into_iter().map(|(name, dimensions, note)| {
-        model(&format!("fastembed:{name}"), Some(dimensions), ModelPlace::Local, fastembed, &note)
-    }));
-    #[cfg(not(feature = "fastembed"))]
-    models.push(model(
-        "fastembed:NAME",
-        None,
-        ModelPlace::Local,
-        fastembed,
-        "models that are downloaded once, some multilingual; need ONNX Runtime",
-    ));
-    let own = "an ONNX model of your own: a folder with model.onnx and its tokenizer files; needs ONNX Runtime";
-    models.push(model("onnx:DIR", None, ModelPlace::Local, fastembed, own));
-    let note = "any server with OpenAI's /v1/embeddings, by --base-url; the key is read from OPENAI_API_KEY";
-    models.push(model("openai:NAME", None, ModelPlace::Remote, http, note));
-    let note = "an Ollama server: OLLAMA_HOST, --base-url, else this machine";
-    models.push(model("ollama:NAME", None, ModelPlace::Remote, http, note));
-    models
+impl ModelName {
+    /// All models, the default first. Families that a name must be filled into are one entry.
+    pub fn all() -> Vec<ModelInfo> {
+        let minilm = if cfg!(feature = "minilm") { ModelState::BuiltIn } else { ModelState::NeedsFeature("minilm") };
+        let fastembed = supported(cfg!(feature = "fastembed"), "fastembed");
+        let http = supported(cfg!(feature = "http"), "http");
+        let model = |name: &str, dimensions, place, state, note: &str| ModelInfo {
+            name: name.to_owned(),
+            dimensions,
+            place,
+            state,
+            note: note.to_owned(),
+        };
+        let mut models = vec![model(
+            "minilm",
+            Some(384),
+            ModelPlace::Local,
+            minilm,
+            "all-MiniLM-L6-v2, the default: English, quick, needs nothing",
+        )];
+        #[cfg(feature = "fastembed")]
+        models.extend(super::fastembed::names().into_iter().map(|(name, dimensions, note)| {
+            model(&format!("fastembed:{name}"), Some(dimensions), ModelPlace::Local, fastembed, &note)
+        }));
+        #[cfg(not(feature = "fastembed"))]
+        models.push(model(
+            "fastembed:NAME",
+            None,
+            ModelPlace::Local,
+            fastembed,
+            "models that are downloaded once, some multilingual; need ONNX Runtime",
+        ));
+        let own = "an ONNX model of your own: a folder with model.onnx and its tokenizer files; needs ONNX Runtime";
+        models.push(model("onnx:DIR", None, ModelPlace::Local, fastembed, own));
+        let note = "any server with OpenAI's /v1/embeddings, by --base-url; the key is read from OPENAI_API_KEY";
+        models.push(model("openai:NAME", None, ModelPlace::Remote, http, note));
+        let note = "an Ollama server: OLLAMA_HOST, --base-url, else this machine";
+        models.push(model("ollama:NAME", None, ModelPlace::Remote, http, note));
+        models
+    }
 }
 
 fn supported(built: bool, feature: &'static str) -> ModelState {
@@ -86,11 +93,10 @@ fn supported(built: bool, feature: &'static str) -> ModelState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embed::ModelName;
 
     #[test]
     fn every_name_listed_is_a_name() {
-        let models = available();
+        let models = ModelName::all();
         assert_eq!(models[0].name, ModelName::default().to_string());
         for model in models {
             assert!(model.name.parse::<ModelName>().is_ok(), "{}", model.name);

@@ -1,52 +1,39 @@
 //! From a model's name to the model, ready to embed; nothing heavy is read yet.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::{Embedder, Hashed, ModelName};
+use super::{Embedder, Hashed, LoadOptions, ModelName};
 use crate::error::Result;
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 use crate::error::{Error, ErrorKind};
 
-/// What loading may need besides the name. The default: usual addresses and folders.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct LoadOptions {
-    /// The address of a remote model, such as `http://localhost:8080` or `https://host/v1`.
-    /// `None`: `https://api.openai.com`; for Ollama `OLLAMA_HOST`, else `http://localhost:11434`.
-    pub base_url: Option<String>,
-    /// The length of the model's vectors where it is known already, from the index for instance.
-    /// `None`: a model whose length is not known otherwise is asked for one vector while loading.
-    pub dimensions: Option<usize>,
-    /// Where downloaded models are kept. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the
-    /// user's cache folder.
-    pub model_folder: Option<PathBuf>,
-}
-
-/// Loads a model; the key of a remote one comes from the environment. With [`LoadOptions::dimensions`] given, no
-/// server is asked anything.
-///
-/// # Errors
-/// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
-#[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
-pub fn load(name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
-    match name {
-        ModelName::Hashed => Ok(Arc::new(Hashed::new())),
-        #[cfg(feature = "minilm")]
-        ModelName::MiniLm => Ok(Arc::new(super::minilm::Bundled::new())),
-        #[cfg(feature = "fastembed")]
-        ModelName::FastEmbed(model) => Ok(Arc::new(super::fastembed::named(model, options)?)),
-        #[cfg(feature = "fastembed")]
-        ModelName::Onnx(folder) => Ok(Arc::new(super::fastembed::folder(folder, options)?)),
-        #[cfg(feature = "http")]
-        ModelName::OpenAi(model) => Ok(Arc::new(super::http::openai(model, options)?)),
-        #[cfg(feature = "http")]
-        ModelName::Ollama(model) => Ok(Arc::new(super::http::ollama(model, options)?)),
-        #[cfg(not(feature = "minilm"))]
-        ModelName::MiniLm => Err(not_built_in(name, "minilm")),
-        #[cfg(not(feature = "fastembed"))]
-        ModelName::FastEmbed(_) | ModelName::Onnx(_) => Err(not_built_in(name, "fastembed")),
-        #[cfg(not(feature = "http"))]
-        ModelName::OpenAi(_) | ModelName::Ollama(_) => Err(not_built_in(name, "http")),
+impl ModelName {
+    /// Loads the model. Nothing heavy is read yet. The key of a remote one comes from the environment; with
+    /// [`LoadOptions::dimensions`] given, no server is asked anything.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
+    #[cfg_attr(not(any(feature = "fastembed", feature = "http")), allow(unused_variables))]
+    pub fn load(&self, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
+        match self {
+            ModelName::Hashed => Ok(Arc::new(Hashed::new())),
+            #[cfg(feature = "minilm")]
+            ModelName::MiniLm => Ok(Arc::new(super::minilm::Bundled::new())),
+            #[cfg(feature = "fastembed")]
+            ModelName::FastEmbed(model) => Ok(Arc::new(super::fastembed::named(model, options)?)),
+            #[cfg(feature = "fastembed")]
+            ModelName::Onnx(folder) => Ok(Arc::new(super::fastembed::folder(folder, options)?)),
+            #[cfg(feature = "http")]
+            ModelName::OpenAi(model) => Ok(Arc::new(super::http::openai(model, options)?)),
+            #[cfg(feature = "http")]
+            ModelName::Ollama(model) => Ok(Arc::new(super::http::ollama(model, options)?)),
+            #[cfg(not(feature = "minilm"))]
+            ModelName::MiniLm => Err(not_built_in(self, "minilm")),
+            #[cfg(not(feature = "fastembed"))]
+            ModelName::FastEmbed(_) | ModelName::Onnx(_) => Err(not_built_in(self, "fastembed")),
+            #[cfg(not(feature = "http"))]
+            ModelName::OpenAi(_) | ModelName::Ollama(_) => Err(not_built_in(self, "http")),
+        }
     }
 }
 
@@ -59,14 +46,14 @@ fn not_built_in(name: &ModelName, feature: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embed::{ModelState, available};
+    use crate::embed::ModelState;
 
     #[test]
     fn what_is_not_built_in_says_how_to_get_it() {
-        for model in available() {
+        for model in ModelName::all() {
             let ModelState::NeedsFeature(feature) = model.state else { continue };
-            let name = model.name.replace("NAME", "x").replace("DIR", "x").parse().unwrap();
-            let error = load(&name, &LoadOptions::default()).map(|m| m.id().to_owned()).unwrap_err();
+            let name: ModelName = model.name.replace("NAME", "x").replace("DIR", "x").parse().unwrap();
+            let error = name.load(&LoadOptions::default()).map(|m| m.id().to_owned()).unwrap_err();
             assert!(error.to_string().contains(&format!("--features {feature}")), "{error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Which model: the names that `--model` takes, read and written.
+//! Which model: the names that `--model` takes, read and written; what loading may need besides.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Which embedding model: what `--model` takes. Written and read as text without loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
 pub enum ModelName {
     /// `minilm`: bundled, the default.
     #[default]
@@ -22,6 +23,41 @@ pub enum ModelName {
     Ollama(String),
     /// `hashed`: no model, vectors of hashed words; for tests.
     Hashed,
+}
+
+/// What loading may need besides the name. The default: usual addresses and folders.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoadOptions {
+    /// The address of a remote model, such as `http://localhost:8080` or `https://host/v1`.
+    /// `None`: `https://api.openai.com`; for Ollama `OLLAMA_HOST`, else `http://localhost:11434`.
+    pub base_url: Option<String>,
+    /// The length of the model's vectors where it is known already, from the index for instance.
+    /// `None`: a model whose length is not known otherwise is asked for one vector while loading.
+    pub dimensions: Option<usize>,
+    /// Where downloaded models are kept. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the
+    /// user's cache folder.
+    pub model_folder: Option<PathBuf>,
+}
+
+impl LoadOptions {
+    /// Sets the address of a remote model.
+    #[must_use]
+    pub fn base_url(self, url: impl Into<String>) -> Self {
+        Self { base_url: Some(url.into()), ..self }
+    }
+
+    /// Sets the known length of the model's vectors.
+    #[must_use]
+    pub fn dimensions(self, dimensions: usize) -> Self {
+        Self { dimensions: Some(dimensions), ..self }
+    }
+
+    /// Sets the folder for downloaded models.
+    #[must_use]
+    pub fn model_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { model_folder: Some(folder.into()), ..self }
+    }
 }
 
 impl FromStr for ModelName {

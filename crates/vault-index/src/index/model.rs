@@ -13,7 +13,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::embed::{Embedder, LoadOptions, ModelName, load};
+use crate::embed::{Embedder, LoadOptions, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, lock};
 use crate::search::EmbedderSource;
@@ -185,7 +185,7 @@ impl Index {
     }
 
     fn load_anew(&self, name: &ModelName, options: &LoadOptions) -> Result<Arc<dyn Embedder>> {
-        let embedder = load(name, options)?;
+        let embedder = name.load(options)?;
         let base_url = options.base_url.clone();
         let mut loaded = lock(&self.loaded);
         loaded.retain(|known| known.name != *name || known.base_url != base_url);
@@ -426,7 +426,7 @@ mod tests {
         let before = far.sent();
         let index = open(&vault, &file, &far);
         std::fs::write(vault.join("b.md"), "another cormorant\n").unwrap();
-        let semantic = Query { mode: Mode::Semantic, ..Query::literal("cormorant") };
+        let semantic = Query::literal("cormorant").mode(Mode::Semantic);
         for error in [index.sync().unwrap_err(), index.search(&semantic).unwrap_err()] {
             assert_eq!(error.kind(), ErrorKind::OtherModel);
             let text = error.to_string();

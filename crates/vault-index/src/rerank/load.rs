@@ -8,22 +8,24 @@ use crate::error::Result;
 #[cfg(not(feature = "fastembed"))]
 use crate::error::{Error, ErrorKind};
 
-/// Loads a reranker. Its weights are read when the first passage is scored, and downloaded then if need be.
-///
-/// Downloads are kept in `model_folder`. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the user's cache folder.
-///
-/// # Errors
-/// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
-#[cfg_attr(not(feature = "fastembed"), allow(unused_variables))]
-pub fn load(name: &RerankerName, model_folder: Option<&Path>) -> Result<Arc<dyn Reranker>> {
-    #[cfg(feature = "fastembed")]
-    return Ok(Arc::new(match name {
-        RerankerName::FastEmbed(model) => super::cross_encoder::named(model, model_folder)?,
-        RerankerName::Onnx(folder) => super::cross_encoder::folder(folder)?,
-    }));
-    #[cfg(not(feature = "fastembed"))]
-    Err(Error::new(ErrorKind::Model, format!("the reranker `{name}` is not built into this program"))
-        .remedy("install it with `--features fastembed`, or search without a reranker"))
+impl RerankerName {
+    /// Loads the reranker. Its weights are read when the first passage is scored, and downloaded then if need be.
+    ///
+    /// Downloads are kept in `model_folder`. `None`: `FASTEMBED_CACHE_DIR` or `HF_HOME`, else the user's cache folder.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Model`](crate::ErrorKind::Model) with the remedy: a feature not built in, a runtime or file not found.
+    #[cfg_attr(not(feature = "fastembed"), allow(unused_variables))]
+    pub fn load(&self, model_folder: Option<&Path>) -> Result<Arc<dyn Reranker>> {
+        #[cfg(feature = "fastembed")]
+        return Ok(Arc::new(match self {
+            RerankerName::FastEmbed(model) => super::cross_encoder::named(model, model_folder)?,
+            RerankerName::Onnx(folder) => super::cross_encoder::folder(folder)?,
+        }));
+        #[cfg(not(feature = "fastembed"))]
+        Err(Error::new(ErrorKind::Model, format!("the reranker `{self}` is not built into this program"))
+            .remedy("install it with `--features fastembed`, or search without a reranker"))
+    }
 }
 
 #[cfg(all(test, not(feature = "fastembed")))]
@@ -33,7 +35,8 @@ mod tests {
     #[test]
     fn what_is_not_built_in_says_how_to_get_it() {
         for name in ["fastembed:BGERerankerBase", "onnx:here"] {
-            let error = load(&name.parse().unwrap(), None).map(|reranker| reranker.id().to_owned()).unwrap_err();
+            let error =
+                name.parse::<RerankerName>().unwrap().load(None).map(|reranker| reranker.id().to_owned()).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Model);
             assert!(error.to_string().contains("--features fastembed"), "{error}");
         }

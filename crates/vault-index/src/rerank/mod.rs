@@ -8,12 +8,11 @@
 //! query and passage together, once for each pair. So it is asked about few passages, those that a
 //! ranking found (`search/rerank.rs`), and only by who names one: nothing here is loaded otherwise.
 
+mod name;
 #[cfg(feature = "fastembed")]
 mod cross_encoder;
 mod load;
-mod name;
 
-pub use load::load;
 pub use name::RerankerName;
 
 use crate::error::Result;

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// Which reranker: what `--rerank` takes. Written and read as text without loss.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub enum RerankerName {
     /// `fastembed:NAME`, one of [`RerankerName::FASTEMBED`].
     FastEmbed(String),

@@ -8,50 +8,45 @@ use crate::error::Result;
 use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
 use crate::search::filter::{Comparison, PropertyTest};
+use crate::search::lexical;
 use crate::search::path_pattern::{PathPattern, any_matches};
 use crate::search::query::Query;
-use crate::search::{Snapshot, lexical};
+use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
 use crate::vectors::Bitmap;
 
-impl Snapshot {
-    /// Which passages may be found. `None`: all.
-    pub(super) fn eligible(&self, query: &Query) -> Result<Option<Bitmap>> {
-        let filter = &query.filter;
-        if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
-            return Ok(None);
-        }
-        let store = self.store();
-        let wanted = wanted_notes(&store, query)?;
-        let mut left_out: HashSet<FileId> = HashSet::new();
-        for tag in &filter.without_tags {
-            left_out.extend(store.notes_with_tag(TagKey::new(tag).as_str())?);
-        }
-        if !filter.without_paths.is_empty() {
-            let patterns = patterns(&filter.without_paths)?;
-            let notes = store.notes()?.into_iter().filter(|(_, path, _)| any_matches(&patterns, path));
-            left_out.extend(notes.map(|(id, ..)| id));
-        }
-        for word in &query.without {
-            let holders = lexical::holders_of_word(&store, word)?;
-            left_out.extend(holders.iter().filter_map(|&id| self.position(id)).map(|at| self.passages[at].note));
-        }
-        let may_be = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !left_out.contains(&note);
-        let mut eligible: Bitmap =
-            self.passages.iter().enumerate().filter(|(_, p)| may_be(p.note)).map(|(at, _)| at).collect();
-        for phrase in &query.phrases {
-            let holders = lexical::holders_of_phrase(&store, phrase)?;
-            eligible.intersect(&holders.iter().filter_map(|&id| self.position(id)).collect());
-        }
-        Ok(Some(eligible))
+/// Which passages may be found. `None`: all.
+pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Bitmap>> {
+    let filter = &query.filter;
+    if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
+        return Ok(None);
     }
-
-    pub(super) fn position(&self, id: i64) -> Option<usize> {
-        self.passages.binary_search_by_key(&id, |p| p.id).ok()
+    let store = snapshot.store();
+    let wanted = wanted_notes(&store, query)?;
+    let mut excluded: HashSet<FileId> = HashSet::new();
+    for tag in &filter.without_tags {
+        excluded.extend(store.notes_with_tag(TagKey::new(tag).as_str())?);
     }
+    if !filter.without_paths.is_empty() {
+        let patterns = patterns(&filter.without_paths)?;
+        let notes = store.notes()?.into_iter().filter(|(_, path, _)| any_matches(&patterns, path));
+        excluded.extend(notes.map(|(id, ..)| id));
+    }
+    let positions = |ids: Vec<i64>| ids.into_iter().filter_map(|id| snapshot.position(id));
+    for word in &query.without {
+        let holders = lexical::holders_of_word(&store, word)?;
+        excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
+    }
+    let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
+    let passages = snapshot.passages.iter().enumerate();
+    let mut eligible: Bitmap = passages.filter(|(_, p)| is_eligible(p.note)).map(|(at, _)| at).collect();
+    for phrase in &query.phrases {
+        eligible.intersect(&positions(lexical::holders_of_phrase(&store, phrase)?).collect());
+    }
+    Ok(Some(eligible))
 }
 
-/// Notes that meet all conditions but those that leave out. `None`: all do.
+/// Notes that meet all conditions but the exclusions. `None`: all do.
 fn wanted_notes(store: &Store, query: &Query) -> Result<Option<HashSet<FileId>>> {
     let filter = &query.filter;
     let mut notes: Option<HashSet<FileId>> = None;

@@ -11,7 +11,17 @@ use crate::search::path_pattern::PathPattern;
 use crate::store::PropertyValue;
 
 /// Conditions on notes. Tags, dates and properties must all hold, and one of the paths.
+///
+/// ```
+/// use vault_index::{Filter, Query};
+///
+/// let filter = Filter::default().tag("#garden")?.path("Notes/**")?.property("rating>=4".parse()?);
+/// let query = Query::literal("pruning roses").filter(filter);
+/// assert_eq!(query.filter.tags, ["garden"]);
+/// # Ok::<(), vault_index::Error>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
 pub struct Filter {
     /// Tags without `#`; `inbox` is also held by `inbox/x`. All must hold.
     pub tags: Vec<String>,
@@ -74,20 +84,83 @@ impl Filter {
     ///
     /// # Errors
     /// [`ErrorKind::Query`] when it names nothing.
+    pub fn tag(mut self, tag: &str) -> Result<Self> {
+        self.add_tag(tag)?;
+        Ok(self)
+    }
+
+    /// [`Filter::tag`] in place.
+    ///
+    /// # Errors
+    /// As [`Filter::tag`].
     pub fn add_tag(&mut self, tag: &str) -> Result<()> {
         self.tags.push(checked_tag(tag)?);
         Ok(())
     }
 
-    /// Adds a path glob, checked.
+    /// Adds a path: a glob, or the name of a folder or note.
     ///
     /// # Errors
     /// [`ErrorKind::Query`] when it names nothing, or the glob cannot be understood.
+    pub fn path(mut self, glob: &str) -> Result<Self> {
+        self.add_path(glob)?;
+        Ok(self)
+    }
+
+    /// [`Filter::path`] in place.
+    ///
+    /// # Errors
+    /// As [`Filter::path`].
     pub fn add_path(&mut self, glob: &str) -> Result<()> {
-        PathPattern::new(glob)?;
-        self.paths.push(glob.to_string());
+        self.paths.push(checked_path(glob)?);
         Ok(())
     }
+
+    /// Adds a condition on a property.
+    #[must_use]
+    pub fn property(mut self, test: PropertyTest) -> Self {
+        self.properties.push(test);
+        self
+    }
+
+    /// Sets the moment since which notes must have changed.
+    #[must_use]
+    pub fn after(self, moment: Timestamp) -> Self {
+        Self { after: Some(moment), ..self }
+    }
+
+    /// Sets the moment before which notes must have changed last.
+    #[must_use]
+    pub fn before(self, moment: Timestamp) -> Self {
+        Self { before: Some(moment), ..self }
+    }
+
+    /// Excludes a tag.
+    ///
+    /// # Errors
+    /// As [`Filter::tag`].
+    pub fn without_tag(mut self, tag: &str) -> Result<Self> {
+        self.without_tags.push(checked_tag(tag)?);
+        Ok(self)
+    }
+
+    /// Excludes a path.
+    ///
+    /// # Errors
+    /// As [`Filter::path`].
+    pub fn without_path(mut self, glob: &str) -> Result<Self> {
+        self.without_paths.push(checked_path(glob)?);
+        Ok(self)
+    }
+}
+
+/// A path glob that can be understood.
+///
+/// # Errors
+/// [`ErrorKind::Query`] when it names nothing, or the glob cannot be understood.
+pub(crate) fn checked_path(glob: &str) -> Result<String> {
+    PathPattern::new(glob)?;
+    Ok(glob.to_string())
 }
 
 /// A tag without its `#`.

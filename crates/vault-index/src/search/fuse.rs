@@ -7,11 +7,13 @@
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
 //! lexical share does as well on the collections, but lets one word in common outweigh the meaning in a small vault.
 //!
-//! The lexical part is exact for every passage; the cosine is an interval. Passages are taken in the order of
-//! their highest possible score and scored exactly, until the next can no longer reach the k-th best: the result
-//! is the exact k best of all passages, with no cut-off of candidates before the merge.
+//! The lexical part is exact for every passage; the cosine has an upper bound first, from four bits a dimension, and an
+//! interval from eight where that bound reaches the k best. What is left is scored exactly, by descending upper end,
+//! until the next can no longer reach the k-th best: the result is the exact k best of all passages, with no cut-off
+//! of candidates before the merge. The bounds need no slack for the sum: each step of it, rounded as it is, grows with
+//! the cosine, and bounds and exact scores go through the same steps.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::path::FileId;
@@ -19,7 +21,7 @@ use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
-use crate::vectors::Bitmap;
+use crate::vectors::{Bitmap, Interval, TopK};
 
 /// What the parts of a score are multiplied by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -72,7 +74,7 @@ impl Floor {
         Self { with_meaning: asked.unwrap_or(with_meaning), words_alone: asked.unwrap_or(words_alone) }
     }
 
-    fn least(&self, has_meaning: bool) -> f32 {
+    pub(super) fn least(&self, has_meaning: bool) -> f32 {
         if has_meaning { self.with_meaning } else { self.words_alone }
     }
 }
@@ -100,166 +102,116 @@ pub(super) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
     pub eligible: Option<&'a Bitmap>,
     pub lexical: &'a Lexical,
-    pub semantic: &'a Semantic,
+    pub semantic: &'a Semantic<'a>,
     pub weights: Weights,
     pub grouping: Grouping,
 }
 
+/// A passage, by its position, and the most that it can score.
+#[derive(Clone, Copy)]
+struct Bounded {
+    position: u32,
+    upper: f32,
+}
+
 impl Candidates<'_> {
-    /// The `k` best with at least `floor`, and all that tie with the last of them; in no particular order of ties.
+    /// The `k` best with at least `floor`, and all that tie with the last of them; best first, ties in the order of
+    /// their passages' ids. With [`Grouping::BestPassage`] each note is there once, by the first of its best passages.
     pub(super) fn best(&self, k: usize, floor: Floor, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Vec<Scored>> {
         if k == 0 {
             return Ok(Vec::new());
         }
-        let mut queue: Vec<(f32, usize)> = Vec::new();
-        let mut lowest = LowestOfBest::new(k, self.grouping);
-        for (at, passage) in self.passages.iter().enumerate() {
-            if self.eligible.is_some_and(|e| !e.contains(at)) {
-                continue;
-            }
-            let (lower, upper, has_meaning) = self.bounds(at, passage);
-            // A passage that shares neither words nor any meaning is not a result, however low the floor.
-            if upper > 0.0 && upper >= floor.least(has_meaning) {
-                queue.push((upper, at));
-                lowest.offer(passage.note, lower);
-            }
+        let mut candidates = self.bounded(floor);
+        if let Some(reach) = self.kth_best(k, candidates.iter().map(|c| (c.position, c.upper))) {
+            // What looks best already shows, looked at more closely, what the k best reach at least.
+            let first: Vec<Bounded> = candidates.iter().filter(|c| c.upper >= reach).copied().collect();
+            let lower = self.intervals(&first).into_iter().map(|interval| interval.lower);
+            let least = self.kth_best(k, first.iter().map(|c| c.position).zip(lower));
+            candidates.retain(|c| least.is_none_or(|least| c.upper >= least));
         }
-        let reach = lowest.value();
-        queue.retain(|(upper, _)| *upper >= reach);
-        queue.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        let intervals = self.intervals(&candidates);
+        candidates.iter_mut().zip(&intervals).for_each(|(candidate, interval)| candidate.upper = interval.upper);
+        candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.position.cmp(&b.position)));
 
-        let mut kept = Kept::new(k, self.grouping);
-        for (upper, at) in queue {
-            if kept.threshold().is_some_and(|threshold| upper < threshold) {
+        let mut best = TopK::new(k);
+        let mut scored = Vec::new();
+        for candidate in candidates {
+            if best.threshold().is_some_and(|threshold| candidate.upper < threshold) {
                 break;
             }
-            let scored = self.exact(at, vector)?;
-            if scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()) {
-                kept.push(scored);
+            let exact = self.exact(candidate.position, vector)?;
+            if exact.score > 0.0 && exact.score >= floor.least(exact.semantic.is_some()) {
+                best.push(exact.score, self.group(candidate.position));
+                scored.push(exact);
             }
         }
-        Ok(kept.into_best())
+        scored.retain(|s| best.threshold().is_none_or(|threshold| s.score >= threshold));
+        scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+        if self.grouping == Grouping::BestPassage {
+            let mut notes = HashSet::new();
+            scored.retain(|s| notes.insert(s.note));
+        }
+        Ok(scored)
     }
 
-    /// What a score is at least and at most, and whether meaning is a part of it.
-    fn bounds(&self, at: usize, passage: &PassageRow) -> (f32, f32, bool) {
-        let lexical = self.weights.lexical * self.lexical.score(at);
-        match self.semantic.bounds(passage) {
-            // The sum is rounded once more than its parts; a step up and down keeps the interval true.
-            Some((lower, upper)) => {
-                let of = |cosine: f32| self.weights.semantic * cosine.max(0.0) + lexical;
-                (of(lower).next_down(), of(upper).next_up(), true)
-            }
-            None => (lexical, lexical, false),
+    /// The eligible passages that can reach the floor.
+    fn bounded(&self, floor: Floor) -> Vec<Bounded> {
+        let bounded = |position: usize| {
+            let cosine = self.semantic.upper_bound(&self.passages[position]);
+            let upper = self.score(position, cosine);
+            // A passage that shares neither words nor any meaning is not a result, however low the floor.
+            let is_possible = upper > 0.0 && upper >= floor.least(cosine.is_some());
+            is_possible.then_some(Bounded { position: position as u32, upper })
+        };
+        match self.eligible {
+            Some(eligible) => eligible.iter().filter_map(bounded).collect(),
+            None => (0..self.passages.len()).filter_map(bounded).collect(),
         }
     }
 
-    fn exact(&self, at: usize, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
-        let passage = &self.passages[at];
-        let lexical = self.lexical.score(at);
+    /// What the score of each lies within.
+    fn intervals(&self, candidates: &[Bounded]) -> Vec<Interval> {
+        let cosines = self.semantic.intervals(candidates.iter().map(|c| &self.passages[c.position as usize]));
+        let interval = |(candidate, cosine): (&Bounded, Option<Interval>)| {
+            let score = |end: fn(Interval) -> f32| self.score(candidate.position as usize, cosine.map(end));
+            Interval { lower: score(|cosine| cosine.lower), upper: score(|cosine| cosine.upper) }
+        };
+        candidates.iter().zip(cosines).map(interval).collect()
+    }
+
+    /// The k-th best of some scores, of which each note (or passage, as they are grouped) counts by its best. `None`:
+    /// there are fewer.
+    fn kth_best(&self, k: usize, scores: impl Iterator<Item = (u32, f32)>) -> Option<f32> {
+        let mut best = TopK::new(k);
+        scores.for_each(|(position, score)| best.push(score, self.group(position)));
+        best.threshold()
+    }
+
+    /// What there is one result of.
+    fn group(&self, position: u32) -> u32 {
+        match self.grouping {
+            Grouping::Passages => position,
+            Grouping::BestPassage => self.passages[position as usize].note.0,
+        }
+    }
+
+    /// The score of a passage whose cosine with the query is `cosine`; grows with it.
+    fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
+        let meaning = cosine.map_or(0.0, |cosine| cosine.max(0.0));
+        (self.weights.semantic * meaning + self.weights.lexical * self.lexical.score(position)).min(1.0)
+    }
+
+    fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
+        let position = position as usize;
+        let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
-        let meaning = cosine.map_or(0.0, |c| c.score.max(0.0));
         Ok(Scored {
             passage: passage.id,
             note: passage.note,
-            score: (self.weights.semantic * meaning + self.weights.lexical * lexical).min(1.0),
-            lexical,
-            semantic: cosine.map(|_| meaning),
-            title: cosine.and_then(|c| c.title),
+            score: self.score(position, cosine.map(|cosine| cosine.score)),
+            lexical: self.lexical.score(position),
+            semantic: cosine.map(|cosine| cosine.score.max(0.0)),
+            title: cosine.and_then(|cosine| cosine.title),
         })
-    }
-}
-
-/// The k-th best of the lower bounds: what no result can be below.
-struct LowestOfBest {
-    k: usize,
-    grouping: Grouping,
-    by_note: HashMap<FileId, f32>,
-    /// The best so far of the note whose passages are under way. They come together, so that few are looked up.
-    current: Option<(FileId, f32)>,
-    all: Vec<f32>,
-}
-
-impl LowestOfBest {
-    fn new(k: usize, grouping: Grouping) -> Self {
-        Self { k, grouping, by_note: HashMap::new(), current: None, all: Vec::new() }
-    }
-
-    fn offer(&mut self, note: FileId, lower: f32) {
-        match self.grouping {
-            Grouping::Passages => self.all.push(lower),
-            Grouping::BestPassage => match &mut self.current {
-                Some((current, best)) if *current == note => *best = best.max(lower),
-                current => {
-                    let done = current.replace((note, lower));
-                    self.note_is_over(done);
-                }
-            },
-        }
-    }
-
-    fn note_is_over(&mut self, done: Option<(FileId, f32)>) {
-        if let Some((note, lower)) = done {
-            let best = self.by_note.entry(note).or_insert(lower);
-            *best = best.max(lower);
-        }
-    }
-
-    fn value(mut self) -> f32 {
-        let done = self.current.take();
-        self.note_is_over(done);
-        self.all.extend(self.by_note.into_values());
-        if self.all.len() < self.k {
-            return f32::NEG_INFINITY;
-        }
-        let (_, kth, _) = self.all.select_nth_unstable_by(self.k - 1, |a, b| b.total_cmp(a));
-        *kth
-    }
-}
-
-/// The best exact scores so far.
-struct Kept {
-    k: usize,
-    grouping: Grouping,
-    scored: Vec<Scored>,
-    /// Position in `scored` of each note's best, when notes are grouped.
-    of_note: HashMap<FileId, usize>,
-}
-
-impl Kept {
-    fn new(k: usize, grouping: Grouping) -> Self {
-        Self { k, grouping, scored: Vec::new(), of_note: HashMap::new() }
-    }
-
-    fn push(&mut self, new: Scored) {
-        if self.grouping == Grouping::BestPassage {
-            if let Some(&at) = self.of_note.get(&new.note) {
-                let old = &mut self.scored[at];
-                // Of a note's equal passages the first in it is shown.
-                if new.score > old.score || (new.score == old.score && new.passage < old.passage) {
-                    *old = new;
-                }
-                return;
-            }
-            self.of_note.insert(new.note, self.scored.len());
-        }
-        self.scored.push(new);
-    }
-
-    /// The k-th best score; what is lower cannot get in any more.
-    fn threshold(&self) -> Option<f32> {
-        if self.scored.len() < self.k {
-            return None;
-        }
-        let mut scores: Vec<f32> = self.scored.iter().map(|s| s.score).collect();
-        let (_, kth, _) = scores.select_nth_unstable_by(self.k - 1, |a, b| b.total_cmp(a));
-        Some(*kth)
-    }
-
-    fn into_best(mut self) -> Vec<Scored> {
-        let threshold = self.threshold();
-        self.scored.retain(|s| threshold.is_none_or(|t| s.score >= t));
-        self.scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
-        self.scored
     }
 }

@@ -8,6 +8,7 @@ use crate::search::query::Mode;
 
 /// The answer to a query.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Hits {
     /// Best first; equal scores are ordered by path, then line.
     pub results: Vec<Hit>,
@@ -28,6 +29,7 @@ pub struct Hits {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Hit {
     /// The note.
     pub path: VaultPath,
@@ -54,6 +56,7 @@ pub struct Hit {
 
 /// The parts of a ranking's score.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Why {
     /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
     pub semantic: Option<f32>,
@@ -72,8 +75,9 @@ pub struct Why {
 
 /// A passage in the ranking that its reranker was given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Reranked {
-    /// Its place among the passages that were reranked, from 1.
+    /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
     /// Its score there: `semantic` and `lexical` by their weights.
     pub score: f32,
@@ -81,6 +85,7 @@ pub struct Reranked {
 
 /// A note that nearly matched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NearMiss {
     /// The note.
     pub path: VaultPath,

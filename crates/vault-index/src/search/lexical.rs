@@ -48,6 +48,12 @@ impl Lexical {
         Self { scores: Vec::new(), terms: Vec::new() }
     }
 
+    /// Given scores, by position.
+    #[cfg(test)]
+    pub(super) fn of_scores(scores: Vec<f32>) -> Self {
+        Self { scores, terms: Vec::new() }
+    }
+
     pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
         let mut terms = Vec::new();
         let mut sums = vec![0.0_f64; passages.len()];

@@ -1,20 +1,34 @@
 //! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`) and its options.
 
 use crate::error::Result;
-use crate::search::filter::{Filter, checked_tag};
-use crate::search::path_pattern::PathPattern;
+use crate::search::filter::{Filter, checked_path, checked_tag};
 
 /// A question to a vault, with everything that shapes the answer.
+///
+/// ```
+/// use vault_index::{Filter, Mode, Query};
+///
+/// let query = Query::parse("tag:garden \"late winter\" how to prune")?;
+/// assert_eq!((query.text.as_str(), query.phrases.as_slice()), ("how to prune", &["late winter".to_string()][..]));
+/// assert_eq!(query.filter, Filter::default().tag("garden")?);
+///
+/// let query = Query::literal("tag:garden is only text here").mode(Mode::Lexical).limit(3);
+/// assert_eq!((query.mode, query.limit), (Mode::Lexical, 3));
+/// # Ok::<(), vault_index::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Query {
     /// The words that are ranked by, without the syntax below. May be empty when only filters are given.
     pub text: String,
-    /// `"exact phrase"`: passages must hold each of them, case and diacritics aside.
+    /// `"exact phrase"`: passages must hold each of them; case and diacritics do not matter.
     pub phrases: Vec<String>,
-    /// `-word`: notes that hold one of them are left out.
+    /// `-word`: notes that hold one of them are excluded.
     pub without: Vec<String>,
     /// A note (its path or a link to it): find notes similar to it instead of `text`.
     pub like: Option<String>,
+    /// The vector to rank by meaning with, instead of that of `text`: see [`Query::from_vector`].
+    pub vector: Option<Vec<f32>>,
     /// What must hold; applied before anything is ranked.
     pub filter: Filter,
     /// How passages are ranked.
@@ -30,6 +44,7 @@ pub struct Query {
 /// How passages are ranked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum Mode {
     /// By meaning and by words, added up.
     #[default]
@@ -53,6 +68,7 @@ impl Mode {
 
 /// What a result is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Grouping {
     /// A note, shown by its best passage.
     #[default]
@@ -68,6 +84,7 @@ impl Default for Query {
             phrases: Vec::new(),
             without: Vec::new(),
             like: None,
+            vector: None,
             filter: Filter::default(),
             mode: Mode::default(),
             limit: 10,
@@ -78,16 +95,80 @@ impl Default for Query {
 }
 
 impl Query {
-    /// The words as they are: no syntax.
+    /// Ranks by the words of a text, taken as they are: no syntax.
     pub fn literal(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Reads the query syntax. Words without a meaning of their own are ranked by; an unclosed
-    /// quote runs to the end; a `-` or a `key:` with nothing behind it is a word; `--` ends the syntax.
+    /// Passages whose vectors are near a vector that is already there: of a text that was embedded before, or of
+    /// something else that the index's model embeds. Its length does not matter. With a `text` and [`Mode::Hybrid`],
+    /// the text ranks by its words beside it.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use vault_index::{Embedder, Hashed, Index, Mode, Options, Query, Role};
+    ///
+    /// # let vault = tempfile::tempdir()?;
+    /// # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back in late winter.")?;
+    /// # let mut options = Options::default();
+    /// # options.index_file = Some(vault.path().join(".index/index.db"));
+    /// # let vault_dir = vault.path();
+    /// let model = Arc::new(Hashed::new());
+    /// options.embedder = Some(model.clone());
+    /// let index = Index::open(vault_dir, options)?;
+    /// index.sync()?;
+    /// let vector = model.embed(&["stems in winter"], Role::Query)?.remove(0);
+    /// let by_vector = index.search(&Query::from_vector(vector))?;
+    /// let by_text = index.search(&Query::literal("stems in winter").mode(Mode::Semantic))?;
+    /// assert_eq!(by_vector, by_text);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn from_vector(vector: impl Into<Vec<f32>>) -> Self {
+        Self { vector: Some(vector.into()), mode: Mode::Semantic, ..Self::default() }
+    }
+
+    /// Notes similar to one, named by its path or by a link to it.
+    pub fn like(note: impl Into<String>) -> Self {
+        Self { like: Some(note.into()), ..Self::default() }
+    }
+
+    /// Sets how passages are ranked.
+    #[must_use]
+    pub fn mode(self, mode: Mode) -> Self {
+        Self { mode, ..self }
+    }
+
+    /// Sets how many results come back at most.
+    #[must_use]
+    pub fn limit(self, limit: usize) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Sets what a result is.
+    #[must_use]
+    pub fn grouping(self, grouping: Grouping) -> Self {
+        Self { grouping, ..self }
+    }
+
+    /// Sets what must hold.
+    #[must_use]
+    pub fn filter(self, filter: Filter) -> Self {
+        Self { filter, ..self }
+    }
+
+    /// Sets the score below which results are dropped.
+    #[must_use]
+    pub fn min_score(self, least: f32) -> Self {
+        Self { min_score: Some(least), ..self }
+    }
+
+    /// Reads the query syntax: `tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`, `-path:glob`. All other words
+    /// are ranked by. An unclosed quote runs to the end; a `-` or a `key:` with nothing after it is a word; `--` ends
+    /// the syntax.
     ///
     /// # Errors
-    /// A `path:` glob that cannot be understood; a `tag:` that names none.
+    /// [`ErrorKind::Query`](crate::ErrorKind::Query) for a `path:` glob that cannot be understood, or a `tag:` without
+    /// a name.
     pub fn parse(text: &str) -> Result<Self> {
         let mut query = Self::default();
         let mut rest = text;
@@ -113,12 +194,11 @@ impl Query {
             } else if let Some(value) = value_of(word, "tag:") {
                 query.filter.tags.push(checked_tag(value)?);
             } else if let Some(value) = value_of(word, "path:") {
-                query.filter.add_path(value)?;
+                query.filter.paths.push(checked_path(value)?);
             } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "tag:")) {
                 query.filter.without_tags.push(checked_tag(value)?);
             } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "path:")) {
-                PathPattern::new(value)?;
-                query.filter.without_paths.push(value.to_string());
+                query.filter.without_paths.push(checked_path(value)?);
             } else if let Some(excluded) = word.strip_prefix('-').filter(|w| w.chars().any(char::is_alphanumeric)) {
                 query.without.push(excluded.trim_matches('"').to_string());
             } else {
@@ -135,6 +215,7 @@ impl Query {
             && self.phrases.is_empty()
             && self.without.is_empty()
             && self.like.is_none()
+            && self.vector.is_none()
             && self.filter.is_empty()
     }
 

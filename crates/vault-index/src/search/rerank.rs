@@ -10,6 +10,7 @@
 //! about each other's scores.
 
 use std::collections::HashSet;
+use std::fmt;
 use std::sync::Arc;
 
 use crate::chunk::{ChunkOptions, embedded_text};
@@ -19,10 +20,12 @@ use crate::rerank::Reranker;
 use crate::search::fuse::Floor;
 use crate::search::hit::{Hit, Hits, Reranked};
 use crate::search::query::{Grouping, Query};
-use crate::search::{Asked, Searcher, Snapshot, near_misses, order};
+use crate::search::scored_query::{ScoredQuery, hits, near_misses, order};
+use crate::search::searcher::Searcher;
 
 /// Which reranker scores how many passages.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct Rerank {
     /// The reranker.
     pub reranker: Arc<dyn Reranker>,
@@ -39,6 +42,19 @@ impl Rerank {
     /// This reranker, with the default depth.
     pub fn new(reranker: Arc<dyn Reranker>) -> Self {
         Self { reranker, depth: Self::DEPTH }
+    }
+
+    /// Sets how many of the ranking's best passages it scores.
+    #[must_use]
+    pub fn depth(self, depth: usize) -> Self {
+        Self { depth, ..self }
+    }
+}
+
+impl fmt::Debug for Rerank {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { reranker, depth } = self;
+        f.debug_struct("Rerank").field("reranker", &reranker.id()).field("depth", depth).finish()
     }
 }
 
@@ -67,9 +83,8 @@ impl Searcher {
                 Error::new(ErrorKind::Query, message).remedy("write what to search for, or search without a reranker")
             );
         }
-        let snapshot = &*self.snapshot;
-        let asked = snapshot.ask(query.mode, None, &text, snapshot.eligible(query)?, None)?;
-        let candidates = snapshot.candidates(&asked, query, rerank.depth)?;
+        let ranking = ScoredQuery::new(&self.snapshot, query, None)?;
+        let candidates = candidates(&ranking, query, rerank.depth)?;
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
         let mut results = rescored(candidates, &text, rerank.reranker.as_ref())?;
         order(&mut results);
@@ -79,35 +94,33 @@ impl Searcher {
         }
         let below = results.partition_point(|hit| query.min_score.is_none_or(|least| hit.score >= least));
         let near_misses = match below {
-            0 if nothing_ranked => snapshot.near_misses(&asked)?,
+            0 if nothing_ranked => ranking.near_misses()?,
             0 => near_misses(&results),
             _ => Vec::new(),
         };
         results.truncate(below.min(query.limit));
-        let hits = snapshot.hits(results, asked.mode, near_misses);
+        let hits = hits(&self.snapshot, results, ranking.mode, near_misses);
         Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), ..hits })
     }
 }
 
-impl Snapshot {
-    /// What is to be reranked, in the order of the ranking.
-    fn candidates(&self, asked: &Asked, query: &Query, depth: usize) -> Result<Vec<Hit>> {
-        if query.limit == 0 {
-            return Ok(Vec::new());
-        }
-        let (depth, floor) = (depth.max(query.limit), Floor::of(None, asked.mode, asked.weights));
-        let mut candidates = self.best(asked, Grouping::Passages, depth, floor)?;
-        // Fewer than could be are all there are.
-        if query.grouping == Grouping::BestPassage && candidates.len() == depth {
-            let notes: HashSet<_> = candidates.iter().map(|hit| hit.path.clone()).collect();
-            if notes.len() < query.limit {
-                let of_notes = self.best(asked, Grouping::BestPassage, query.limit, floor)?;
-                candidates.extend(of_notes.into_iter().filter(|hit| !notes.contains(&hit.path)));
-                order(&mut candidates);
-            }
-        }
-        Ok(candidates)
+/// What is to be reranked, in the order of the ranking.
+fn candidates(ranking: &ScoredQuery<'_>, query: &Query, depth: usize) -> Result<Vec<Hit>> {
+    if query.limit == 0 {
+        return Ok(Vec::new());
     }
+    let (depth, floor) = (depth.max(query.limit), Floor::of(None, ranking.mode, ranking.weights));
+    let mut candidates = ranking.best(Grouping::Passages, depth, floor)?;
+    // Fewer than could be are all there are.
+    if query.grouping == Grouping::BestPassage && candidates.len() == depth {
+        let notes: HashSet<_> = candidates.iter().map(|hit| hit.path.clone()).collect();
+        if notes.len() < query.limit {
+            let of_notes = ranking.best(Grouping::BestPassage, query.limit, floor)?;
+            candidates.extend(of_notes.into_iter().filter(|hit| !notes.contains(&hit.path)));
+            order(&mut candidates);
+        }
+    }
+    Ok(candidates)
 }
 
 /// The candidates with the reranker's scores, in their old order.
@@ -124,11 +137,11 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
     if scores.len() != texts.len() {
         return Err(failed(format!("gave {} scores for {} passages", scores.len(), texts.len())));
     }
-    for (place, (hit, score)) in candidates.iter_mut().zip(scores).enumerate() {
+    for (position, (hit, score)) in candidates.iter_mut().zip(scores).enumerate() {
         if !(0.0..=1.0).contains(&score) {
             return Err(failed(format!("gave {}:{} the score {score}, not one within 0 to 1", hit.path, hit.line)));
         }
-        hit.why.rerank = Some(Reranked { rank: place + 1, score: hit.score });
+        hit.why.rerank = Some(Reranked { rank: position + 1, score: hit.score });
         hit.score = score;
     }
     Ok(candidates)

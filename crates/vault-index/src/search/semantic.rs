@@ -1,34 +1,34 @@
-//! Ranking by meaning: the cosine of the query and every passage, as an interval first, exactly where it matters.
+//! Ranking by meaning: the cosine of the query and every passage, as an upper bound first, exactly where it matters.
 //!
 //! Where a note's title is only its file's name, the passage's text was embedded without it, and the title has a
 //! short vector of its own. It is weighed in here: `max(c, (1 - w)·c + w·t)` with the passage's cosine `c`, the
 //! title's `t` and `w` = [`TITLE_WEIGHT`]. So a fitting title helps, and one that says nothing does no harm.
 
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::store::{PassageRow, Slot};
-use crate::vectors::{Estimate, rescore};
+use crate::vectors::{Bitmap, Codes, Interval, QueryCodes, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
-pub(super) const TITLE_WEIGHT: f32 = 0.25;
+const TITLE_WEIGHT: f32 = 0.25;
 
-/// The cosines of one query.
-pub(super) struct Semantic {
+/// One query's vector, compared with those of the passages.
+pub(super) struct Semantic<'a> {
     query: Vec<f32>,
-    /// By slot.
-    estimates: Vec<Estimate>,
-    titles: Titles,
+    /// `None`: nothing is ranked by meaning.
+    scan: Option<Scan<'a>>,
+    /// Whether titles are weighed in: not where the query is a whole note.
+    with_titles: bool,
 }
 
-/// Whether titles are weighed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Titles {
-    Weighed,
-    /// The query is a whole note.
-    LeftOut,
+struct Scan<'a> {
+    codes: &'a Codes,
+    query: QueryCodes,
+    /// By slot.
+    upper_bounds: Vec<f32>,
 }
 
 /// A passage's exact cosine and its parts.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Cosine {
     /// With the title weighed in.
     pub score: f32,
@@ -36,40 +36,85 @@ pub(super) struct Cosine {
     pub title: Option<f32>,
 }
 
-impl Semantic {
+impl<'a> Semantic<'a> {
     pub(super) fn none() -> Self {
-        Self { query: Vec::new(), estimates: Vec::new(), titles: Titles::LeftOut }
+        Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
-    /// The estimates of all slots, from one pass over the codes.
-    pub(super) fn new(query: Vec<f32>, estimates: Vec<Estimate>, titles: Titles) -> Self {
-        Self { query, estimates, titles }
+    /// Scans the vectors of the eligible passages (`None`: of all), and their titles' where they are weighed in.
+    pub(super) fn new(
+        query: Vec<f32>,
+        codes: &'a Codes,
+        passages: &[PassageRow],
+        eligible: Option<&Bitmap>,
+        with_titles: bool,
+    ) -> Result<Self> {
+        if query.len() != codes.dimensions() {
+            let (has, wanted) = (query.len(), codes.dimensions());
+            let message = format!("the query's vector has {has} dimensions, and those of the index have {wanted}");
+            return Err(Error::new(ErrorKind::Model, message).remedy("use a vector of the model that the index has"));
+        }
+        let mut semantic = Self { query, scan: None, with_titles };
+        let slots: Option<Bitmap> = eligible.map(|eligible| {
+            let slots = |at| semantic.slots(&passages[at]).into_iter().flatten();
+            eligible.iter().flat_map(slots).map(|slot| slot.get() as usize).collect()
+        });
+        let query = QueryCodes::new(&semantic.query)?;
+        let upper_bounds = codes.upper_bounds(&query, slots.as_ref());
+        semantic.scan = Some(Scan { codes, query, upper_bounds });
+        Ok(semantic)
     }
 
-    /// An interval that holds the passage's exact score. `None`: it has no vector.
-    pub(super) fn bounds(&self, passage: &PassageRow) -> Option<(f32, f32)> {
-        let of = |slot: Slot| self.estimates.get(slot.get() as usize).filter(|e| e.is_row());
-        let text = of(passage.vector?)?;
-        let title = self.title_slot(passage).and_then(of);
-        Some((weigh(text.lower(), title.map(Estimate::lower)), weigh(text.upper(), title.map(Estimate::upper))))
+    /// The most that the passage's score can be. `None`: it has no vector.
+    pub(super) fn upper_bound(&self, passage: &PassageRow) -> Option<f32> {
+        let scan = self.scan.as_ref()?;
+        let bound = |slot: Slot| scan.upper_bounds.get(slot.get() as usize).copied().filter(|b| b.is_finite());
+        let [text, title] = self.slots(passage);
+        Some(weigh(bound(text?)?, title.and_then(bound)))
     }
 
-    /// The exact score, from the f32 vectors.
+    /// What each passage's score lies within. `None`: it has no vector.
+    pub(super) fn intervals<'p>(&self, passages: impl Iterator<Item = &'p PassageRow>) -> Vec<Option<Interval>> {
+        let Some(scan) = &self.scan else { return passages.map(|_| None).collect() };
+        let mut slots: Vec<u32> = Vec::new();
+        let mut add = |slot: Slot| {
+            slots.push(slot.get());
+            slots.len() - 1
+        };
+        // Where in `slots` each passage's own are.
+        let of_passages: Vec<Option<(usize, Option<usize>)>> = passages
+            .map(|passage| self.scanned_slots(passage).map(|(text, title)| (add(text), title.map(&mut add))))
+            .collect();
+        let intervals = scan.codes.intervals(&scan.query, &slots);
+        let weighed = |(text, title): (usize, Option<usize>)| {
+            let of =
+                |end: fn(&Interval) -> f32| weigh(end(&intervals[text]), title.map(|title| end(&intervals[title])));
+            Interval { lower: of(|interval| interval.lower), upper: of(|interval| interval.upper) }
+        };
+        of_passages.into_iter().map(|slots| slots.map(weighed)).collect()
+    }
+
+    /// The exact score, from the f32 vectors. `None`: the passage has no vector.
     pub(super) fn exact(
         &self,
         passage: &PassageRow,
         vector: &dyn Fn(i64) -> Result<Vec<f32>>,
     ) -> Result<Option<Cosine>> {
-        let is_scanned = |slot: &Slot| (slot.get() as usize) < self.estimates.len();
-        let Some(slot) = passage.vector.filter(is_scanned) else { return Ok(None) };
+        let Some((text, title)) = self.scanned_slots(passage) else { return Ok(None) };
         let cosine = |slot: Slot| vector(slot.get().into()).map(|vector| rescore(&self.query, &vector));
-        let text = cosine(slot)?;
-        let title = self.title_slot(passage).map(cosine).transpose()?;
+        let (text, title) = (cosine(text)?, title.map(cosine).transpose()?);
         Ok(Some(Cosine { score: weigh(text, title), title }))
     }
 
-    fn title_slot(&self, passage: &PassageRow) -> Option<Slot> {
-        passage.title.filter(|_| self.titles == Titles::Weighed)
+    /// The slots of the passage's vector and of its title's, where they are among the codes.
+    fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
+        let codes = self.scan.as_ref()?.codes;
+        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| codes.contains(slot.get() as usize)));
+        Some((text?, title))
+    }
+
+    fn slots(&self, passage: &PassageRow) -> [Option<Slot>; 2] {
+        [passage.vector, passage.title.filter(|_| self.with_titles)]
     }
 }
 

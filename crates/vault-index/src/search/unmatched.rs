@@ -6,13 +6,14 @@ use jiff::{Timestamp, Zoned};
 use crate::error::Result;
 use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::Searcher;
 use crate::search::eligible::holding;
 use crate::search::filter::Filter;
 use crate::search::path_pattern::PathPattern;
+use crate::search::searcher::Searcher;
 
 /// Conditions that no note meets, a line each.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Unmatched {
     /// Of those that must hold: nothing can be found.
     pub wanted: Vec<String>,

@@ -11,7 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::Store;
 use crate::store::layout::Misfit;
-use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_len, place, row_bytes, row_place};
+use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_and_row, block_len, row_bytes, row_offsets};
 
 /// All codes in memory, and the state that each block had.
 #[derive(Clone)]
@@ -29,14 +29,14 @@ const GIVE_STATES: &str = "DELETE FROM codes_state; INSERT INTO codes_state SELE
 
 impl Store {
     /// Writes the codes of a slot.
-    pub(super) fn put_codes(&self, slot: i64, row: &Quantized) -> rusqlite::Result<()> {
-        let (block, at) = place(slot as usize);
+    pub(super) fn put_codes(&self, slot: i64, quantized: &Quantized) -> rusqlite::Result<()> {
+        let (block, row) = block_and_row(slot as usize);
         self.conn
             .prepare_cached("INSERT OR IGNORE INTO codes(block, bytes) VALUES(?1, zeroblob(?2))")?
-            .execute(params![block, block_len(row.codes.len())])?;
+            .execute(params![block, block_len(quantized.codes.len())])?;
         let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
-        for (at, bytes) in row_bytes(at, row) {
-            blob.write_at(&bytes, at)?;
+        for (offset, bytes) in row_bytes(row, quantized) {
+            blob.write_at(&bytes, offset)?;
         }
         blob.close()?;
         self.change_state(block)
@@ -44,9 +44,9 @@ impl Store {
 
     /// From now on the slot has no row.
     pub(super) fn clear_codes(&self, slot: i64, dimensions: usize) -> rusqlite::Result<()> {
-        let (block, at) = place(slot as usize);
+        let (block, row) = block_and_row(slot as usize);
         let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
-        blob.write_at(&[0; 4], row_place(dimensions, at).scale.start)?;
+        blob.write_at(&[0; 4], row_offsets(dimensions, row).scale.start)?;
         blob.close()?;
         self.change_state(block)
     }
@@ -130,7 +130,7 @@ impl Store {
 mod tests {
     use super::*;
     use crate::store::key_of;
-    use crate::vectors::{Precision, QueryCodes, Threads};
+    use crate::vectors::QueryCodes;
 
     const SLOTS: i64 = 2 * BLOCK_ROWS as i64 + 10;
 
@@ -151,11 +151,8 @@ mod tests {
     }
 
     /// What a scan says of every slot.
-    fn estimates(loaded: &LoadedCodes) -> Vec<crate::vectors::Estimate> {
-        let mut estimates = Vec::new();
-        let query = QueryCodes::new(&vector(1)).unwrap();
-        loaded.codes.estimates(&query, Precision::Fine, Threads::One, &mut estimates);
-        estimates
+    fn upper_bounds(loaded: &LoadedCodes) -> Vec<f32> {
+        loaded.codes.upper_bounds(&QueryCodes::new(&vector(1)).unwrap(), None)
     }
 
     #[track_caller]
@@ -163,7 +160,7 @@ mod tests {
         let loaded = store.codes(Some(known)).unwrap().unwrap();
         let anew = store.codes(None).unwrap().unwrap();
         assert_eq!(loaded.codes.len(), anew.codes.len());
-        assert_eq!(estimates(&loaded), estimates(&anew));
+        assert_eq!(upper_bounds(&loaded), upper_bounds(&anew));
         loaded
     }
 
@@ -195,11 +192,11 @@ mod tests {
     fn a_block_that_has_not_changed_is_not_read() {
         let store = store();
         let known = store.codes(None).unwrap().unwrap();
-        let before = estimates(&known);
+        let before = upper_bounds(&known);
         // Behind the back of the state.
         store.conn.execute_batch("UPDATE codes SET bytes = zeroblob(length(bytes)) WHERE block <> 1").unwrap();
         put(&store, SLOTS + 5, SLOTS + 5);
-        let after = estimates(&store.codes(Some(known)).unwrap().unwrap());
+        let after = upper_bounds(&store.codes(Some(known)).unwrap().unwrap());
         assert_eq!(after[..2 * BLOCK_ROWS], before[..2 * BLOCK_ROWS]);
         assert_ne!(after[2 * BLOCK_ROWS..], before[2 * BLOCK_ROWS..]);
     }

@@ -52,7 +52,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::place;
 
 pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
-pub(crate) use codes::{BlockState, LoadedCodes};
+pub(crate) use codes::LoadedCodes;
 pub(crate) use compare::{Expected, WordPrints};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};

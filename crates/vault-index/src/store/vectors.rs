@@ -7,7 +7,7 @@ use rusqlite::{OptionalExtension, params};
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::{Store, schema};
-use crate::vectors::{Block, Quantized, place};
+use crate::vectors::{Block, Quantized, block_and_row};
 
 /// What a vector is found by: 128 bits of the BLAKE3 hash of the exact text embedded.
 pub(crate) type EmbeddingKey = [u8; 16];
@@ -247,7 +247,7 @@ impl Store {
                 let bytes: Option<Vec<u8>> = vectors.query_row([slot], |row| row.get(0)).optional()?;
                 let vector: Option<Vec<f32>> =
                     bytes.map(|b| b.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect());
-                let (number, row) = place(slot as usize);
+                let (number, row) = block_and_row(slot as usize);
                 let expected = vector.and_then(|v| Quantized::new(&v).ok());
                 if expected.is_none() || expected != blocks.get(&number).and_then(|b| b.row(row)) {
                     wrong += 1;

@@ -1,76 +1,51 @@
-//! A set of slots, one bit each: what a filter lets through.
+//! A set of small numbers, one bit each: which passages or slots pass a filter.
 
-/// A set of small numbers in `0..len`, one bit each. Numbers from `len` on are never in it.
+/// A set of small numbers, one bit each. Takes as many bits as the largest number that was ever in it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Bitmap {
+pub(crate) struct Bitmap {
     words: Vec<u64>,
-    len: usize,
 }
 
 impl Bitmap {
-    /// An empty set over `0..len`.
-    pub fn new(len: usize) -> Self {
-        Self { words: vec![0; len.div_ceil(64)], len }
-    }
-
-    /// All of `0..len`.
-    pub fn full(len: usize) -> Self {
-        let mut words = vec![u64::MAX; len.div_ceil(64)];
-        if let Some(last) = words.last_mut().filter(|_| !len.is_multiple_of(64)) {
-            *last = (1 << (len % 64)) - 1;
+    /// Adds a number.
+    pub(crate) fn insert(&mut self, number: usize) {
+        let word = number / 64;
+        if word >= self.words.len() {
+            self.words.resize(word + 1, 0);
         }
-        Self { words, len }
+        self.words[word] |= 1 << (number % 64);
     }
 
-    /// The size of the range it is over, not the number of its members.
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    /// Whether the range it is over is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    /// Puts `slot` in. The range grows to hold it.
-    pub fn insert(&mut self, slot: usize) {
-        if slot >= self.len {
-            self.len = slot + 1;
-            self.words.resize(self.len.div_ceil(64), 0);
-        }
-        self.words[slot / 64] |= 1 << (slot % 64);
-    }
-
-    /// Takes `slot` out, if it is in.
-    pub fn remove(&mut self, slot: usize) {
-        if slot < self.len {
-            self.words[slot / 64] &= !(1 << (slot % 64));
+    /// Removes a number, if it is in the set.
+    pub(crate) fn remove(&mut self, number: usize) {
+        if let Some(word) = self.words.get_mut(number / 64) {
+            *word &= !(1 << (number % 64));
         }
     }
 
-    /// Whether `slot` is in.
-    pub fn contains(&self, slot: usize) -> bool {
-        self.word(slot / 64) >> (slot % 64) & 1 == 1
+    /// Whether a number is in the set.
+    pub(crate) fn contains(&self, number: usize) -> bool {
+        self.word(number / 64) >> (number % 64) & 1 == 1
     }
 
-    /// How many are in. Linear in `len / 64`.
-    pub fn count(&self) -> usize {
+    /// How many numbers are in the set. Linear in the largest.
+    pub(crate) fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Keeps what is in `other` too.
-    pub fn intersect(&mut self, other: &Self) {
+    /// Removes what is not in `other` too.
+    pub(crate) fn intersect(&mut self, other: &Self) {
         for (i, word) in self.words.iter_mut().enumerate() {
             *word &= other.word(i);
         }
     }
 
     /// Its members, ascending.
-    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(i, &word)| bits(word).map(move |bit| 64 * i + bit))
     }
 
-    /// The bits of slots `64·i ..`, lowest first; zero beyond the end.
+    /// The bits of the numbers `64·i ..`, lowest first; zero beyond the end.
     pub(super) fn word(&self, i: usize) -> u64 {
         self.words.get(i).copied().unwrap_or(0)
     }
@@ -86,10 +61,10 @@ pub(super) fn bits(mut word: u64) -> impl Iterator<Item = usize> {
 }
 
 impl FromIterator<usize> for Bitmap {
-    fn from_iter<I: IntoIterator<Item = usize>>(slots: I) -> Self {
+    fn from_iter<I: IntoIterator<Item = usize>>(numbers: I) -> Self {
         let mut bitmap = Self::default();
-        for slot in slots {
-            bitmap.insert(slot);
+        for number in numbers {
+            bitmap.insert(number);
         }
         bitmap
     }

@@ -9,11 +9,11 @@ use super::kernel::LINE;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The most dimensions a vector may have: `127 · 128 · 2¹⁶` fits an i32.
-pub const MAX_DIMENSIONS: usize = 1 << 16;
+pub(crate) const MAX_DIMENSIONS: usize = 1 << 16;
 
 /// The largest length a row may have. Rows are of unit length up to rounding; the error bound
 /// relies on it, so longer ones are refused.
-pub const MAX_NORM: f32 = 1.001;
+pub(crate) const MAX_NORM: f32 = 1.001;
 
 /// Queries are of unit length, too; this only keeps scores far from the ends of f32.
 const MAX_QUERY_NORM: f64 = 1e6;
@@ -25,13 +25,13 @@ const TINY: f32 = 1e-30;
 const MIDDLE: f64 = 7.5;
 
 /// The bytes of half a row, the upper or the lower bits of its codes: two codes a byte, in whole [`LINE`]s.
-pub const fn width(dimensions: usize) -> usize {
+pub(super) const fn width(dimensions: usize) -> usize {
     dimensions.div_ceil(2).next_multiple_of(LINE)
 }
 
 /// One row as it is kept: codes, scale and error bounds.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Quantized {
+pub(crate) struct Quantized {
     /// One code a dimension, in -127..=127.
     pub codes: Vec<i8>,
     /// The row is about `scale · codes`. Above zero: 0 marks a slot without a row.
@@ -39,7 +39,7 @@ pub struct Quantized {
     /// At least `‖row − scale·codes‖₂`.
     pub error: f32,
     /// At least `‖row − scale·(16·(codes >> 4) + 7.5)‖₂`.
-    pub coarse: f32,
+    pub coarse_error: f32,
 }
 
 impl Quantized {
@@ -48,14 +48,14 @@ impl Quantized {
     /// # Errors
     /// [`ErrorKind::Model`] if the row is empty or over [`MAX_DIMENSIONS`] long, has a NaN or an
     /// infinity in it, or is longer than [`MAX_NORM`].
-    pub fn new(row: &[f32]) -> Result<Self> {
+    pub(crate) fn new(row: &[f32]) -> Result<Self> {
         let norm = checked_norm(row)?;
         if norm > f64::from(MAX_NORM) {
             return Err(bad(format!("a vector of length {norm:.3}; vectors must be of length 1")));
         }
         let (codes, scale, error) = quantize(row);
-        let coarse = distance(row, scale, codes.iter().map(|&code| 16.0 * f64::from(code >> 4) + MIDDLE));
-        Ok(Self { codes, scale, error, coarse })
+        let coarse_error = distance(row, scale, codes.iter().map(|&code| 16.0 * f64::from(code >> 4) + MIDDLE));
+        Ok(Self { codes, scale, error, coarse_error })
     }
 
     /// The upper and the lower four bits of the codes, [`width`] bytes each: byte `j` holds those of
@@ -84,7 +84,7 @@ impl Quantized {
 
 /// A query, ready for scanning: its codes, and what the estimates and their bounds need of it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct QueryCodes {
+pub(crate) struct QueryCodes {
     dimensions: usize,
     /// In the order of a row's halves, with zeros where there are no dimensions: `2 · width` of them.
     pub(super) codes: Vec<i8>,
@@ -104,7 +104,7 @@ impl QueryCodes {
     /// # Errors
     /// [`ErrorKind::Model`] if it is empty or over [`MAX_DIMENSIONS`] long, has a NaN or an
     /// infinity in it, or is longer than a million.
-    pub fn new(query: &[f32]) -> Result<Self> {
+    pub(crate) fn new(query: &[f32]) -> Result<Self> {
         let norm = checked_norm(query)?;
         if norm > MAX_QUERY_NORM {
             return Err(bad(format!("a query vector of length {norm:e}")));
@@ -132,7 +132,7 @@ impl QueryCodes {
     }
 
     /// The number of dimensions.
-    pub fn dimensions(&self) -> usize {
+    pub(crate) fn dimensions(&self) -> usize {
         self.dimensions
     }
 
@@ -183,7 +183,7 @@ pub fn rescore(a: &[f32], b: &[f32]) -> f32 {
     sums[0]
 }
 
-/// `‖v‖₂` of a vector that may be quantised.
+/// `‖v‖₂` of a vector that may be quantized.
 fn checked_norm(v: &[f32]) -> Result<f64> {
     if v.is_empty() || v.len() > MAX_DIMENSIONS {
         return Err(bad(format!("a vector of {} dimensions; 1 to {MAX_DIMENSIONS} are possible", v.len())));

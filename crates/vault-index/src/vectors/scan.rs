@@ -1,257 +1,139 @@
-//! One pass over codes: an estimated score for every row, with how far off it may be.
+//! The two passes over the codes: an upper bound for every row from four bits, an interval for some rows from eight.
 
+use std::num::NonZeroUsize;
 use std::ops::Range;
-use std::slice;
+use std::sync::OnceLock;
 
-use super::block::{Parts, floats};
+use super::bitmap::{Bitmap, bits};
 use super::codes::Codes;
-use super::kernel::Kernel;
 use super::quantize::{QueryCodes, width};
-use super::threads::Threads;
-use crate::error::Result;
 
-/// Rows a kernel call: one word of a filter.
-pub(super) const GROUP: usize = 64;
+/// Rows of a kernel call: one word of a filter.
+const GROUP: usize = 64;
 
-/// Rows that all queries look at before any goes on: their codes stay in the second cache meanwhile.
-const SHARED: usize = 16 * GROUP;
+/// From so many rows of a group on, all of it is read: that costs about as much as gathering them.
+const DENSE: u32 = 32;
 
-/// An estimated score. The exact one is within `score ± error`, both ends included.
+/// How many bytes a thread must have to read to be worth starting. That takes about 30 µs, so on an idle machine two
+/// threads are faster than one from 10,000 rows of 384 dimensions on (2 MB). On a busy one a new thread can wait 4 ms
+/// for a core, which is a bad bargain where all takes less than one: so from about 85,000 rows on.
+const BYTES_PER_THREAD: usize = 8 << 20;
+
+/// What an exact score lies within, both ends included.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Estimate {
-    /// The estimate; negative infinity where a slot has no row.
-    pub score: f32,
-    /// How far the exact score can be off; 0 where a slot has no row.
-    pub error: f32,
-}
-
-impl Estimate {
-    /// What a slot without a row gets.
-    pub const NONE: Self = Self { score: f32::NEG_INFINITY, error: 0.0 };
-
-    /// The least the exact score can be.
-    pub fn lower(&self) -> f32 {
-        self.score - self.error
-    }
-
-    /// The most the exact score can be.
-    pub fn upper(&self) -> f32 {
-        self.score + self.error
-    }
-
-    /// Whether the slot has a row.
-    pub fn is_row(&self) -> bool {
-        self.score != f32::NEG_INFINITY
-    }
-}
-
-/// How close estimates are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// From 4 bits a dimension: within about 0.12 of the exact score. Reads half as many bytes.
-    Coarse,
-    /// From 8 bits a dimension: within about 0.015.
-    Fine,
+pub(crate) struct Interval {
+    pub lower: f32,
+    pub upper: f32,
 }
 
 impl Codes {
-    /// The estimates of all slots, in their order; `out` has [`len`](Self::len) entries then,
-    /// whatever it had before. One pass over memory, `len · dimensions` products.
+    /// The most that each slot can score, from the upper four bits of the codes: at most .24 or so above the exact
+    /// score. Negative infinity where a slot has no row. Slots outside of `filter` are not looked at where that saves
+    /// work, and have no particular value.
     ///
     /// # Panics
-    /// If the query has other dimensions.
-    pub fn estimates(&self, query: &QueryCodes, precision: Precision, threads: Threads, out: &mut Vec<Estimate>) {
-        self.estimates_many(slice::from_ref(query), precision, threads, slice::from_mut(out));
+    /// If the query has other dimensions than the rows.
+    pub(crate) fn upper_bounds(&self, query: &QueryCodes, filter: Option<&Bitmap>) -> Vec<f32> {
+        let slots = filter.map_or(self.len(), |filter| filter.count().min(self.len()));
+        self.upper_bounds_by(threads_for(slots * width(self.dimensions())), query, filter)
     }
 
-    /// [`estimates`](Self::estimates) for many queries at once, in their order: one pass over memory for all.
-    ///
-    /// # Panics
-    /// If a query has other dimensions, or `outs` another length than `queries`.
-    pub fn estimates_many(
-        &self,
-        queries: &[QueryCodes],
-        precision: Precision,
-        threads: Threads,
-        outs: &mut [Vec<Estimate>],
-    ) {
-        assert_eq!(queries.len(), outs.len(), "one list of estimates a query");
-        for query in queries {
-            assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
-        }
-        let rows = self.as_rows();
-        let bytes = queries.len() * rows.high.len() * if precision == Precision::Fine { 2 } else { 1 };
-        let part = rows.groups().div_ceil(threads.for_bytes(bytes)).max(1) * GROUP;
-        let mut parts: Vec<Vec<&mut [Estimate]>> = Vec::new();
-        parts.resize_with(rows.len().div_ceil(part), Vec::new);
-        for out in outs {
-            out.resize(rows.len(), Estimate::NONE);
-            parts.iter_mut().zip(out.chunks_mut(part)).for_each(|(part, out)| part.push(out));
-        }
+    /// The same by so many threads; their number changes nothing about the result.
+    pub(super) fn upper_bounds_by(&self, threads: usize, query: &QueryCodes, filter: Option<&Bitmap>) -> Vec<f32> {
+        assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
+        let mut uppers = vec![f32::NEG_INFINITY; self.len()];
+        let part = self.len().div_ceil(GROUP).div_ceil(threads).max(1) * GROUP;
         std::thread::scope(|scope| {
-            let mut parts = parts.into_iter().enumerate().map(|(i, outs)| {
-                let len = outs.first().map_or(0, |out| out.len());
-                (rows.part(i * part..i * part + len), outs)
-            });
+            let mut parts = uppers.chunks_mut(part).enumerate();
             let mine = parts.next();
-            for (rows, outs) in parts {
-                scope.spawn(move || rows.estimates_many(self.kernel(), queries, precision, outs));
+            for (i, bounds) in parts {
+                scope.spawn(move || self.upper_bounds_from(i * part, query, filter, bounds));
             }
-            if let Some((rows, outs)) = mine {
-                rows.estimates_many(self.kernel(), queries, precision, outs);
+            if let Some((_, bounds)) = mine {
+                self.upper_bounds_from(0, query, filter, bounds);
             }
         });
+        uppers
     }
 
-    /// The [`Fine`](Precision::Fine) estimate of one slot.
+    /// The upper bounds of the slots from `first` on, a multiple of [`GROUP`].
+    fn upper_bounds_from(&self, first: usize, query: &QueryCodes, filter: Option<&Bitmap>, uppers: &mut [f32]) {
+        // Rows that lie apart, gathered until they fill a kernel call.
+        let mut sparse: Vec<u32> = Vec::with_capacity(GROUP);
+        let end = first + uppers.len();
+        for start in (first..end).step_by(GROUP) {
+            let rows = start..(start + GROUP).min(end);
+            let all = u64::MAX >> (GROUP - rows.len());
+            let wanted = filter.map_or(all, |filter| filter.word(start / GROUP) & all);
+            if wanted.count_ones() >= DENSE.min(all.count_ones()) {
+                let (at, len) = (start - first, rows.len());
+                self.upper_bounds_of_group(query, rows, &mut uppers[at..at + len]);
+                continue;
+            }
+            for bit in bits(wanted) {
+                sparse.push((start + bit) as u32);
+                if sparse.len() == GROUP {
+                    self.upper_bounds_of(query, first, &sparse, uppers);
+                    sparse.clear();
+                }
+            }
+        }
+        self.upper_bounds_of(query, first, &sparse, uppers);
+    }
+
+    fn upper_bounds_of_group(&self, query: &QueryCodes, rows: Range<usize>, uppers: &mut [f32]) {
+        let width = width(self.dimensions());
+        let mut sums = [0; GROUP];
+        let sums = &mut sums[..rows.len()];
+        self.kernel().dots(&query.codes, &self.high[rows.start * width..rows.end * width], sums);
+        let numbers = sums.iter().zip(&self.scales[rows.clone()]).zip(&self.coarse_errors[rows]);
+        for (upper, ((&sum, &scale), &error)) in uppers.iter_mut().zip(numbers) {
+            let bound = query.coarse_score(sum, scale) + query.error(error);
+            *upper = if scale == 0.0 { f32::NEG_INFINITY } else { bound };
+        }
+    }
+
+    fn upper_bounds_of(&self, query: &QueryCodes, first: usize, slots: &[u32], uppers: &mut [f32]) {
+        let mut sums = [0; GROUP];
+        let sums = &mut sums[..slots.len()];
+        self.kernel().dots_of(&query.codes, &self.high, slots, sums);
+        for (&slot, &sum) in slots.iter().zip(&*sums) {
+            let slot = slot as usize;
+            if self.contains(slot) {
+                let error = query.error(self.coarse_errors[slot]);
+                uppers[slot - first] = query.coarse_score(sum, self.scales[slot]) + error;
+            }
+        }
+    }
+
+    /// The intervals of some slots that have rows, from all eight bits of the codes: about .03 wide.
     ///
     /// # Panics
-    /// If the query has other dimensions.
-    pub fn estimate(&self, query: &QueryCodes, slot: usize) -> Estimate {
+    /// If the query has other dimensions than the rows, or a slot is not below [`len`](Self::len).
+    pub(crate) fn intervals(&self, query: &QueryCodes, slots: &[u32]) -> Vec<Interval> {
         assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
-        if !self.contains(slot) {
-            return Estimate::NONE;
+        let mut intervals = Vec::with_capacity(slots.len());
+        for slots in slots.chunks(GROUP) {
+            let (mut high, mut low) = ([0; GROUP], [0; GROUP]);
+            self.kernel().dots_of(&query.codes, &self.high, slots, &mut high[..slots.len()]);
+            self.kernel().dots_of(&query.codes, &self.low, slots, &mut low[..slots.len()]);
+            intervals.extend(slots.iter().zip(high).zip(low).map(|((&slot, high), low)| {
+                let score = query.score(high, low, self.scales[slot as usize]);
+                let error = query.error(self.errors[slot as usize]);
+                Interval { lower: score - error, upper: score + error }
+            }));
         }
-        let (rows, mut sums) = (self.as_rows(), [[0]; 2]);
-        for (half, sum) in [rows.high, rows.low].into_iter().zip(&mut sums) {
-            self.kernel().dots(&query.codes, &half[slot * rows.width..][..rows.width], sum);
-        }
-        let score = query.score(sums[0][0], sums[1][0], rows.scales[slot]);
-        Estimate { score, error: query.error(rows.errors[slot]) }
+        intervals
     }
 }
 
-/// The [`Fine`](Precision::Fine) estimates of the rows in a block, as [`Block`](super::Block) describes its bytes,
-/// without loading it into [`Codes`]: for a process that asks once. They are added to `out`, one a row, in their order.
-///
-/// # Errors
-/// [`ErrorKind::Damaged`](crate::ErrorKind::Damaged) if the bytes are not those of a block for the query's dimensions.
-pub fn block_estimates(query: &QueryCodes, block: &[u8], out: &mut Vec<Estimate>) -> Result<()> {
-    let mut numbers = Numbers::default();
-    let (rows, before) = (numbers.rows(0, query, block)?, out.len());
-    out.resize(before + rows.len(), Estimate::NONE);
-    rows.estimates(Kernel::best(), query, Precision::Fine, &mut out[before..]);
-    Ok(())
-}
-
-/// Rows that lie one after the other, in a matrix or in the bytes of a block.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rows<'a> {
-    /// Bytes of a row in `high`, and in `low`.
-    pub width: usize,
-    /// The slot of the first row; a multiple of [`GROUP`].
-    pub first: usize,
-    pub high: &'a [u8],
-    pub low: &'a [u8],
-    pub scales: &'a [f32],
-    pub coarse: &'a [f32],
-    pub errors: &'a [f32],
-}
-
-impl<'a> Rows<'a> {
-    /// How many there are.
-    pub fn len(&self) -> usize {
-        self.scales.len()
+/// How many threads read so many bytes, the caller's included.
+fn threads_for(bytes: usize) -> usize {
+    // Asking the system takes longer than a small scan.
+    static CORES: OnceLock<usize> = OnceLock::new();
+    if bytes < 2 * BYTES_PER_THREAD {
+        return 1;
     }
-
-    /// How many groups of [`GROUP`] rows there are, the last one perhaps shorter.
-    pub fn groups(&self) -> usize {
-        self.len().div_ceil(GROUP)
-    }
-
-    /// The rows of a group.
-    pub fn group(&self, group: usize) -> Range<usize> {
-        group * GROUP..((group + 1) * GROUP).min(self.len())
-    }
-
-    /// The bytes of some rows in `high` and `low`.
-    pub fn bytes(&self, rows: &Range<usize>) -> Range<usize> {
-        rows.start * self.width..rows.end * self.width
-    }
-
-    /// Some of them, from a row that is a multiple of [`GROUP`].
-    fn part(&self, rows: Range<usize>) -> Rows<'a> {
-        let bytes = self.bytes(&rows);
-        Rows {
-            width: self.width,
-            first: self.first + rows.start,
-            high: &self.high[bytes.clone()],
-            low: &self.low[bytes],
-            scales: &self.scales[rows.clone()],
-            coarse: &self.coarse[rows.clone()],
-            errors: &self.errors[rows],
-        }
-    }
-
-    /// Their estimates for each query.
-    fn estimates_many(
-        &self,
-        kernel: Kernel,
-        queries: &[QueryCodes],
-        precision: Precision,
-        mut outs: Vec<&mut [Estimate]>,
-    ) {
-        for from in (0..self.len()).step_by(SHARED) {
-            let shared = from..(from + SHARED).min(self.len());
-            for (query, out) in queries.iter().zip(&mut outs) {
-                self.part(shared.clone()).estimates(kernel, query, precision, &mut out[shared.clone()]);
-            }
-        }
-    }
-
-    /// Their estimates; `out` is as long, and holds [`Estimate::NONE`] or estimates of before.
-    fn estimates(&self, kernel: Kernel, query: &QueryCodes, precision: Precision, out: &mut [Estimate]) {
-        let (mut high, mut low) = ([0; GROUP], [0; GROUP]);
-        for (group, out) in out.chunks_mut(GROUP).enumerate() {
-            let rows = self.group(group);
-            let bytes = self.bytes(&rows);
-            kernel.dots(&query.codes, &self.high[bytes.clone()], &mut high[..rows.len()]);
-            if precision == Precision::Fine {
-                kernel.dots(&query.codes, &self.low[bytes], &mut low[..rows.len()]);
-            }
-            let errors = match precision {
-                Precision::Coarse => &self.coarse[rows.clone()],
-                Precision::Fine => &self.errors[rows.clone()],
-            };
-            let numbers = high.iter().zip(&low).zip(&self.scales[rows]).zip(errors);
-            for (out, (((&high, &low), &scale), &error)) in out.iter_mut().zip(numbers) {
-                let score = match precision {
-                    Precision::Coarse => query.coarse_score(high, scale),
-                    Precision::Fine => query.score(high, low, scale),
-                };
-                let estimate = Estimate { score, error: query.error(error) };
-                *out = if scale == 0.0 { Estimate::NONE } else { estimate };
-            }
-        }
-    }
-}
-
-/// The numbers of a block, in memory as a scan wants them; kept from block to block.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Numbers {
-    scales: Vec<f32>,
-    coarse: Vec<f32>,
-    errors: Vec<f32>,
-}
-
-impl Numbers {
-    /// The rows of a block whose first row is in slot `first`.
-    pub fn rows<'a>(&'a mut self, first: usize, query: &QueryCodes, block: &'a [u8]) -> Result<Rows<'a>> {
-        let parts = Parts::of(query.dimensions(), block)?;
-        for (to, from) in
-            [(&mut self.scales, parts.scales), (&mut self.coarse, parts.coarse), (&mut self.errors, parts.errors)]
-        {
-            to.clear();
-            to.extend(floats(from));
-        }
-        Ok(Rows {
-            width: width(query.dimensions()),
-            first,
-            high: parts.high,
-            low: parts.low,
-            scales: &self.scales,
-            coarse: &self.coarse,
-            errors: &self.errors,
-        })
-    }
+    let cores = *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, NonZeroUsize::get));
+    cores.min(bytes / BYTES_PER_THREAD)
 }

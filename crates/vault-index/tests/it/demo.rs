@@ -30,7 +30,7 @@ fn questions_find_their_notes_by_meaning() {
     let mut missed = Vec::new();
     for line in queries.lines() {
         let (query, wanted) = line.split_once('\t').unwrap();
-        let hits = index().search(&Query { mode: Mode::Semantic, ..Query::literal(query) }).unwrap();
+        let hits = index().search(&Query::literal(query).mode(Mode::Semantic)).unwrap();
         if hits.results.first().is_none_or(|h| h.path.as_str() != wanted) {
             missed.push(format!("{query}: {:?}", hits.results.first().map(|h| h.path.to_string())));
         }
@@ -43,7 +43,7 @@ fn the_default_finds_them_among_the_first_three() {
     let queries = std::fs::read_to_string(demo().join("demo-queries.tsv")).unwrap();
     for line in queries.lines() {
         let (query, wanted) = line.split_once('\t').unwrap();
-        let hits = index().search(&Query { limit: 3, ..Query::literal(query) }).unwrap();
+        let hits = index().search(&Query::literal(query).limit(3)).unwrap();
         let found: Vec<&str> = hits.results.iter().map(|h| h.path.as_str()).collect();
         assert!(found.contains(&wanted), "{query}: {found:?} instead of {wanted}");
     }

@@ -26,7 +26,7 @@ fn readers_see_whole_notes_while_a_writer_writes() {
                     let index = vault.index();
                     let mut answers = 0;
                     while !done.load(Ordering::Relaxed) {
-                        let query = Query { mode: Mode::Lexical, limit: 100, ..Query::literal("first second") };
+                        let query = Query::literal("first second").mode(Mode::Lexical).limit(100);
                         let hits = index.search(&query).unwrap();
                         assert_eq!(hits.results.len(), 20);
                         for hit in &hits.results {
@@ -67,7 +67,7 @@ fn a_handle_that_stays_open_answers_as_one_opened_anew() {
     (0..12).for_each(|note| vault.write(&format!("n{note}.md"), text(note, 0)));
     vault.sync();
     let open = vault.index();
-    let query = Query { mode: Mode::Semantic, limit: 20, ..Query::literal("baking with rye") };
+    let query = Query::literal("baking with rye").mode(Mode::Semantic).limit(20);
     for round in 1..8 {
         // Codes are loaded for the second query of a snapshot that took over none.
         let first = open.search(&query).unwrap();
@@ -89,7 +89,7 @@ fn a_failed_question_does_not_bring_back_an_old_state() {
     let vault = Vault::new("//- a.md\nold words\n");
     let index = vault.index();
     index.sync().unwrap();
-    let query = Query { mode: Mode::Lexical, ..Query::literal("words") };
+    let query = Query::literal("words").mode(Mode::Lexical);
     assert_eq!(index.search(&query).unwrap().results.len(), 1);
     vault.write("b.md", "new words\n");
     index.sync().unwrap();

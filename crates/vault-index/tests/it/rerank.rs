@@ -54,7 +54,7 @@ fn herons() -> Vault {
 }
 
 fn heron() -> Query {
-    Query { mode: Mode::Lexical, ..Query::literal("heron") }
+    Query::literal("heron").mode(Mode::Lexical)
 }
 
 fn order(hits: &Hits) -> Vec<(&str, f32)> {
@@ -75,7 +75,7 @@ fn results_are_in_the_order_of_the_reranker() {
     assert_eq!((hits.reranker.as_deref(), hits.mode), (Some("scripted"), Mode::Lexical));
 
     // Each says what it had before, and the ranking itself is as it was.
-    let ranking = index.search(&Query { limit: 20, grouping: Grouping::Passages, ..heron() }).unwrap();
+    let ranking = index.search(&heron().limit(20).grouping(Grouping::Passages)).unwrap();
     assert!(ranking.reranker.is_none() && ranking.results.iter().all(|hit| hit.why.rerank.is_none()));
     for hit in &hits.results {
         let before = hit.why.rerank.unwrap();
@@ -94,8 +94,8 @@ fn no_more_than_the_depth_is_scored_and_no_fewer_than_asked_for_come_back() {
     let ranking = index.search(&heron()).unwrap();
     let search = |depth: usize, limit: usize| {
         let reranker = Scripted::new(mark);
-        let rerank = Rerank { reranker: reranker.clone(), depth };
-        let hits = index.search_reranked(&Query { limit, ..heron() }, &rerank).unwrap();
+        let rerank = Rerank::new(reranker.clone()).depth(depth);
+        let hits = index.search_reranked(&heron().limit(limit), &rerank).unwrap();
         (hits.results.len(), reranker.passages().len(), hits)
     };
     let (found, scored, hits) = search(5, 3);
@@ -115,11 +115,11 @@ fn scores_are_absolute_and_filters_come_first() {
     let vault = herons();
     let index = vault.index();
     let reranker = Scripted::new(mark);
-    let rerank = Rerank { reranker: reranker.clone(), depth: 4 };
-    let all = index.search_reranked(&Query { limit: 100, ..heron() }, &rerank).unwrap().results;
+    let rerank = Rerank::new(reranker.clone()).depth(4);
+    let all = index.search_reranked(&heron().limit(100), &rerank).unwrap().results;
     for mode in [Mode::Hybrid, Mode::Semantic, Mode::Lexical] {
         reranker.asked.lock().unwrap().clear();
-        let query = Query { mode, limit: 4, ..Query::parse("heron tag:even -path:n08.md").unwrap() };
+        let query = Query::parse("heron tag:even -path:n08.md").unwrap().mode(mode).limit(4);
         let even = index.search_reranked(&query, &rerank).unwrap().results;
         assert_eq!((even.len(), reranker.passages().len()), (4, 4), "{mode:?}");
         for hit in &even {
@@ -134,7 +134,7 @@ fn scores_are_absolute_and_filters_come_first() {
 fn equal_scores_are_ordered_by_path_and_line() {
     let vault = herons();
     let rerank = Rerank::new(Scripted::new(|_| 0.5));
-    let hits = vault.index().search_reranked(&Query { limit: 20, ..heron() }, &rerank).unwrap();
+    let hits = vault.index().search_reranked(&heron().limit(20), &rerank).unwrap();
     assert_eq!(
         order(&hits),
         (0..20)
@@ -166,7 +166,7 @@ fn a_note_is_shown_by_the_passage_that_scores_best() {
     assert_eq!(order(&hits), [("Long.md", 0.6), ("Short.md", 0.3), ("Small.md", 0.1)]);
     assert_eq!(hits.results[0].headings, ["Long", "Part 2"]);
 
-    let query = Query { grouping: Grouping::Passages, ..heron() };
+    let query = heron().grouping(Grouping::Passages);
     let passages = vault.index().search_reranked(&query, &rerank).unwrap();
     let found = order(&passages);
     assert!(found.starts_with(&[("Long.md", 0.6), ("Long.md", 0.4), ("Short.md", 0.3)]), "{found:?}");
@@ -176,9 +176,9 @@ fn a_note_is_shown_by_the_passage_that_scores_best() {
 fn one_long_note_does_not_crowd_out_the_others() {
     let vault = long_and_short();
     let reranker = Scripted::new(mark);
-    let rerank = Rerank { reranker: reranker.clone(), depth: 3 };
-    let hits = vault.index().search_reranked(&Query { limit: 3, ..heron() }, &rerank).unwrap();
-    let ranking = vault.index().search(&Query { limit: 3, grouping: Grouping::Passages, ..heron() }).unwrap();
+    let rerank = Rerank::new(reranker.clone()).depth(3);
+    let hits = vault.index().search_reranked(&heron().limit(3), &rerank).unwrap();
+    let ranking = vault.index().search(&heron().limit(3).grouping(Grouping::Passages)).unwrap();
     assert!(
         ranking.results.iter().all(|hit| hit.path.as_str() == "Long.md"),
         "all of the best passages are of one note"
@@ -203,7 +203,7 @@ fn what_scores_too_low_is_dropped_and_named() {
     let vault = herons();
     let index = vault.index();
     let search = |min_score| {
-        let query = Query { min_score: Some(min_score), limit: 20, ..heron() };
+        let query = heron().min_score(min_score).limit(20);
         index.search_reranked(&query, &Rerank::new(Scripted::new(mark))).unwrap()
     };
     let some = search(0.5);
@@ -223,7 +223,7 @@ fn what_cannot_be_reranked_is_refused() {
     let vault = herons();
     let index = vault.index();
     let rerank = Rerank::new(Scripted::new(mark));
-    let like = Query { like: Some("n01".into()), ..Query::default() };
+    let like = Query::like("n01");
     for query in [like, Query::parse("tag:even").unwrap(), Query::default(), Query::literal(" ")] {
         let error = index.search_reranked(&query, &rerank).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Query);

@@ -35,7 +35,7 @@ fn garden() -> Vault {
 }
 
 fn found(vault: &Vault, query: &str) -> Vec<String> {
-    let query = Query { mode: Mode::Lexical, ..Query::parse(query).unwrap() };
+    let query = Query::parse(query).unwrap().mode(Mode::Lexical);
     let mut paths: Vec<String> =
         vault.index().search(&query).unwrap().results.iter().map(|h| h.path.to_string()).collect();
     paths.sort();
@@ -69,9 +69,8 @@ fn syntax_and_filters() {
 fn properties_and_dates() {
     let vault = garden();
     let listed = |properties: &[&str]| {
-        let properties = properties.iter().map(|p| p.parse().unwrap()).collect();
-        let filter = Filter { properties, ..Filter::default() };
-        let hits = vault.index().search(&Query { filter, ..Query::default() }).unwrap();
+        let filter = properties.iter().fold(Filter::default(), |filter, p| filter.property(p.parse().unwrap()));
+        let hits = vault.index().search(&Query::default().filter(filter)).unwrap();
         let mut paths: Vec<String> = hits.results.iter().map(|h| h.path.to_string()).collect();
         paths.sort();
         paths
@@ -86,8 +85,8 @@ fn properties_and_dates() {
     drop(file);
     vault.sync();
     let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
-    let filter = Filter { before: Some(parse_date("2001", DateEdge::End, &now).unwrap()), ..Filter::default() };
-    let hits = vault.index().search(&Query { filter, ..Query::default() }).unwrap();
+    let filter = Filter::default().before(parse_date("2001", DateEdge::End, &now).unwrap());
+    let hits = vault.index().search(&Query::default().filter(filter)).unwrap();
     assert_eq!(hits.results.len(), 1);
     assert_eq!(hits.results[0].path.as_str(), "Garden/Roses.md");
 }
@@ -114,8 +113,8 @@ fn every_property_can_be_asked_for() {
     vault.sync();
     let index = vault.index();
     let found = |test: &str| {
-        let filter = Filter { properties: vec![test.parse().unwrap()], ..Filter::default() };
-        index.search(&Query { filter, ..Query::default() }).unwrap().results.len()
+        let filter = Filter::default().property(test.parse().unwrap());
+        index.search(&Query::default().filter(filter)).unwrap().results.len()
     };
     for test in ["title", "title=the title", "aliases=two", "Tags", "tags=project/x", "map", "map.a", "map.a=1"] {
         assert_eq!(found(test), 1, "{test}");
@@ -180,7 +179,7 @@ fn notes_of_one_time_are_listed_by_path() {
     }
     vault.sync();
     let listed = |grouping, limit| {
-        let query = Query { limit, grouping, ..Query::parse("-path:none").unwrap() };
+        let query = Query::parse("-path:none").unwrap().limit(limit).grouping(grouping);
         let results = vault.index().search(&query).unwrap().results;
         results.iter().map(|hit| format!("{}:{}", hit.path, hit.line)).collect::<Vec<_>>()
     };
@@ -198,12 +197,10 @@ fn dates_beyond_all_times_of_files() {
     let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
     let found = |after: Option<&str>, before: Option<&str>| {
         let date = |text: &str, edge| parse_date(text, edge, &now).unwrap();
-        let filter = Filter {
-            after: after.map(|text| date(text, DateEdge::Start)),
-            before: before.map(|text| date(text, DateEdge::End)),
-            ..Filter::default()
-        };
-        vault.index().search(&Query { filter, ..Query::default() }).unwrap().results.len()
+        let mut filter = Filter::default();
+        filter.after = after.map(|text| date(text, DateEdge::Start));
+        filter.before = before.map(|text| date(text, DateEdge::End));
+        vault.index().search(&Query::default().filter(filter)).unwrap().results.len()
     };
     assert_eq!((found(Some("1500"), None), found(None, Some("1600"))), (5, 0));
     assert_eq!((found(Some("2900"), None), found(None, Some("2900"))), (0, 5));
@@ -222,7 +219,7 @@ fn scores_are_absolute_and_filters_come_first() {
     let index = vault.index();
     for mode in [Mode::Hybrid, Mode::Semantic, Mode::Lexical] {
         let ask = |query: &str, limit| {
-            let query = Query { mode, limit, min_score: Some(0.0), ..Query::parse(query).unwrap() };
+            let query = Query::parse(query).unwrap().mode(mode).limit(limit).min_score(0.0);
             index.search(&query).unwrap().results
         };
         let all = ask("river stone hill", 1000);
@@ -236,7 +233,7 @@ fn scores_are_absolute_and_filters_come_first() {
         assert!(all.iter().all(|h| h.score.is_finite() && (0.0..=1.0).contains(&h.score)));
         assert!(all.windows(2).all(|w| w[0].score > w[1].score || (w[0].score == w[1].score && w[0].path < w[1].path)));
     }
-    let words = Query { mode: Mode::Lexical, ..Query::literal("stone") };
+    let words = Query::literal("stone").mode(Mode::Lexical);
     let many = [Query::literal("cloud"), Query::literal("road river"), Query::literal(""), words];
     let answers = index.searcher().unwrap().search_many(&many);
     assert_eq!(answers[0].as_ref().unwrap(), &index.search(&many[0]).unwrap());
@@ -254,12 +251,12 @@ fn every_passage_or_the_best_of_each_note() {
     vault.write("short.md", "a lake\n");
     vault.sync();
     let index = vault.index();
-    let query = Query { limit: 50, ..Query::literal("lake2 water") };
+    let query = Query::literal("lake2 water").limit(50);
     let best = index.search(&query).unwrap().results;
     assert_eq!(best.iter().filter(|h| h.path.as_str() == "long.md").count(), 1);
     let shown = best.iter().find(|h| h.path.as_str() == "long.md").unwrap();
     assert!(shown.headings.contains(&"Part 2".to_string()), "{:?}", shown.headings);
-    let all = index.search(&Query { grouping: Grouping::Passages, ..query }).unwrap().results;
+    let all = index.search(&query.grouping(Grouping::Passages)).unwrap().results;
     assert!(all.iter().filter(|h| h.path.as_str() == "long.md").count() > 1);
     for hit in &all {
         let text = std::fs::read_to_string(vault.root().join(hit.path.as_str())).unwrap();
@@ -272,15 +269,15 @@ fn every_passage_or_the_best_of_each_note() {
 #[test]
 fn similar_notes() {
     let vault = garden();
-    let query = Query { like: Some("Apple".into()), min_score: Some(0.0), ..Query::default() };
+    let query = Query::like("Apple").min_score(0.0);
     let hits = vault.index().search(&query).unwrap();
     assert!(!hits.results.is_empty());
     assert!(hits.results.iter().all(|h| h.path.as_str() != "Garden/Apple.md"));
-    let words = Query { like: Some("Apple".into()), mode: Mode::Lexical, ..Query::default() };
+    let words = Query::like("Apple").mode(Mode::Lexical);
     assert!(vault.index().search(&words).unwrap_err().to_string().contains("leave out --mode lexical"));
     vault.write("pic.png", "not really");
     vault.sync();
-    let attachment = Query { like: Some("pic.png".into()), ..Query::default() };
+    let attachment = Query::like("pic.png");
     assert!(vault.index().search(&attachment).unwrap_err().to_string().contains("not an indexed note"));
     let query = "tag:gardn tag:garden path:Nowhere path:Garden -tag:gardn -tag:garden -path:Nowhere -path:Garden";
     let filter = Query::parse(query).unwrap().filter;
@@ -292,14 +289,13 @@ fn similar_notes() {
     assert!(names(&unmatched.excluded, ["-tag:gardn ", "-path:\"Nowhere\" "]), "{unmatched:?}");
     vault.write("Rated.md", "---\nrating: 4\n---\nfour of five\n");
     vault.sync();
-    let filter = Filter {
-        properties: ["rating>3", "rating>99"].map(|test| test.parse().unwrap()).to_vec(),
-        after: Some("2200-01-02T12:00Z".parse().unwrap()),
-        ..Filter::default()
-    };
+    let filter = Filter::default()
+        .property("rating>3".parse().unwrap())
+        .property("rating>99".parse().unwrap())
+        .after("2200-01-02T12:00Z".parse().unwrap());
     let unmatched = vault.index().searcher().unwrap().unmatched(&filter).unwrap();
     assert!(names(&unmatched.wanted, ["since 2200-01-0", "`rating>99`"]), "{unmatched:?}");
-    let unknown = Query { like: Some("Aple".into()), ..Query::default() };
+    let unknown = Query::like("Aple");
     let error = vault.index().search(&unknown).unwrap_err().to_string();
     assert!(error.contains("Garden/Apple.md"), "{error}");
 }
@@ -307,7 +303,7 @@ fn similar_notes() {
 #[test]
 fn nothing_reaches_the_floor_but_something_is_near() {
     let vault = garden();
-    let query = Query { min_score: Some(0.999), ..Query::literal("pruning") };
+    let query = Query::literal("pruning").min_score(0.999);
     let hits = vault.index().search(&query).unwrap();
     assert!(hits.results.is_empty());
     assert!(!hits.near_misses.is_empty() && hits.near_misses.len() <= 3);
@@ -323,7 +319,7 @@ fn what_words_alone_find_is_found_while_there_are_no_vectors() {
     let sync = SyncOptions { vectors: Vectors::Later, ..SyncOptions::default() };
     vault.index().sync_with(&sync).unwrap();
     let asked = |mode| {
-        let query = Query { mode, ..Query::literal("heron nest tower village") };
+        let query = Query::literal("heron nest tower village").mode(mode);
         vault.index().search(&query).unwrap().results.iter().map(|h| h.path.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(asked(Mode::Lexical), ["a.md"]);
@@ -337,7 +333,7 @@ fn near_misses_are_notes_whatever_is_listed() {
     vault.write("long.md", format!("{}{}{}{}", section(1), section(2), section(3), section(4)));
     vault.sync();
     for grouping in [Grouping::BestPassage, Grouping::Passages] {
-        let query = Query { grouping, min_score: Some(1.0), mode: Mode::Lexical, ..Query::literal("heron crane") };
+        let query = Query::literal("heron crane").grouping(grouping).min_score(1.0).mode(Mode::Lexical);
         let hits = vault.index().search(&query).unwrap();
         assert!(hits.results.is_empty());
         let mut near: Vec<&str> = hits.near_misses.iter().map(|miss| miss.path.as_str()).collect();

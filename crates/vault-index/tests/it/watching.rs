@@ -53,7 +53,7 @@ fn until(vault: &Vault, events: &Receiver<WatchEvent>, holds: impl Fn(&Vault) ->
 
 fn finds(word: &'static str, count: usize) -> impl Fn(&Vault) -> bool {
     move |vault| {
-        let query = Query { limit: 5000, ..Query::literal(word) };
+        let query = Query::literal(word).limit(5000);
         vault.index().search(&query).is_ok_and(|hits| hits.results.len() == count)
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
     let mut notes: Vec<SafePath> = known_notes(context)?.into_iter().map(|note| note.path).collect();
     let filter = args.filter.unwrap_or_default();
     if !filter.is_empty() {
-        let query = Query { filter: filter.for_index(context.now)?, limit: usize::MAX, ..Query::default() };
+        let query = Query::default().filter(filter.for_index(context.now)?).limit(usize::MAX);
         let hits = context.vault.index()?.search(&query)?;
         let passing: std::collections::HashSet<String> =
             hits.results.into_iter().map(|hit| hit.path.to_string()).collect();

@@ -5,10 +5,10 @@
 //! sent anywhere but to the one address, redirects are not followed, and the key is in no message.
 
 mod address;
-mod send;
 #[cfg(test)]
 mod tests;
 mod wire;
+mod send;
 
 use std::time::Duration;
 

@@ -3,7 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::{Kernel, LINE, ROWS_AHEAD, in_groups, rows_ahead};
+use super::groups::{ROWS_AHEAD, in_groups, rows_ahead};
+use super::{Kernel, LINE};
 
 /// Bytes of a register.
 const HALF: usize = LINE / 2;

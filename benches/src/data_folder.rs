@@ -1,4 +1,4 @@
-//! Where that is kept which takes long to make and is the same from run to run.
+//! The folder for data that takes long to make and is the same from run to run.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// When it cannot be made.
-pub fn kept_folder() -> io::Result<PathBuf> {
+pub fn data_folder() -> io::Result<PathBuf> {
     let folder = match (std::env::var_os("BENCH_DATA"), std::env::var_os("CARGO_TARGET_DIR")) {
         (Some(folder), _) => PathBuf::from(folder),
         (None, Some(target)) => Path::new(&target).join("bench-data"),

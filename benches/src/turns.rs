@@ -1,4 +1,4 @@
-//! A race: all take turns, A B C A B C …, so that whatever else the machine does falls on all alike.
+//! Measurements in turns, A B C A B C …, so that whatever else the machine does falls on all alike.
 
 use std::time::Instant;
 
@@ -6,7 +6,7 @@ use crate::median::median;
 
 /// Runners that answer the same queries in turn.
 #[derive(Default)]
-pub struct Race<'a> {
+pub struct Turns<'a> {
     runners: Vec<Runner<'a>>,
 }
 
@@ -17,14 +17,14 @@ struct Runner<'a> {
     times: Vec<f64>,
 }
 
-impl<'a> Race<'a> {
-    /// Nobody runs yet.
+impl<'a> Turns<'a> {
+    /// Without runners.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// One more runner; it answers the query of the number that it is given.
-    pub fn enter(&mut self, name: &str, run: impl FnMut(usize) + 'a) {
+    /// Adds a runner; it answers the query whose number it is given.
+    pub fn add(&mut self, name: &str, run: impl FnMut(usize) + 'a) {
         self.runners.push(Runner { name: name.to_owned(), run: Box::new(run), times: Vec::new() });
     }
 
@@ -42,12 +42,12 @@ impl<'a> Race<'a> {
         }
     }
 
-    /// Their names, in the order they were entered.
+    /// Their names, in the order they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.runners.iter().map(|runner| runner.name.as_str())
     }
 
-    /// Milliseconds a query: the median of the rounds. NaN for one who does not run.
+    /// Milliseconds a query: the median of the rounds. NaN for a name that is not there.
     pub fn ms(&self, name: &str) -> f64 {
         median(self.times(name))
     }
@@ -71,22 +71,22 @@ mod tests {
 
     #[test]
     fn all_take_turns() {
-        let seen = RefCell::new(String::new());
-        let (mut race, seen_by) = (Race::new(), &seen);
+        let called = RefCell::new(String::new());
+        let (mut turns, order) = (Turns::new(), &called);
         for name in ["a", "b"] {
-            race.enter(name, move |query| seen_by.borrow_mut().push_str(&format!("{name}{query} ")));
+            turns.add(name, move |query| order.borrow_mut().push_str(&format!("{name}{query} ")));
         }
-        race.run(2, 1);
-        assert_eq!(*seen.borrow(), "a0 a1 b0 b1 a0 a1 b0 b1 ");
-        assert_eq!(race.names().collect::<Vec<_>>(), ["a", "b"]);
-        assert!(race.ms("a") >= 0.0 && race.ms("c").is_nan());
+        turns.run(2, 1);
+        assert_eq!(*called.borrow(), "a0 a1 b0 b1 a0 a1 b0 b1 ");
+        assert_eq!(turns.names().collect::<Vec<_>>(), ["a", "b"]);
+        assert!(turns.ms("a") >= 0.0 && turns.ms("c").is_nan());
     }
 
     #[test]
     fn ratios_are_those_within_a_round() {
         let runner =
             |name: &str, times: &[f64]| Runner { name: name.into(), run: Box::new(|_| ()), times: times.into() };
-        let race = Race { runners: vec![runner("a", &[1.0, 2.0, 4.0]), runner("b", &[3.0, 8.0, 8.0])] };
-        assert_eq!((race.ms("a"), race.ratio("a", "b")), (2.0, 3.0));
+        let turns = Turns { runners: vec![runner("a", &[1.0, 2.0, 4.0]), runner("b", &[3.0, 8.0, 8.0])] };
+        assert_eq!((turns.ms("a"), turns.ratio("a", "b")), (2.0, 3.0));
     }
 }

@@ -1,0 +1,163 @@
+//! The k best are those of the naive loop over all passages, in every mode, with filters, titles and ties.
+
+use proptest::prelude::*;
+
+use crate::path::FileId;
+use crate::search::fuse::{Candidates, Floor, Scored, Weights};
+use crate::search::lexical::Lexical;
+use crate::search::query::{Grouping, Mode};
+use crate::search::semantic::Semantic;
+use crate::store::{PassageRow, Slot};
+use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Quantized, block_len, rescore, row_bytes};
+
+const DIMENSIONS: usize = 24;
+
+/// Vectors by slot, and passages that have some of them.
+#[derive(Debug, Clone)]
+struct Index {
+    vectors: Vec<Vec<f32>>,
+    passages: Vec<PassageRow>,
+    lexical: Vec<f32>,
+}
+
+impl Index {
+    /// The first slot is 1.
+    fn codes(&self) -> Codes {
+        let mut block = vec![0; block_len(DIMENSIONS)];
+        assert!(self.vectors.len() < BLOCK_ROWS);
+        for (at, vector) in self.vectors.iter().enumerate() {
+            for (offset, bytes) in row_bytes(at + 1, &Quantized::new(vector).unwrap()) {
+                block[offset..][..bytes.len()].copy_from_slice(&bytes);
+            }
+        }
+        let mut codes = Codes::new(DIMENSIONS);
+        codes.load_block(0, &block).unwrap();
+        codes
+    }
+
+    fn vector(&self, slot: i64) -> &[f32] {
+        &self.vectors[slot as usize - 1]
+    }
+
+    /// What `Candidates::best` promises, in the plainest way.
+    fn naive(&self, asked: &Asked) -> Vec<Scored> {
+        let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
+        let mut all: Vec<Scored> = Vec::new();
+        for (position, passage) in self.passages.iter().enumerate() {
+            if asked.eligible.as_ref().is_some_and(|eligible| !eligible.contains(position)) {
+                continue;
+            }
+            let text = passage.vector.filter(|_| asked.weights.semantic > 0.0).map(cosine);
+            let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
+            let semantic = text.map(|text| title.map_or(text, |title| text.max(0.75 * text + 0.25 * title)).max(0.0));
+            let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
+            let score = asked.weights.semantic * semantic.unwrap_or(0.0) + asked.weights.lexical * lexical;
+            let (passage, note) = (passage.id, passage.note);
+            all.push(Scored { passage, note, score: score.min(1.0), lexical, semantic, title });
+        }
+        let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
+        all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
+        all.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.passage.cmp(&b.passage)));
+        if asked.grouping == Grouping::BestPassage {
+            let mut notes = std::collections::HashSet::new();
+            all.retain(|scored| notes.insert(scored.note));
+        }
+        // All that tie with the k-th come back, to be ordered by path and line.
+        let kth = asked.k.checked_sub(1).and_then(|last| all.get(last)).map(|scored| scored.score);
+        all.retain(|scored| asked.k > 0 && kth.is_none_or(|kth| scored.score >= kth));
+        all
+    }
+}
+
+#[derive(Debug, Clone)]
+struct Asked {
+    query: Vec<f32>,
+    mode: Mode,
+    weights: Weights,
+    with_titles: bool,
+    eligible: Option<Bitmap>,
+    grouping: Grouping,
+    min_score: Option<f32>,
+    k: usize,
+}
+
+fn unit() -> impl Strategy<Value = Vec<f32>> {
+    prop::collection::vec(-1.0_f32..1.0, DIMENSIONS).prop_map(|mut vector| {
+        let norm = rescore(&vector, &vector).sqrt().max(1e-3);
+        vector.iter_mut().for_each(|x| *x /= norm);
+        vector
+    })
+}
+
+/// Vectors of which many are equal, or equal but for a last bit; passages that share notes and vectors.
+fn index() -> impl Strategy<Value = Index> {
+    let vectors =
+        (prop::collection::vec(unit(), 1..12), prop::collection::vec((any::<prop::sample::Index>(), 0..3_u8), 1..120));
+    let vectors = vectors.prop_map(|(few, picks)| -> Vec<Vec<f32>> {
+        let picked = |(which, ulps): (prop::sample::Index, u8)| {
+            let mut vector = which.get(&few).clone();
+            (0..ulps).for_each(|_| vector[3] = vector[3].next_down());
+            vector
+        };
+        picks.into_iter().map(picked).collect()
+    });
+    let some = any::<Option<prop::sample::Index>>;
+    let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3);
+    (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, rows)| {
+        let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
+        let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
+        for (vector, title, note, words, gap) in rows {
+            id += gap;
+            let (vector, title) = (vector.map(slot), title.map(slot));
+            passages.push(PassageRow { id, note: FileId(note), vector, title, length: 10 });
+            lexical.push(f32::from(words) / 3.0);
+        }
+        Index { vectors, passages, lexical }
+    })
+}
+
+fn asked() -> impl Strategy<Value = Asked> {
+    let mode = prop_oneof![
+        Just((Mode::Hybrid, Weights::HYBRID)),
+        Just((Mode::Hybrid, Weights::HYBRID.without_semantic())),
+        Just((Mode::Semantic, Weights::SEMANTIC)),
+        Just((Mode::Lexical, Weights::LEXICAL)),
+    ];
+    let grouping = prop_oneof![Just(Grouping::BestPassage), Just(Grouping::Passages)];
+    let eligible = prop::option::of(prop::collection::vec(0_usize..150, 0..120));
+    let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5))];
+    (unit(), mode, any::<bool>(), eligible, grouping, min_score, 0_usize..30).prop_map(
+        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| {
+            let eligible = eligible.map(|members| members.into_iter().collect());
+            Asked { query, mode, weights, with_titles, eligible, grouping, min_score, k }
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn the_best_are_those_of_the_naive_loop(index in index(), mut asked in asked(), of_a_row in any::<Option<prop::sample::Index>>()) {
+        if let Some(at) = of_a_row {
+            // Scores of 1, and ties at the top.
+            asked.query = at.get(&index.vectors).clone();
+        }
+        let passages = &index.passages;
+        asked.eligible = asked.eligible.map(|eligible: Bitmap| eligible.iter().filter(|at| *at < passages.len()).collect());
+        let eligible = asked.eligible.as_ref();
+        let codes = index.codes();
+        let semantic = match asked.weights.semantic > 0.0 {
+            true => Semantic::new(asked.query.clone(), &codes, passages, eligible, asked.with_titles).unwrap(),
+            false => Semantic::none(),
+        };
+        let lexical = match asked.weights.lexical > 0.0 {
+            true => Lexical::of_scores(index.lexical.clone()),
+            false => Lexical::none(),
+        };
+        let candidates = Candidates {
+            passages, eligible, lexical: &lexical, semantic: &semantic, weights: asked.weights, grouping: asked.grouping,
+        };
+        let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
+        let best = candidates.best(asked.k, floor, &|slot| Ok(index.vector(slot).to_vec())).unwrap();
+        prop_assert_eq!(best, index.naive(&asked));
+    }
+}

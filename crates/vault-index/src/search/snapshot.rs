@@ -1,0 +1,107 @@
+//! One state of the index, as searches read it: what is written meanwhile does not change it.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::embed::Embedder;
+use crate::error::{Error, ErrorKind, Result};
+use crate::path::FileId;
+use crate::store::{LoadedCodes, PassageRow, Store};
+use crate::vectors::Codes;
+
+/// Where a searcher gets the model that turns queries into vectors.
+pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
+
+pub(super) struct Snapshot {
+    /// Pinned: all its reads see the same state.
+    store: Mutex<Store>,
+    pub embedder: EmbedderSource,
+    /// By id.
+    pub passages: Vec<PassageRow>,
+    pub notes: usize,
+    /// Passages and file titles without a vector, as a status counts them.
+    pub pending: usize,
+    pub has_vectors: bool,
+    pub unread: usize,
+    /// Loaded by the first search by meaning.
+    codes: OnceLock<LoadedCodes>,
+}
+
+impl Snapshot {
+    /// See [`Searcher::new`](super::Searcher::new).
+    pub(super) fn new(
+        store: Store,
+        embedder: EmbedderSource,
+        usable: bool,
+        known: Option<LoadedCodes>,
+    ) -> Result<Self> {
+        store.pin()?;
+        let codes = OnceLock::new();
+        // Where that fails, the search that needs them fails too, and says why.
+        if known.is_some()
+            && let Ok(Some(now)) = store.codes(known)
+        {
+            _ = codes.set(now);
+        }
+        let mut passages = store.passages()?;
+        if !usable {
+            passages.iter_mut().for_each(|passage| passage.vector = None);
+        }
+        let has_vectors = passages.iter().any(|passage| passage.vector.is_some());
+        // Vectors that cannot be compared with the query's count as missing.
+        let pending = if usable { store.pending()? } else { passages.len() };
+        let (notes, unread) = (store.note_count()?, store.unread()?);
+        Ok(Self { store: Mutex::new(store), embedder, passages, notes, pending, has_vectors, unread, codes })
+    }
+
+    pub(super) fn into_codes(self) -> Option<LoadedCodes> {
+        self.codes.into_inner()
+    }
+
+    /// The codes that were loaded so far.
+    pub(super) fn loaded_codes(&self) -> Option<&LoadedCodes> {
+        self.codes.get()
+    }
+
+    pub(super) fn store(&self) -> MutexGuard<'_, Store> {
+        // Readers write nothing, so a panic leaves nothing half-done.
+        self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The position in `passages` of a passage's id.
+    pub(super) fn position(&self, id: i64) -> Option<usize> {
+        self.passages.binary_search_by_key(&id, |passage| passage.id).ok()
+    }
+
+    /// All codes, in memory. `None`: there are none.
+    pub(super) fn codes(&self) -> Result<Option<&Codes>> {
+        if self.codes.get().is_none()
+            && let Some(codes) = self.store().codes(None)?
+        {
+            _ = self.codes.set(codes);
+        }
+        Ok(self.codes.get().map(|loaded| &loaded.codes))
+    }
+
+    /// The direction of a note: the sum of its passages' vectors.
+    pub(super) fn vector_sum(&self, note: FileId) -> Result<Vec<f32>> {
+        let store = self.store();
+        let Some(slots) = store.vectors_of(note)? else {
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                "this is not an indexed note, so nothing is known to be like it",
+            )
+            .remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
+        };
+        let mut sum: Vec<f32> = Vec::new();
+        for slot in slots {
+            let vector = store.vector(slot)?;
+            sum.resize(vector.len(), 0.0);
+            sum.iter_mut().zip(&vector).for_each(|(a, b)| *a += b);
+        }
+        if sum.iter().all(|x| *x == 0.0) {
+            return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
+                .remedy("run `vault-index sync` to its end"));
+        }
+        Ok(sum)
+    }
+}
