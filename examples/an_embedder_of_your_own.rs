@@ -72,7 +72,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // An index holds the vectors of one model, so this one gets a file of its own.
     let file = env::var_os("VAULT_INDEX_FILE").map_or_else(|| env::temp_dir().join("subjects/index.db"), PathBuf::from);
-    let options = Options { embedder: Some(Arc::new(Subjects)), index_file: Some(file), ..Options::default() };
+    let options = Options::new().embedder(Arc::new(Subjects)).index_file(file);
     let index = Index::open(folder, options)?;
     index.sync()?;
 

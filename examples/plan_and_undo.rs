@@ -14,10 +14,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bullets: Vec<String> = arguments.collect();
 
     // Journal and index lie in the user's own folders, never among the notes, unless you name others.
-    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    let mut index = vault_index::Options::new();
+    index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
     let options = VaultOptions {
         state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index: vault_index::Options { index_file, ..vault_index::Options::default() },
+        index,
         ..VaultOptions::default()
     };
     let vault = Arc::new(Vault::open(folder, options)?);

@@ -10,10 +10,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = env::args().skip(1).collect();
     let [folder, from, to] = arguments.as_slice() else { return Err("usage: rename_everywhere FOLDER OLD NEW".into()) };
 
-    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    let mut index = vault_index::Options::new();
+    index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
     let options = VaultOptions {
         state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index: vault_index::Options { index_file, ..vault_index::Options::default() },
+        index,
         ..VaultOptions::default()
     };
     let vault = Vault::open(folder, options)?;

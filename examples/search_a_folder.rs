@@ -11,8 +11,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = arguments.collect();
 
     // Without a file of your own the index lies in the user's cache folder, never among the notes.
-    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let index = Index::open(folder, Options { index_file, ..Options::default() })?;
+    let mut options = Options::new();
+    options.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    let index = Index::open(folder, options)?;
 
     // Slow once, quick ever after: only what has changed since is read.
     let report = index.sync()?;

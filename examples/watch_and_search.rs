@@ -10,9 +10,10 @@ use vault_index::{Index, Options, Query, WatchEvent, WatchOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let folder = env::args().nth(1).ok_or("usage: watch_and_search FOLDER, then a query a line")?;
-    let index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
+    let mut options = Options::new();
+    options.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
     // One handle serves all threads: it keeps the model, and readers never wait for the writer.
-    let index = Index::open(folder, Options { index_file, ..Options::default() })?;
+    let index = Index::open(folder, options)?;
 
     // Before the first sync there is no index to search.
     index.sync()?;
@@ -21,14 +22,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let ended = AtomicBool::new(false);
     thread::scope(|scope| {
         let watcher = scope.spawn(|| {
-            let options = WatchOptions { cancel: Some(&ended), ..WatchOptions::default() };
-            index.watch(&options, &mut |event| match event {
-                WatchEvent::Synced(report) => eprintln!(
-                    "{} added, {} changed, {} renamed, {} removed",
-                    report.added, report.changed, report.renamed, report.removed
-                ),
-                other => eprintln!("{other:?}"),
-            })
+            let options = WatchOptions::new().cancel(&ended);
+            for event in index.watch(&options)? {
+                match event? {
+                    WatchEvent::Synced(report) => eprintln!(
+                        "{} added, {} changed, {} renamed, {} removed",
+                        report.added, report.changed, report.renamed, report.removed
+                    ),
+                    other => eprintln!("{other:?}"),
+                }
+            }
+            Ok::<(), vault_index::Error>(())
         });
         let answered = answer(&index);
         // Whatever ended the questions ends the watcher, or the scope would wait for it for ever.

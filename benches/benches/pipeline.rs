@@ -18,7 +18,6 @@ use vault_index::links::{Edge, Graph, Names, Resolver, Target, unresolved_key};
 use vault_index::note::{Note, ParseOptions, parse};
 use vault_index::{
     Embedder, FileId, Hashed, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
-    Vectors,
 };
 
 /// Notes of the vault.
@@ -112,7 +111,7 @@ fn graph_of(files: &[(FileId, VaultPath)], table: &LinkTable) -> Graph {
 
 /// A first sync, and one that finds nothing to do; without vectors.
 fn sync(criterion: &mut Criterion, vault: &Vault) {
-    let text_only = || SyncOptions { vectors: Vectors::Later, ..SyncOptions::default() };
+    let text_only = || SyncOptions::new().without_vectors();
     let synced = LazyCell::new(|| {
         let index = vault.index("unchanged", None);
         index.sync_with(&text_only()).expect("a sync");
@@ -135,7 +134,7 @@ fn sync(criterion: &mut Criterion, vault: &Vault) {
     group.bench_function("first_without_vectors", |bencher| {
         let new_index = || {
             let folder = tempfile::tempdir_in(vault.folder.path()).expect("a folder");
-            let options = Options { index_file: Some(folder.path().join("index.db")), ..Options::default() };
+            let options = Options::new().index_file(folder.path().join("index.db"));
             // Dropped in this order: the index before its folder.
             (Index::open(vault.notes(), options).expect("an index"), folder)
         };
@@ -209,8 +208,9 @@ impl Vault {
 
     /// An index beside the notes; without an embedder, of the bundled model.
     fn index(&self, name: &str, embedder: Option<Arc<dyn Embedder>>) -> Index {
-        let index_file = Some(self.folder.path().join(name).join("index.db"));
-        Index::open(self.notes(), Options { index_file, embedder, ..Options::default() }).expect("an index")
+        let mut options = Options::new().index_file(self.folder.path().join(name).join("index.db"));
+        options.embedder = embedder;
+        Index::open(self.notes(), options).expect("an index")
     }
 }
 

@@ -221,11 +221,7 @@ impl Vault {
 }
 
 fn toolbox(folder: &Path, state: &Path) -> Toolbox {
-    let index = vault_index::Options {
-        index_file: Some(folder.join("index/index.db")),
-        embedder: Some(Arc::new(Hashed)),
-        ..vault_index::Options::default()
-    };
+    let index = vault_index::Options::new().index_file(folder.join("index/index.db")).embedder(Arc::new(Hashed));
     let state_folder = Some(state.to_path_buf());
     let options = VaultOptions { state_folder, index, ..VaultOptions::default() };
     let vault = vault_tools::Vault::open(folder.join("notes"), options).expect("a vault");

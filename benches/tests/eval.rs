@@ -7,7 +7,7 @@ use benches::eval::{
     Collection, PassagePlan, Plan, find_known_items, find_passages, known_items, retrieve, rows_as_text,
 };
 use tempfile::TempDir;
-use vault_index::{Index, Mode, ModelName, Options, SyncOptions, Vectors};
+use vault_index::{Index, Mode, ModelName, Options, SyncOptions};
 
 const CORPUS: &str = r#"{"_id": "a/1", "title": "Heron", "text": "A heron stands in the pond and waits for frogs."}
 {"_id": "2", "title": "", "text": "Bread rises slowly when the kitchen is cold in winter."}
@@ -98,10 +98,9 @@ const VAULT: &[(&str, &str)] = &[
 ];
 
 fn synced(vault: &Path, index_file: &Path) -> Index {
-    let options =
-        Options { index_file: Some(index_file.to_path_buf()), model: Some(ModelName::Hashed), ..Options::default() };
+    let options = Options::new().index_file(index_file).model(ModelName::Hashed);
     let index = Index::open(vault, options).unwrap();
-    index.sync_with(&SyncOptions { vectors: Vectors::Later, ..SyncOptions::default() }).unwrap();
+    index.sync_with(&SyncOptions::new().without_vectors()).unwrap();
     index
 }
 

@@ -53,7 +53,7 @@ fn main() -> Result<()> {
         let plan = VaultPlan { notes: args.notes, bytes: 1500, links: 6, seed: 2 };
         make_vault(&args.vault, &demo_vault(), &plan)?;
     }
-    let open = || Index::open(&args.vault, Options { index_file: Some(args.index.clone()), ..Options::default() });
+    let open = || Index::open(&args.vault, Options::new().index_file(&args.index));
     let index = open()?;
     eprintln!("indexing, if there is something to index …");
     let report = index.sync()?;
@@ -66,9 +66,9 @@ fn main() -> Result<()> {
     let latencies = thread::scope(|scope| -> Result<Vec<Duration>> {
         let watcher = scope.spawn(move || {
             let debounce = Duration::from_millis(args.debounce);
-            let options = WatchOptions { debounce, cancel: Some(stop), ..WatchOptions::default() };
+            let options = WatchOptions::new().debounce(debounce).cancel(stop);
             // Nobody listens once the edits are done.
-            index.watch(&options, &mut |event| drop(send.send(event)))
+            index.watch(&options)?.try_for_each(|event| event.map(|event| drop(send.send(event))))
         });
         let latencies = open().map_err(Into::into).and_then(|reader| edit(&note, &reader, &events, args.edits));
         let restored = fs::write(&note.file, &note.text);

@@ -29,8 +29,8 @@ impl Indexed {
     /// # Errors
     /// Those of the index; and when a passage has no vector in the end.
     pub fn sync(vault: &Path, index_file: &Path, plan: &Plan) -> Result<Self> {
-        let options =
-            Options { index_file: Some(index_file.to_path_buf()), model: plan.model.clone(), ..Options::default() };
+        let mut options = Options::new().index_file(index_file);
+        options.model = plan.model.clone();
         let index = Index::open(vault, options)?;
         let report = index.sync()?;
         if report.pending + report.unread > 0 {

@@ -62,11 +62,7 @@ pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
     let folder = tempfile::tempdir()?;
     let root = folder.path().join("vault");
     copy_tree(source, &root)?;
-    let index = vault_index::Options {
-        index_file: Some(folder.path().join("index/index.db")),
-        embedder: Some(Arc::new(Hashed)),
-        ..vault_index::Options::default()
-    };
+    let index = vault_index::Options::new().index_file(folder.path().join("index/index.db")).embedder(Arc::new(Hashed));
     let state_folder = Some(folder.path().join("state"));
     let vault = Vault::open(&root, VaultOptions { state_folder, index, ..VaultOptions::default() })?;
     vault.index()?;

@@ -61,12 +61,12 @@ impl Error {
 
     /// What the reader can do.
     #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = Some(remedy.into());
         self
     }
 
-    /// The error below this one; its text is appended to the message.
+    /// The error that caused this one.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
@@ -86,7 +86,7 @@ impl Error {
         };
         let error = Self::new(ErrorKind::Io, "cannot be read or written").at(path).because(error);
         match remedy {
-            Some(remedy) => error.remedy(remedy),
+            Some(remedy) => error.with_remedy(remedy),
             None => error,
         }
     }
@@ -96,26 +96,51 @@ impl Error {
         self.kind
     }
 
-    /// Where and what, without a remedy: for a list whose reader is told once what to do.
-    pub(crate) fn what(&self) -> String {
-        let place = self.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
-        let reason = self.source.as_ref().map_or_else(String::new, |source| format!(": {source}"));
-        format!("{place}{}{reason}", self.message)
+    /// What happened, without path, cause and remedy.
+    pub fn message(&self) -> &str {
+        &self.message
     }
 
     /// The path it is about, if any.
     pub fn path(&self) -> Option<&Path> {
         self.path.as_deref()
     }
+
+    /// What the reader can do, if anything is known.
+    pub fn remedy(&self) -> Option<&str> {
+        self.remedy.as_deref()
+    }
+
+    /// Path, message, causes and remedy in one line, for programs that show an error as one. `Display` leaves out the
+    /// causes, which [`source`](std::error::Error::source) gives.
+    pub fn one_line(&self) -> String {
+        self.what() + &self.in_parentheses()
+    }
+
+    /// Where and what, with causes, without a remedy: for a list whose reader is told once what to do.
+    pub(crate) fn what(&self) -> String {
+        let mut text = self.located();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    }
+
+    fn located(&self) -> String {
+        let path = self.path.as_ref().map_or_else(String::new, |path| format!("{}: ", path.display()));
+        path + &self.message
+    }
+
+    fn in_parentheses(&self) -> String {
+        self.remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"))
+    }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.what())?;
-        if let Some(remedy) = &self.remedy {
-            write!(f, " ({remedy})")?;
-        }
-        Ok(())
+        write!(f, "{}{}", self.located(), self.in_parentheses())
     }
 }
 
@@ -170,5 +195,20 @@ impl Warning {
     pub fn on_line(mut self, line: u32) -> Self {
         self.line = Some(line);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_shows_its_cause_once() {
+        let error = Error::new(ErrorKind::Io, "cannot be read").at("a.md").because("no space").with_remedy("make room");
+        assert_eq!(error.to_string(), "a.md: cannot be read (make room)");
+        assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "no space");
+        assert_eq!(error.one_line(), "a.md: cannot be read: no space (make room)");
+        let getters = (error.kind(), error.message(), error.path(), error.remedy());
+        assert_eq!(getters, (ErrorKind::Io, "cannot be read", Some(Path::new("a.md")), Some("make room")));
     }
 }

@@ -8,27 +8,45 @@ mod rebuild;
 #[cfg(feature = "watch")]
 mod watch;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use crate::dirs::{self, canonical_vault};
 use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::{VaultPrint, WalkRules};
+use crate::files::WalkRules;
 use crate::index::model::Loaded;
-use crate::indexer::{Indexer, SyncOptions, Vectors};
-use crate::place::{self, LockName, canonical_vault};
+use crate::indexer::{Indexer, SyncOptions};
+use crate::lock::{self as file_lock, LockName};
+use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::Store;
+use crate::store::{REBUILDING_TO, Store};
 
-pub use check::Repair;
-pub use graph::{GraphData, GraphNode};
+pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
-pub use watch::{WatchEvent, WatchOptions};
+pub use watch::{WatchEvent, WatchOptions, Watcher};
 
 /// The index of one vault. Opening is cheap; usable from many threads.
+///
+/// ```
+/// use vault_index::{Index, Options, Query};
+///
+/// # let vault = tempfile::tempdir()?;
+/// # std::fs::write(vault.path().join("Roses.md"), "Prune in late winter, see [[Tools]].")?;
+/// # std::fs::write(vault.path().join("Tools.md"), "A sharp knife.")?;
+/// # let options = Options::new().index_file(vault.path().join(".index/index.db"));
+/// # let vault_dir = vault.path();
+/// let index = Index::open(vault_dir, options)?;
+/// index.sync()?;
+/// assert_eq!(index.status()?.notes, 2);
+/// assert_eq!(index.search(&Query::parse("winter")?)?.results[0].title, "Roses");
+/// assert_eq!(index.backlinks("Tools", 1)?[0].source.as_str(), "Roses.md");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Index {
     vault: PathBuf,
     file: PathBuf,
@@ -37,7 +55,7 @@ pub struct Index {
     /// Models that are ready.
     loaded: Mutex<Vec<Loaded>>,
     /// The newest snapshot and what it is of.
-    snapshot: Mutex<Option<(SeenBy, Searcher)>>,
+    snapshot: Mutex<Option<(IndexVersion, Searcher)>>,
     /// How many readers there were.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
@@ -47,13 +65,22 @@ pub struct Index {
 
 /// A state of the index, as one reader numbers it: the data versions of two connections cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct SeenBy {
+#[doc(hidden)]
+pub struct IndexVersion {
     reader: u64,
     data_version: i64,
 }
 
 /// How an index is opened. The default: the bundled model, the user's cache folder.
+///
+/// ```
+/// use vault_index::{ModelName, Options};
+///
+/// let options = Options::new().index_file("notes.db").model(ModelName::Hashed).exclude(["drafts/"]);
+/// # assert_eq!(options.exclude.len(), 1);
+/// ```
 #[derive(Clone, Default)]
+#[non_exhaustive]
 pub struct Options {
     /// The index file. `None`: in the user's cache folder, keyed by the vault's canonical path.
     pub index_file: Option<PathBuf>,
@@ -68,6 +95,66 @@ pub struct Options {
     pub exclude: Vec<String>,
 }
 
+impl Options {
+    /// The default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Names the index file.
+    #[must_use]
+    pub fn index_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.index_file = Some(file.into());
+        self
+    }
+
+    /// Names the model.
+    #[must_use]
+    pub fn model(mut self, model: ModelName) -> Self {
+        self.model = Some(model);
+        self
+    }
+
+    /// Names the address of a remote model.
+    #[must_use]
+    pub fn base_url(mut self, url: impl Into<String>) -> Self {
+        self.base_url = Some(url.into());
+        self
+    }
+
+    /// Gives a model of your own.
+    #[must_use]
+    pub fn embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+        self.embedder = Some(embedder);
+        self
+    }
+
+    /// Leaves out what these globs match.
+    #[must_use]
+    pub fn exclude(mut self, globs: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        self.exclude.extend(globs.into_iter().map(Into::into));
+        self
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Options")
+            .field("index_file", &self.index_file)
+            .field("model", &self.model)
+            .field("base_url", &self.base_url)
+            .field("embedder", &self.embedder.as_ref().map(|embedder| embedder.id()))
+            .field("exclude", &self.exclude)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Index {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Index").field("vault", &self.vault).field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
 impl Index {
     /// Opens the index of a vault. Nothing is read, written or loaded yet.
     ///
@@ -77,18 +164,19 @@ impl Index {
         Self::of(canonical_vault(vault.as_ref())?, options)
     }
 
-    /// The same for a vault whose folder may be gone, so that its index can be looked at and forgotten.
+    /// The same for a vault whose folder may be gone, so that its index can be read and forgotten.
     ///
     /// # Errors
     /// When the system names no cache folder.
+    #[doc(hidden)]
     pub fn open_gone(vault: impl AsRef<Path>, options: Options) -> Result<Self> {
-        Self::of(place::vault_or_gone(vault.as_ref())?, options)
+        Self::of(dirs::vault_or_gone(vault.as_ref())?, options)
     }
 
     fn of(vault: PathBuf, options: Options) -> Result<Self> {
         let file = match &options.index_file {
             Some(file) => std::path::absolute(file).map_err(|error| Error::io(file, error))?,
-            None => place::index_folder_of(&vault)?.join(INDEX_FILE),
+            None => dirs::index_folder_of(&vault)?.join(INDEX_FILE),
         };
         let rules = WalkRules { exclude: options.exclude.clone() };
         Ok(Self {
@@ -135,10 +223,10 @@ impl Index {
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
         if self.differs(store)?.is_some() {
-            let _alone = options.lock(&self.file, LockName::Rebuild)?;
+            let _embedding = options.lock(&self.file, LockName::Embed)?;
             // Whoever was waited for may have done it.
             let Some(differs) = self.differs(store)? else {
-                drop((writer, _alone));
+                drop((writer, _embedding));
                 return self.sync_with(options);
             };
             let wanted = match self.unfinished_rebuild(store)? {
@@ -147,32 +235,38 @@ impl Index {
                 None if differs.is_remote => return Err(differs.error()),
                 None => self.wanted(store)?,
             };
-            return self.rebuild_into(store, options, &wanted);
+            return self.rebuild_into(store, &wanted, None, options);
         }
         let embedder = self.embedder(store)?;
-        let indexer = Indexer { store, vault: &self.vault, embedder: embedder.as_ref(), rules: &self.rules, options };
+        let (vault, rules) = (&self.vault, &self.rules);
+        let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
         let report = indexer.sync()?;
-        if options.vectors == Vectors::Later || store.meta(REBUILDING_TO)?.is_none() {
+        if !options.vectors || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
         }
         // Whoever rebuilds now goes on with it.
-        let _alone = match place::lock(&self.file, LockName::Rebuild, Some(Duration::ZERO), None) {
+        let _embedding = match file_lock::lock(&self.file, LockName::Embed, Some(Duration::ZERO), None) {
             Err(error) if error.kind() == ErrorKind::Locked => return Ok(report),
-            alone => alone?,
+            embedding => embedding?,
         };
         match self.unfinished_rebuild(store)? {
-            Some(wanted) => self.rebuild_into(store, options, &wanted),
+            Some(wanted) => self.rebuild_into(store, &wanted, None, options),
             None => Ok(report),
         }
     }
 
-    /// Whether the vault's files are as a sync saw them, told by a look at the files alone: the index is not read. What
-    /// another sync wrote since does not matter.
+    /// The state of the index: another one after every commit, whoever made it. If it is the same after two syncs by this
+    /// handle, no file of the vault changed between them.
     ///
     /// # Errors
-    /// When the vault cannot be listed.
-    pub fn shows(&self, print: &VaultPrint) -> Result<bool> {
-        print.is_of(&self.vault, &self.rules)
+    /// Those of reading.
+    #[doc(hidden)]
+    pub fn version(&self) -> Result<IndexVersion> {
+        self.read(|store| self.version_of(store))
+    }
+
+    fn version_of(&self, store: &Store) -> Result<IndexVersion> {
+        Ok(IndexVersion { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
     }
 
     /// A snapshot to search. The same one again while nothing was committed; else one that takes over what it can from
@@ -184,7 +278,7 @@ impl Index {
         let version = self.read(|store| {
             self.check_vault(store)?;
             self.check_model(store)?;
-            Ok(SeenBy { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
+            self.version_of(store)
         })?;
         let mut cached = lock(&self.snapshot);
         if let Some((at, searcher)) = cached.as_ref()
@@ -219,7 +313,7 @@ impl Index {
 
     /// Who keeps this index fresh now, if a watcher does.
     pub fn watcher(&self) -> Option<String> {
-        place::holder(&self.file, LockName::Watch)
+        file_lock::holder(&self.file, LockName::Watch)
     }
 
     /// What the index holds.
@@ -265,7 +359,7 @@ impl Index {
         let (embedder, differs) = match model {
             Ok(model) => model,
             // What the index holds can be told without its model.
-            Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.to_string()])),
+            Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.one_line()])),
             Err(error) => return Err(error),
         };
         let mut advice = Vec::new();
@@ -286,6 +380,7 @@ impl Index {
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] and the like.
+    #[doc(hidden)]
     pub fn stale_model(&self) -> Result<Option<(String, String)>> {
         if !self.file.exists() {
             return Ok(None);
@@ -304,7 +399,7 @@ impl Index {
         let mut writer = lock(&self.writer);
         if writer.is_none() {
             if let Some(folder) = self.file.parent() {
-                place::private_folder(folder)?;
+                private_folder(folder)?;
             }
             *writer = Some(Store::open(&self.file)?);
         }
@@ -347,7 +442,7 @@ impl Index {
             Some(vault) if vault != self.vault.to_string_lossy() => {
                 Err(Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}"))
                     .at(&self.file)
-                    .remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
+                    .with_remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
             }
             Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
             // A new index gets its settings before it gets anything else.
@@ -359,7 +454,7 @@ impl Index {
     fn has_lost_settings(&self) -> Error {
         Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
             .at(&self.file)
-            .remedy("run `vault-index rebuild`; your notes are not touched")
+            .with_remedy("run `vault-index rebuild`; your notes are not touched")
     }
 }
 
@@ -377,12 +472,6 @@ fn is_of_the_model(error: &Error) -> bool {
 
 /// The name of the index file in its folder.
 const INDEX_FILE: &str = "index.db";
-
-/// The setting that names the model a rebuild under way will end with.
-const REBUILDING_TO: &str = "rebuilding_to";
-/// Its id, which names its address, and the address as it was given.
-const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
-const REBUILDING_URL: &str = "rebuilding_base_url";
 
 /// A poisoned lock guards nothing half-done here: stores roll back, caches are made again.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -14,32 +14,28 @@
 //! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
 //! an update from empty.
 
-mod ahead;
-mod compare;
 mod embed;
 mod options;
 mod prepare;
 mod text;
 
-pub(crate) use compare::{Differences, Remarks};
-pub use options::{Look, Print, SyncOptions, Vectors};
+pub use options::SyncOptions;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use rayon::iter::Either;
 use rayon::prelude::*;
 
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result, Warning};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, VaultPrint, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
 };
 use crate::links::{Names, Resolver, keys_leading_to};
+use crate::lock::{self, Lock, LockName};
 use crate::path::{FileId, VaultPath};
-use crate::place::{LockName, lock};
 use crate::report::{Progress, Report, Stage};
 use crate::store::{LinkTarget, Store, StoredFile};
 
@@ -52,6 +48,8 @@ const NOTED_EVERY_SECONDS: u64 = 60;
 /// Everything a sync works with.
 pub(crate) struct Indexer<'a> {
     pub store: &'a Store,
+    /// The index file whose locks are taken. `None`: nobody else opens the store.
+    pub locks: Option<&'a Path>,
     pub vault: &'a Path,
     pub embedder: &'a dyn Embedder,
     pub rules: &'a WalkRules,
@@ -62,15 +60,9 @@ pub(crate) struct Indexer<'a> {
 struct Job {
     id: FileId,
     file: DiskFile,
-    is_new: IsNew,
+    /// There are no rows of it, so that there is nothing to delete first.
+    is_new: bool,
     counts_as: CountsAs,
-}
-
-/// Whether a row is known to be new, so that there is nothing to delete first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum IsNew {
-    Yes,
-    No,
 }
 
 /// What a note that was read is in the report.
@@ -83,16 +75,13 @@ enum CountsAs {
 
 impl Job {
     fn first(id: FileId, file: &DiskFile) -> Self {
-        Self { id, file: file.clone(), is_new: IsNew::Yes, counts_as: CountsAs::Added }
+        Self { id, file: file.clone(), is_new: true, counts_as: CountsAs::Added }
     }
 
     fn again(id: FileId, file: &DiskFile, counts_as: CountsAs) -> Self {
-        Self { id, file: file.clone(), is_new: IsNew::No, counts_as }
+        Self { id, file: file.clone(), is_new: false, counts_as }
     }
 }
-
-/// By path: what a file's content is, or why it is not read.
-type Hashes = (HashMap<VaultPath, ContentHash>, HashMap<VaultPath, Warning>);
 
 static NEVER: AtomicBool = AtomicBool::new(false);
 
@@ -103,10 +92,10 @@ impl Indexer<'_> {
         let mut report = Report::default();
         let mut stage = Instant::now();
         {
-            let _lock = self.options.lock(self.store.path(), LockName::Write)?;
+            let _lock = self.lock(LockName::Write)?;
             self.sync_text(&mut report, &mut stage)?;
         }
-        if self.options.vectors == Vectors::Embed && !self.options.is_over() {
+        if self.options.vectors && !self.options.is_over() {
             self.sync_vectors(&mut report)?;
         }
         end_stage(&mut report, "vectors", &mut stage);
@@ -125,6 +114,19 @@ impl Indexer<'_> {
         Ok(report)
     }
 
+    /// Writes text, links and words of all notes, without vectors. Returns the folders that could not be listed.
+    ///
+    /// # Errors
+    /// As those of a sync; [`ErrorKind::Cancelled`] also when the time is over.
+    pub(crate) fn write_text(&self) -> Result<Vec<String>> {
+        let unlisted = self.sync_text(&mut Report::default(), &mut Instant::now())?;
+        if self.options.is_over() { Err(cancelled()) } else { Ok(unlisted) }
+    }
+
+    fn lock(&self, name: LockName) -> Result<Option<Lock>> {
+        self.locks.map(|index| self.options.lock(index, name)).transpose()
+    }
+
     /// All files known, and the notes among them whose rows another version made.
     fn known(&self) -> Result<(Vec<KnownFile>, HashSet<FileId>)> {
         let version = self.version();
@@ -135,16 +137,17 @@ impl Indexer<'_> {
             if file.indexed && file.kind.is_note() && stored.version != Some(version) {
                 outdated.insert(file.id);
             }
-            if self.options.look == Look::Everything {
+            if self.options.read_all {
                 // A file that was last looked at before it existed is looked into.
-                file.seen_ns = 0;
+                file.checked_at_ns = 0;
             }
             known.push(file);
         }
         Ok((known, outdated))
     }
 
-    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<()> {
+    /// Returns the folders that could not be listed.
+    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Vec<String>> {
         let now = now_ns();
         // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
         let (walked, known) = std::thread::scope(|scope| {
@@ -159,17 +162,11 @@ impl Indexer<'_> {
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
         let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
-        let print = |report: &mut Report| -> Result<()> {
-            if self.options.print == Print::Yes {
-                report.print = VaultPrint::of(&walked, now, &|path| self.store.hash_of(path))?;
-            }
-            Ok(())
-        };
         if difference.is_empty() && outdated.is_empty() && !walk_warnings {
             report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
-            return print(report);
+            return Ok(walked.unlisted);
         }
-        let (hashes, _) = self.hash(&difference.to_hash())?;
+        let hashes = self.hash(&difference.to_hash())?;
         let changes = settle(&difference, &hashes);
         end_stage(report, "read", stage);
 
@@ -189,13 +186,13 @@ impl Indexer<'_> {
             self.write_notes(jobs, &names, || Ok(()), report)?;
         }
         end_stage(report, "text", stage);
-        print(report)
+        Ok(walked.unlisted)
     }
 
     /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an
     /// unchanged vault costs no write. A sync that was stopped before its end is none.
     fn note_time(&self, report: &Report) -> Result<()> {
-        let is_complete = report.unread == 0 && (self.options.vectors == Vectors::Later || report.pending == 0);
+        let is_complete = report.unread == 0 && (!self.options.vectors || report.pending == 0);
         if !is_complete {
             return Ok(());
         }
@@ -206,8 +203,9 @@ impl Indexer<'_> {
             return Ok(());
         }
         let wait = if report.is_unchanged() { Duration::ZERO } else { Duration::from_secs(1) };
+        let lock = self.locks.map(|index| lock::lock(index, LockName::Write, Some(wait), None));
         // Whoever writes now notes its own time; and that this alone cannot be written makes no sync fail.
-        if let Ok(_lock) = lock(self.store.path(), LockName::Write, Some(wait), None) {
+        if !matches!(lock, Some(Err(_))) {
             let _ = self.store.set_meta("last_sync", &now.to_string());
         }
         Ok(())
@@ -350,11 +348,11 @@ impl Indexer<'_> {
         let known = KnownFile {
             id,
             path: file.path.clone(),
-            stamp: file.stamp,
+            stat: file.stat,
             indexed: file.indexed,
             kind: file.kind,
             hash,
-            seen_ns: now,
+            checked_at_ns: now,
         };
         let version = file.is_read().then_some(version);
         self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
@@ -401,17 +399,11 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// Hashes of files, in parallel, and why those have none that are not read.
-    fn hash(&self, files: &[&DiskFile]) -> Result<Hashes> {
+    /// Hashes of files, in parallel; none of those that cannot be read.
+    fn hash(&self, files: &[&DiskFile]) -> Result<HashMap<VaultPath, ContentHash>> {
         let (vault, cancel) = (self.vault, self.cancel());
-        let hash = |file: &DiskFile| {
-            let path = file.path.clone();
-            match read_note(vault, file, MAX_NOTE_BYTES) {
-                Ok(content) => Either::Left((path, content.hash)),
-                Err(warning) => Either::Right((path, warning)),
-            }
-        };
-        let hashes = files.par_iter().filter(|_| !cancel.load(Ordering::Relaxed)).partition_map(|file| hash(file));
+        let hash = |file: &&DiskFile| Some((file.path.clone(), read_note(vault, file, MAX_NOTE_BYTES).ok()?.hash));
+        let hashes = files.par_iter().filter(|_| !cancel.load(Ordering::Relaxed)).filter_map(hash).collect();
         // With some hashes missing, readable files would pass for unreadable ones.
         if cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(hashes) }
     }
@@ -457,7 +449,7 @@ fn walk_warnings_text(warnings: &[(String, Warning)]) -> String {
 
 /// What a person works on can be found first.
 fn newest_first(a: &DiskFile, b: &DiskFile) -> std::cmp::Ordering {
-    b.stamp.modified_ns.cmp(&a.stamp.modified_ns).then_with(|| a.path.cmp(&b.path))
+    b.stat.mtime_ns.cmp(&a.stat.mtime_ns).then_with(|| a.path.cmp(&b.path))
 }
 
 fn cancelled() -> Error {

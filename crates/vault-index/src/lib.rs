@@ -15,7 +15,7 @@
 //!
 //! # let vault = tempfile::tempdir()?;
 //! # std::fs::write(vault.path().join("Roses.md"), "Cut the stems back to an outward-facing bud in late winter.")?;
-//! # let options = Options { index_file: Some(vault.path().join(".index/index.db")), ..Options::default() };
+//! # let options = Options::new().index_file(vault.path().join(".index/index.db"));
 //! # let vault_dir = vault.path();
 //! let index = Index::open(vault_dir, options)?;                        // cheap
 //! let report = index.sync()?;                                          // slow: reads only what changed
@@ -31,10 +31,12 @@
 
 #![deny(missing_docs)]
 
-// The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
+// In order of dependencies: a module uses only those above it. A test checks it.
 mod error;
 mod path;
-mod place;
+mod private_file;
+mod dirs;
+mod lock;
 mod files;
 pub mod note;
 pub mod links;
@@ -57,14 +59,14 @@ pub mod cli;
 pub use chunk::TokenCount;
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
-pub use files::VaultPrint;
-pub use index::{GraphData, GraphNode, Index, Options, Repair};
+#[doc(hidden)]
+pub use index::IndexVersion;
+pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
 #[cfg(feature = "watch")]
-pub use index::{WatchEvent, WatchOptions};
-pub use indexer::{Look, Print, SyncOptions, Vectors};
+pub use index::{WatchEvent, WatchOptions, Watcher};
+pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
-pub use place::{config_folder, default_index_file, home, state_folder};
 pub use report::{
     CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
 };
@@ -75,3 +77,15 @@ pub use search::{
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};
+
+/// What the crates beside this one need too. No part of the API: it may change in any release.
+#[doc(hidden)]
+pub mod internal {
+    pub use crate::dirs::{config_folder, default_index_file, home, state_folder};
+    pub use crate::private_file::{make_private, private_file, private_folder};
+}
+
+/// The examples of the README, as tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -7,13 +7,13 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Warning;
-use crate::files::VaultPrint;
 use crate::links::Rule;
 use crate::note::LinkKind;
 use crate::path::VaultPath;
 
 /// What a sync did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Report {
     /// Notes that are new in the index.
     pub added: usize,
@@ -41,9 +41,6 @@ pub struct Report {
     pub stages_ms: BTreeMap<String, u64>,
     /// Milliseconds of all of it.
     pub took_ms: u64,
-    /// What it saw of the vault's files, if it was asked to tell and that is certain.
-    #[serde(skip)]
-    pub print: Option<VaultPrint>,
 }
 
 impl Report {
@@ -55,6 +52,7 @@ impl Report {
 
 /// A note that is not indexed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Skipped {
     /// Where it lies.
     pub path: String,
@@ -64,6 +62,7 @@ pub struct Skipped {
 
 /// A [`Warning`] and the file it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct NoteWarning {
     /// Where the file lies.
     pub path: String,
@@ -74,6 +73,7 @@ pub struct NoteWarning {
 
 /// How far a long call has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Progress {
     /// What is being done.
     pub stage: Stage,
@@ -85,6 +85,7 @@ pub struct Progress {
 
 /// The stages of a sync, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Stage {
     /// Listing the vault's files.
     Walk,
@@ -98,6 +99,7 @@ pub enum Stage {
 
 /// What an index holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Status {
     /// The vault's folder.
     pub vault: PathBuf,
@@ -145,6 +147,7 @@ pub struct Status {
 
 /// One link of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LinkRow {
     /// The note it stands in.
     pub source: VaultPath,
@@ -170,6 +173,7 @@ pub struct LinkRow {
 
 /// Where a link leads.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Resolved {
     /// The file, if there is one.
     pub target: Option<VaultPath>,
@@ -185,6 +189,7 @@ pub struct Resolved {
 
 /// A name that links lead to and no file bears.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct UnresolvedName {
     /// The name, as first written.
     pub name: String,
@@ -196,6 +201,7 @@ pub struct UnresolvedName {
 
 /// A tag of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct TagCount {
     /// As first seen, without `#`.
     pub tag: String,
@@ -212,6 +218,7 @@ pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// One line a fault: what, where.
     pub faults: Vec<String>,

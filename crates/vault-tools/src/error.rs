@@ -205,7 +205,7 @@ impl From<vault_index::Error> for Error {
             _ => ErrorKind::Index,
         };
         // Their text holds path and remedy already.
-        Self::new(kind, error.to_string())
+        Self::new(kind, error.one_line())
     }
 }
 

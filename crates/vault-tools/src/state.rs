@@ -49,8 +49,9 @@ impl State {
     /// # Errors
     /// When the system names no state folder.
     pub fn of(canonical_vault: &Path) -> Result<Self> {
-        let user =
-            vault_index::state_folder().and_then(|folder| Some(folder.parent()?.join(APP))).ok_or_else(|| {
+        let user = vault_index::internal::state_folder()
+            .and_then(|folder| Some(folder.parent()?.join(APP)))
+            .ok_or_else(|| {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .remedy("set HOME or XDG_STATE_HOME")
             })?;

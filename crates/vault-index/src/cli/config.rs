@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 
 use crate::files::read_toml;
-use crate::{Error, ErrorKind, Mode, Result, place};
+use crate::{Error, ErrorKind, Mode, Result, dirs};
 
 /// `config.toml` in the user's configuration folder.
 #[derive(Debug, Default, PartialEq, Deserialize)]
@@ -30,7 +30,7 @@ const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB
 
 /// Where the user's file is, or would be.
 pub(super) fn file() -> PathBuf {
-    place::config_folder().unwrap_or_default().join("config.toml")
+    dirs::config_folder().unwrap_or_default().join("config.toml")
 }
 
 impl UserConfig {
@@ -39,7 +39,7 @@ impl UserConfig {
     /// # Errors
     /// When it cannot be read or says something it may not say.
     pub(super) fn load() -> Result<Self> {
-        match place::config_folder() {
+        match dirs::config_folder() {
             Some(_) => Self::from_file(&file()),
             None => Ok(Self::default()),
         }
@@ -48,7 +48,7 @@ impl UserConfig {
     fn from_file(file: &Path) -> Result<Self> {
         let config: Self = read_toml(file, USER_REMEDY)?.unwrap_or_default();
         if config.limit == Some(0) {
-            return Err(Error::new(ErrorKind::Query, "limit is 0").at(file).remedy("write 1 or more"));
+            return Err(Error::new(ErrorKind::Query, "limit is 0").at(file).with_remedy("write 1 or more"));
         }
         Ok(config)
     }

@@ -8,7 +8,7 @@ use vault_cli::Failure;
 
 use super::settings::Sending;
 use crate::embed::LoadOptions;
-use crate::{Error, ErrorKind, ModelName, Result, place};
+use crate::{Error, ErrorKind, ModelName, Result, dirs, private_file};
 
 /// What somebody agreed to; one JSON object a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ pub(super) fn obtain(
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
-                .remedy(format!(
+                .with_remedy(format!(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
                     at_address(base_url)
                 ))
@@ -102,8 +102,8 @@ struct Memory {
 impl Memory {
     fn of_user() -> Self {
         let named = |folder: PathBuf| folder.join("sending-agreed.jsonl");
-        let file = place::state_folder().map(named);
-        let before = place::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
+        let file = dirs::state_folder().map(named);
+        let before = dirs::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
         Self { file, before }
     }
 
@@ -114,9 +114,9 @@ impl Memory {
     fn add(&self, consents: &[Consent]) -> Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
         if let Some(folder) = file.parent() {
-            place::private_folder(folder)?;
+            private_file::private_folder(folder)?;
         }
-        drop(place::private_file(file)?);
+        drop(private_file::private_file(file)?);
         let lines = lines_of(file, consents)?;
         let appended = std::fs::OpenOptions::new().append(true).open(file);
         appended.and_then(|mut open| open.write_all(lines.as_bytes())).map_err(|error| Error::io(file, error))

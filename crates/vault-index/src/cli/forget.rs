@@ -4,7 +4,7 @@ use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
 
 use super::consent;
 use super::settings::{PlaceArgs, Settings};
-use crate::{Index, place};
+use crate::{Index, dirs};
 
 pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
     let settings = Settings::load_gone(place)?;
@@ -31,7 +31,7 @@ pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> CliRe
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
-    consent::adopt(&place::vault_or_gone(&args.old)?, vault)?;
+    consent::adopt(&dirs::vault_or_gone(&args.old)?, vault)?;
     out.line(&format!(
         "the index of {} is now that of {}: {}",
         sanitize_line(&args.old.to_string_lossy()),

@@ -7,7 +7,7 @@ use vault_cli::{CliResult, Failure, note};
 
 use super::progress::Bar;
 use super::settings::{Sending, Settings};
-use crate::{ErrorKind, Index, SyncOptions, Vectors};
+use crate::{ErrorKind, Index, SyncOptions};
 
 /// How long to wait for another process that writes: what is indexed already can be asked meanwhile.
 const FOR_ANOTHER_WRITER: Duration = Duration::from_secs(10);
@@ -44,8 +44,8 @@ fn bring_up_to_date(index: &Index, before: Before) -> CliResult<Option<String>> 
     }
     let (vectors, limit) = match before {
         Before::Nothing => return Ok(None),
-        Before::Text(limit) => (Vectors::Later, limit),
-        Before::All(limit) => (Vectors::Embed, limit),
+        Before::Text(limit) => (false, limit),
+        Before::All(limit) => (true, limit),
     };
     let listening = vault_cli::listen();
     let bar = Bar::new();
@@ -67,22 +67,20 @@ fn bring_up_to_date(index: &Index, before: Before) -> CliResult<Option<String>> 
             Ok(Some("indexing was stopped; `vault-index sync` goes on where it stopped".to_string()))
         }
         Err(error) if error.kind() == ErrorKind::Locked => {
-            note(&error.to_string());
+            note(&error.one_line());
             Ok(Some("another process is writing the index".to_string()))
         }
         // An index that is there but cannot be written can still be asked.
         Err(error) if matches!(error.kind(), ErrorKind::Io | ErrorKind::Store) && index.searcher().is_ok() => {
-            Ok(Some(format!("changed files were not taken over: {error}")))
+            Ok(Some(format!("changed files were not taken over: {}", error.one_line())))
         }
         // So can one whose model has another address now, by words; or one that goes on with a rebuild by a model that
         // cannot be had.
         Err(error) if matches!(error.kind(), ErrorKind::OtherModel | ErrorKind::Model) && index.searcher().is_ok() => {
-            Ok(Some(error.to_string()))
+            Ok(Some(error.one_line()))
         }
         Err(error) => Err(error.into()),
-        Ok(report)
-            if report.unread + if vectors == Vectors::Embed { report.pending } else { 0 } > 0 && deadline.is_some() =>
-        {
+        Ok(report) if report.unread + if vectors { report.pending } else { 0 } > 0 && deadline.is_some() => {
             let seconds = report.took_ms as f32 / 1000.0;
             Ok(Some(format!(
                 "indexing was stopped after {seconds:.1} s; `vault-index sync` finishes it, --wait SECONDS allows more"

@@ -77,7 +77,7 @@ fn refuse_notes(file: &Path) -> CliResult<()> {
         return Ok(());
     }
     let refused = Error::new(ErrorKind::Io, "a graph is not written over a note").at(file);
-    Err(Failure::Refused(refused.remedy("choose a file that ends in .html, .dot or .json").to_string()))
+    Err(Failure::Refused(refused.with_remedy("choose a file that ends in .html, .dot or .json").to_string()))
 }
 
 /// What was there before stays until the new file is whole.

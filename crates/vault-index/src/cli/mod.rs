@@ -44,8 +44,8 @@ use search_args::SearchArgs;
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
-            ErrorKind::Locked => Self::Refused(error.to_string()),
-            _ => Self::Error(error.to_string()),
+            ErrorKind::Locked => Self::Refused(error.one_line()),
+            _ => Self::Error(error.one_line()),
         }
     }
 }

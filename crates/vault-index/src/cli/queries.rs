@@ -52,7 +52,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
         (0, 1.., 0) => Ok(Outcome::Nothing),
         (0, ..) => Ok(Outcome::Done),
         _ => Err(Error::new(ErrorKind::Query, format!("{failed} of {asked} queries could not be answered"))
-            .remedy("their lines say why in `error`")
+            .with_remedy("their lines say why in `error`")
             .into()),
     }
 }
@@ -109,7 +109,7 @@ fn answers(
     for (n, (line, hits)) in lines.iter().zip(per_query).enumerate() {
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(error.to_string())),
+            Err(error) => (Vec::new(), Some(error.one_line())),
         };
         let unanswered = error.is_some() || empty.contains(&n);
         let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);

@@ -54,7 +54,7 @@ pub(super) fn run(args: SearchArgs, out: &mut Out) -> CliResult {
     let query = args.question(&settings.config, &now)?;
     if query.like.is_some() && settings.vaults.len() > 1 {
         return Err(Error::new(ErrorKind::Query, "--like looks in one vault at a time")
-            .remedy("give --vault once")
+            .with_remedy("give --vault once")
             .into());
     }
     // What it lacks is said before any work.

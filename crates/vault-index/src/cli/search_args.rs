@@ -222,22 +222,22 @@ impl SearchArgs {
         let has_words = !query.text.is_empty() || !query.phrases.is_empty();
         if query.like.is_some() && has_words {
             return Err(Error::new(ErrorKind::Query, "--like takes the place of the words to search for")
-                .remedy("leave out one of them; filters go with both"));
+                .with_remedy("leave out one of them; filters go with both"));
         }
         if query.like.is_some() && query.mode == Mode::Lexical {
             return Err(Error::new(ErrorKind::Query, "--like compares by meaning, and --mode lexical by words alone")
-                .remedy("leave out one of them"));
+                .with_remedy("leave out one of them"));
         }
         if self.rerank.is_some() && query.like.is_some() {
             return Err(Error::new(ErrorKind::Query, "--rerank compares passages with words, and --like has none")
-                .remedy("leave out one of them"));
+                .with_remedy("leave out one of them"));
         }
         if self.rerank.is_some() && !has_words && !query.is_empty() {
             return Err(Error::new(ErrorKind::Query, "--rerank compares passages with words, and filters have none")
-                .remedy("write what to search for, or leave out --rerank"));
+                .with_remedy("write what to search for, or leave out --rerank"));
         }
         if query.is_empty() {
-            return Err(Error::new(ErrorKind::Query, "there is nothing to search for").remedy(
+            return Err(Error::new(ErrorKind::Query, "there is nothing to search for").with_remedy(
                 "for example: vault-search how to prune an apple tree; or give a filter, such as --tag garden",
             ));
         }

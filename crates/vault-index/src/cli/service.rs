@@ -17,7 +17,7 @@ pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> CliResult
         systemd(&command, vault)
     } else {
         let error = Error::new(ErrorKind::Io, "there is no service definition for this system");
-        return Err(error.remedy(format!("let the task scheduler run at logon: {}", command.join(" "))).into());
+        return Err(error.with_remedy(format!("let the task scheduler run at logon: {}", command.join(" "))).into());
     };
     out.text(&text)?;
     Ok(Outcome::Done)

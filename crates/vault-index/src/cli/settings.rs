@@ -10,7 +10,7 @@ use super::config::{self, UserConfig};
 use super::consent;
 use super::vault::{Places, Presence, find};
 use crate::files::check_globs;
-use crate::{Error, ErrorKind, Index, ModelName, Options, Result, place};
+use crate::{Error, ErrorKind, Index, ModelName, Options, Result, dirs};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
@@ -94,7 +94,7 @@ impl Settings {
     fn load_where(args: &PlaceArgs, presence: Presence) -> CliResult<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
         let variable = |name: &str| std::env::var_os(name);
-        Self::merge(args, &variable, UserConfig::load()?, current, place::home(), presence)
+        Self::merge(args, &variable, UserConfig::load()?, current, dirs::home(), presence)
     }
 
     fn merge(
@@ -123,7 +123,7 @@ impl Settings {
         check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
         if settings.vaults.len() > 1 && settings.index_file.is_some() {
             return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
-                .remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
+                .with_remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
                 .into());
         }
         Ok(settings)
@@ -137,7 +137,7 @@ impl Settings {
         match self.vaults.as_slice() {
             [vault] => Ok(vault),
             _ => Err(Error::new(ErrorKind::Query, "this command works on one vault at a time")
-                .remedy("give --vault once")
+                .with_remedy("give --vault once")
                 .into()),
         }
     }

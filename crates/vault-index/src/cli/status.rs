@@ -9,7 +9,7 @@ use super::progress::Bar;
 use super::records::{CheckRecord, ModelRecord, StatusRecord};
 use super::settings::{PlaceArgs, Sending, Settings};
 use crate::report::counted_as;
-use crate::{Repair, RerankerName, Status, SyncOptions};
+use crate::{RerankerName, Status, SyncOptions};
 
 pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
     if args.schema {
@@ -93,9 +93,9 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliRe
     }
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
-    let (index, repair) = match args.repair {
-        true => (settings.open_to_rebuild(vault, Sending::Ask)?, Repair::Yes),
-        false => (settings.open_to_read(vault)?, Repair::No),
+    let index = match args.repair {
+        true => settings.open_to_rebuild(vault, Sending::Ask)?,
+        false => settings.open_to_read(vault)?,
     };
     let listening = vault_cli::listen();
     let bar = Bar::new();
@@ -104,7 +104,7 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliRe
         progress: Some(&|progress| bar.show(progress)),
         ..SyncOptions::default()
     };
-    let checked = index.check(repair, &options);
+    let checked = if args.repair { index.repair(&options) } else { index.check(&options) };
     drop(bar);
     let record = CheckRecord::from(checked?);
     let outcome = if record.sound { Outcome::Done } else { Outcome::Nothing };
@@ -118,12 +118,12 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliRe
             out.line(&format!("{kind}: {}", sanitize_line(line)))?;
         }
     }
-    out.line(&verdict(&record, repair))?;
+    out.line(&verdict(&record, args.repair))?;
     Ok(outcome)
 }
 
 /// The last line of a check.
-fn verdict(record: &CheckRecord, repair: Repair) -> String {
+fn verdict(record: &CheckRecord, repair: bool) -> String {
     let faults = counted(record.faults.len(), "fault");
     let mut text = match (record.faults.len(), record.repaired) {
         (0, _) => {
@@ -132,7 +132,7 @@ fn verdict(record: &CheckRecord, repair: Repair) -> String {
         }
         (1, true) => format!("{faults}, mended"),
         (_, true) => format!("{faults}, all mended"),
-        (_, false) if repair == Repair::Yes => format!("{faults} left; `vault-index rebuild` makes the index anew"),
+        (_, false) if repair => format!("{faults} left; `vault-index rebuild` makes the index anew"),
         (_, false) => format!("{faults}; `vault-index check --repair` makes anew what is not sound"),
     };
     if !record.unreadable.is_empty() {
@@ -195,7 +195,7 @@ mod tests {
                 pending,
                 ..crate::CheckReport::default()
             };
-            verdict(&CheckRecord::from(report), Repair::No)
+            verdict(&CheckRecord::from(report), false)
         };
         assert_eq!(record(0, 0, 0), "sound: 2 notes read and compared (0 ms)");
         assert_eq!(

@@ -8,7 +8,7 @@ use super::index_args::{RebuildArgs, SyncArgs};
 use super::progress::Bar;
 use super::records::SyncRecord;
 use super::settings::{PlaceArgs, Sending, Settings};
-use crate::{ErrorKind, Index, Look, Report, Result, SyncOptions, Vectors};
+use crate::{ErrorKind, Index, Report, Result, SyncOptions};
 
 /// Skipped notes and warnings that a summary names.
 const NAMED: usize = 10;
@@ -22,11 +22,11 @@ pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> CliResu
     let settings = Settings::load(place)?;
     let vault = settings.only_vault()?;
     let (index, vectors) = match args.no_vectors {
-        true => (settings.open_to_read(vault)?, Vectors::Later),
-        false => (settings.open(vault, Sending::from_yes(args.yes))?, Vectors::Embed),
+        true => (settings.open_to_read(vault)?, false),
+        false => (settings.open(vault, Sending::from_yes(args.yes))?, true),
     };
-    let look = if args.full { Look::Everything } else { Look::Quick };
-    run(&index, Index::sync_with, SyncOptions { vectors, look, ..SyncOptions::default() }, &args.output, out)
+    let options = SyncOptions { vectors, read_all: args.full, ..SyncOptions::default() };
+    run(&index, Index::sync_with, options, &args.output, out)
 }
 
 pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use vault_cli::Failure;
 
-use crate::{Error, ErrorKind, Result, place};
+use crate::{Error, ErrorKind, Result, dirs};
 
 /// Whether the folder of a vault that is named has to be there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,8 +60,8 @@ pub(super) fn find(places: &Places<'_>) -> Result<Vec<PathBuf>, Failure> {
     let mut vaults = Vec::with_capacity(named.len());
     for folder in named {
         let vault = match places.presence {
-            Presence::There => place::canonical_vault(&folder),
-            Presence::MayBeGone => place::vault_or_gone(&folder),
+            Presence::There => dirs::canonical_vault(&folder),
+            Presence::MayBeGone => dirs::vault_or_gone(&folder),
         };
         let vault = vault.map_err(|error| match said {
             Some(place) => Error::new(error.kind(), "the vault it names cannot be used").at(place).because(error),
@@ -86,7 +86,7 @@ fn folders_of(text: &OsStr) -> Vec<PathBuf> {
 }
 
 fn unnamed(folder: &Path, places: &Places<'_>) -> Result<PathBuf, Failure> {
-    let vault = place::canonical_vault(folder)?;
+    let vault = dirs::canonical_vault(folder)?;
     let is_home = places.home.as_deref().is_some_and(|home| home.canonicalize().is_ok_and(|home| home == vault));
     if !is_home && vault.parent().is_some() {
         return Ok(vault);
@@ -95,7 +95,7 @@ fn unnamed(folder: &Path, places: &Places<'_>) -> Result<PathBuf, Failure> {
     Err(Failure::Refused(
         Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
             .at(&vault)
-            .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
+            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
             .to_string(),
     ))
 }
@@ -176,7 +176,7 @@ mod tests {
         let configured = Places { configured, current: std::env::temp_dir(), ..Places::default() };
         for (places, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
             let Err(Failure::Error(error)) = find(&places) else { panic!() };
-            let text = error.to_string();
+            let text = error;
             assert!(text.contains(says) && text.contains("/no/such/folder: there is no such folder"), "{text}");
         }
     }

@@ -23,14 +23,13 @@ fn watch(_: &Settings, _: &WatchArgs, _: &mut Out) -> CliResult {
     use crate::{Error, ErrorKind};
 
     let error = Error::new(ErrorKind::Io, "this program was built without the feature `watch`");
-    Err(error.remedy("build it with that feature, or run `vault-index sync` from time to time").into())
+    Err(error.with_remedy("build it with that feature, or run `vault-index sync` from time to time").into())
 }
 
 #[cfg(feature = "watch")]
 fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
     use std::io;
     use std::path::Path;
-    use std::sync::atomic::Ordering;
     use std::time::Duration;
 
     use vault_cli::{Outcome, sanitize_line};
@@ -72,22 +71,13 @@ fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
     if let Some(ms) = args.debounce {
         options.debounce = Duration::from_millis(ms);
     }
-    // A reader that has gone, or a full disk, ends the watch as a signal would: with everything committed.
-    let mut failure: Option<io::Error> = None;
-    let watched = index.watch(&options, &mut |event| {
-        let printed = match args.jsonl {
-            true => out.record(&record(event, index.vault())),
-            false => print(event, index.vault(), out),
-        };
-        if let Err(error) = printed.and_then(|()| out.flush()) {
-            failure.get_or_insert(error);
-            listening.flag().store(true, Ordering::SeqCst);
+    for event in index.watch(&options)? {
+        match args.jsonl {
+            true => out.record(&record(event?, index.vault()))?,
+            false => print(event?, index.vault(), out)?,
         }
-    });
-    if let Some(failure) = failure {
-        return Err(failure.into());
+        out.flush()?;
     }
-    watched?;
     match args.jsonl {
         true => out.record(&WatchRecord::Ended)?,
         false => out.line("ended; everything is committed")?,

@@ -40,7 +40,7 @@ impl ModelName {
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 fn not_built_in(name: &ModelName, feature: &str) -> Error {
     Error::new(ErrorKind::Model, format!("the model `{name}` is not built into this program"))
-        .remedy(format!("install it with `--features {feature}`, or choose one of `vault-index models`"))
+        .with_remedy(format!("install it with `--features {feature}`, or choose one of `vault-index models`"))
 }
 
 #[cfg(test)]

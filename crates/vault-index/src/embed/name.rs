@@ -68,7 +68,7 @@ impl FromStr for ModelName {
     /// such a model is found out by loading it.
     fn from_str(text: &str) -> Result<Self> {
         let unknown = || {
-            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).remedy(
+            Error::new(ErrorKind::Query, format!("there is no model `{text}`")).with_remedy(
                 "there are minilm, fastembed:NAME, onnx:DIR, openai:NAME, ollama:NAME; `vault-index models` lists them",
             )
         };

@@ -10,12 +10,12 @@ pub fn to_unit(mut vector: Vec<f32>, dimensions: usize) -> Result<Vec<f32>> {
     if vector.len() != dimensions {
         let message = format!("the model gave a vector of {} dimensions instead of {dimensions}", vector.len());
         return Err(Error::new(ErrorKind::Model, message)
-            .remedy("the model has changed, or is another one than its name says; run `vault-index rebuild`"));
+            .with_remedy("the model has changed, or is another one than its name says; run `vault-index rebuild`"));
     }
     let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
     if !norm.is_finite() {
         return Err(Error::new(ErrorKind::Model, "the model gave a vector with a NaN or an infinity in it")
-            .remedy("try another model"));
+            .with_remedy("try another model"));
     }
     if norm > 0.0 {
         vector.iter_mut().for_each(|x| *x = (f64::from(*x) / norm) as f32);

@@ -1,6 +1,6 @@
 //! Disk x index -> changes, as two pure steps around the reading of the few files that need it.
 //!
-//! 1. [`diff`] compares paths and stamps. What looks the same is done with. Left over are files whose
+//! 1. [`diff`] compares paths and stats. What looks the same is done with. Left over are files whose
 //!    content may have changed (`suspect`), new paths (`added`) and gone ones (`removed`).
 //! 2. The caller hashes the files of [`Diff::to_hash`]: the suspects, and those new ones that have
 //!    the size of a gone one, so that one may have become the other. On a first run that is none.
@@ -11,14 +11,14 @@
 //! files, of `a -> b, b -> c` the first is a change of `b`, and changes can be applied in any order
 //! without two files ever holding one path.
 //!
-//! When is a file with the same stamp the same? Clocks tick coarsely: an edit right after we looked
-//! can leave the stamp as it was. So a file that was less than two seconds old when it was last
+//! When is a file with the same stat the same? Clocks tick coarsely: an edit right after we looked
+//! can leave the stat as it was. So a file that was less than two seconds old when it was last
 //! looked at is hashed once more (git calls such an entry racy).
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 
-use super::stamp::Stamp;
+use super::stat::FileStat;
 use super::walk::DiskFile;
 use crate::path::{FileId, FileKind, VaultPath};
 
@@ -36,8 +36,8 @@ pub struct KnownFile {
     pub id: FileId,
     /// Where it was.
     pub path: VaultPath,
-    /// Its stamp: of the content that `hash` is of, where there is one.
-    pub stamp: Stamp,
+    /// Its stat: of the content that `hash` is of, where there is one.
+    pub stat: FileStat,
     /// Whether it belonged to the index.
     pub indexed: bool,
     /// Its kind.
@@ -46,8 +46,8 @@ pub struct KnownFile {
     /// note that could not be read, which is tried again each time.
     pub hash: Option<ContentHash>,
     /// When it was last looked at, in nanoseconds since 1970: taken before the walk or the reading
-    /// that `stamp` is from, not after.
-    pub seen_ns: i64,
+    /// that `stat` is from, not after.
+    pub checked_at_ns: i64,
 }
 
 /// A known file and what is on disk for it.
@@ -66,7 +66,7 @@ pub struct Diff<'a> {
     pub unchanged: usize,
     /// Indexed notes whose content may have changed.
     pub suspect: Vec<Pair<'a>>,
-    /// Files that are never read, with another stamp.
+    /// Files that are never read, with another stat.
     pub touched: Vec<Pair<'a>>,
     /// Files that now belong to the index, or no longer do.
     pub flipped: Vec<Pair<'a>>,
@@ -105,9 +105,9 @@ impl<'a> Diff<'a> {
     /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
     /// new file is hashed only if a gone one had its size.
     pub fn to_hash(&self) -> Vec<&'a DiskFile> {
-        let mut gone: Vec<u64> = self.removed.iter().filter(|k| k.hash.is_some()).map(|k| k.stamp.size).collect();
+        let mut gone: Vec<u64> = self.removed.iter().filter(|k| k.hash.is_some()).map(|k| k.stat.size).collect();
         gone.sort_unstable();
-        let may_be_renamed = |f: &&DiskFile| f.is_read() && gone.binary_search(&f.stamp.size).is_ok();
+        let may_be_renamed = |f: &&DiskFile| f.is_read() && gone.binary_search(&f.stat.size).is_ok();
         let mut files: Vec<&DiskFile> = self.suspect.iter().map(|pair| pair.file).collect();
         files.extend(self.added.iter().copied().filter(may_be_renamed));
         files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
@@ -126,7 +126,7 @@ pub enum Change<'a> {
     Flipped(Pair<'a>),
     /// Other content under the same path, or no longer readable.
     Changed(Pair<'a>),
-    /// The same content with another stamp, or looked at once more: only stamp and time are stored.
+    /// The same content with another stat, or looked at once more: only stat and time are stored.
     Touched(Pair<'a>),
     /// New.
     Added(&'a DiskFile),
@@ -161,9 +161,9 @@ impl<'a> Diff<'a> {
         let Pair { known, file } = pair;
         if known.indexed != file.indexed {
             self.flipped.push(pair);
-        } else if file.is_read() && (known.hash.is_none() || known.stamp != file.stamp || is_fresh(known, now_ns)) {
+        } else if file.is_read() && (known.hash.is_none() || known.stat != file.stat || is_fresh(known, now_ns)) {
             self.suspect.push(pair);
-        } else if known.stamp != file.stamp {
+        } else if known.stat != file.stat {
             self.touched.push(pair);
         } else {
             self.unchanged += 1;
@@ -171,22 +171,22 @@ impl<'a> Diff<'a> {
     }
 }
 
-/// Whether it was so young when last looked at that an edit since may not show in its stamp. A look
+/// Whether it was so young when last looked at that an edit since may not show in its stat. A look
 /// from the future, left by a clock that was set back, proves nothing about the time after now.
 fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
-    known.stamp.latest_ns() > known.seen_ns.min(now_ns).saturating_sub(TRUST_NS)
+    known.stat.latest_ns() > known.checked_at_ns.min(now_ns).saturating_sub(TRUST_NS)
 }
 
 /// Gone and new files with one inode, size and modification time; each is used once.
 fn moved<'a>(removed: &[&'a KnownFile], added: &[&'a DiskFile]) -> Vec<Pair<'a>> {
-    let outside = |stamp: &Stamp| (stamp.inode, stamp.size, stamp.modified_ns);
+    let outside = |stat: &FileStat| (stat.inode, stat.size, stat.mtime_ns);
     let mut gone: HashMap<_, &'a KnownFile> = HashMap::new();
-    for known in removed.iter().filter(|known| known.stamp.inode != 0) {
-        gone.entry((outside(&known.stamp), known.kind, known.indexed)).or_insert(known);
+    for known in removed.iter().filter(|known| known.stat.inode != 0) {
+        gone.entry((outside(&known.stat), known.kind, known.indexed)).or_insert(known);
     }
     let mut moved = Vec::new();
     for file in added {
-        if let Some(known) = gone.remove(&(outside(&file.stamp), file.kind, file.indexed)) {
+        if let Some(known) = gone.remove(&(outside(&file.stat), file.kind, file.indexed)) {
             moved.push(Pair { known, file });
         }
     }
@@ -208,7 +208,7 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
         let hash = hashes.get(&pair.file.path);
         if hash != pair.known.hash.as_ref() {
             changed.push(*pair);
-        } else if hash.is_some() || pair.known.stamp != pair.file.stamp {
+        } else if hash.is_some() || pair.known.stat != pair.file.stat {
             touched.push(*pair);
         }
     }
@@ -259,7 +259,7 @@ fn match_by_hash<'a>(
     // Backwards, so that the first by path is the last of its list and popped first.
     for &known in diff.removed.iter().rev() {
         let Some(hash) = known.hash else { continue };
-        if known.indexed && known.stamp.size > 0 && !used.contains(&known.id) {
+        if known.indexed && known.stat.size > 0 && !used.contains(&known.id) {
             gone.entry((hash, known.kind, key(&known.path))).or_default().push(known);
         }
     }
@@ -293,22 +293,22 @@ mod tests {
         [content; 32]
     }
 
-    fn stamp(inode: u64, content: u8, seconds: i64) -> Stamp {
+    fn stat(inode: u64, content: u8, seconds: i64) -> FileStat {
         let ns = seconds * 1_000_000_000;
-        Stamp { size: u64::from(content % 3), modified_ns: ns, changed_ns: ns, inode }
+        FileStat { size: u64::from(content % 3), mtime_ns: ns, ctime_ns: ns, inode }
     }
 
-    fn known(id: u32, path: &str, content: u8, stamp: Stamp) -> KnownFile {
+    fn known(id: u32, path: &str, content: u8, stat: FileStat) -> KnownFile {
         let path = VaultPath::new(path).unwrap();
         let kind = path.kind();
         let hash = kind.is_note().then(|| hash(content));
-        KnownFile { id: FileId(id), path, stamp, indexed: true, kind, hash, seen_ns: NOW }
+        KnownFile { id: FileId(id), path, stat, indexed: true, kind, hash, checked_at_ns: NOW }
     }
 
-    fn on_disk(path: &str, stamp: Stamp) -> DiskFile {
+    fn on_disk(path: &str, stat: FileStat) -> DiskFile {
         let path = VaultPath::new(path).unwrap();
         let kind = path.kind();
-        DiskFile { path, disk: None, stamp, kind, indexed: true, symlink: false }
+        DiskFile { path, disk: None, stat, kind, indexed: true, symlink: false }
     }
 
     /// A file as `path inode content second`, the second being when it was last written.
@@ -334,7 +334,7 @@ mod tests {
             .zip(0..)
             .map(|(line, id)| {
                 let (path, inode, content, second) = parse(line);
-                known(id, path, content, stamp(inode, content, second))
+                known(id, path, content, stat(inode, content, second))
             })
             .collect();
         let mut contents = HashMap::new();
@@ -342,7 +342,7 @@ mod tests {
             .iter()
             .map(|line| {
                 let (path, inode, content, second) = parse(line);
-                let file = on_disk(path, stamp(inode, content, second));
+                let file = on_disk(path, stat(inode, content, second));
                 contents.insert(file.path.clone(), hash(content));
                 file
             })
@@ -372,9 +372,9 @@ mod tests {
         let known: Vec<KnownFile> = ["a.md", "f.md", "f/a.md", "f/g/b.md", "fg/c.md"]
             .iter()
             .zip(0..)
-            .map(|(path, id)| known(id, path, 1, stamp(u64::from(id) + 1, 1, 5)))
+            .map(|(path, id)| known(id, path, 1, stat(u64::from(id) + 1, 1, 5)))
             .collect();
-        let disk = [on_disk("new.md", stamp(3, 1, 5))];
+        let disk = [on_disk("new.md", stat(3, 1, 5))];
         let mut diff = diff(&known, &disk, NOW);
         diff.keep(&["f".to_string(), "a.md".to_string()]);
         let removed: Vec<&str> = diff.removed.iter().map(|known| known.path.as_str()).collect();
@@ -420,7 +420,7 @@ mod tests {
 
     #[test]
     fn a_file_that_was_young_when_seen_is_looked_into_again() {
-        let file = on_disk("a.md", stamp(1, 1, 100));
+        let file = on_disk("a.md", stat(1, 1, 100));
         for (seen, now, expected) in [
             (100, 900, 1),
             (101, 900, 1),
@@ -431,8 +431,8 @@ mod tests {
             (900, 101, 1),
             (900, 200, 0),
         ] {
-            let mut known = known(0, "a.md", 1, file.stamp);
-            known.seen_ns = seen * 1_000_000_000;
+            let mut known = known(0, "a.md", 1, file.stat);
+            known.checked_at_ns = seen * 1_000_000_000;
             let (known, disk) = ([known], [file.clone()]);
             assert_eq!(diff(&known, &disk, now * 1_000_000_000).suspect.len(), expected, "seen {seen} now {now}");
         }
@@ -440,9 +440,9 @@ mod tests {
 
     #[test]
     fn what_cannot_be_read_is_tried_again_and_loses_its_content_once() {
-        let file = on_disk("a.md", stamp(1, 1, 5));
-        let moved_on = on_disk("a.md", stamp(1, 1, 6));
-        let readable = known(0, "a.md", 1, file.stamp);
+        let file = on_disk("a.md", stat(1, 1, 5));
+        let moved_on = on_disk("a.md", stat(1, 1, 6));
+        let readable = known(0, "a.md", 1, file.stat);
         let unreadable = KnownFile { hash: None, ..readable.clone() };
         let read: HashMap<_, _> = [(file.path.clone(), hash(1))].into();
         for (known, disk, hashes, expected) in [
@@ -460,8 +460,8 @@ mod tests {
 
     #[test]
     fn what_is_excluded_or_no_longer_so_is_flipped_and_not_read_here() {
-        let before = [known(0, "a.md", 1, stamp(1, 1, 5))];
-        let mut after = [on_disk("a.md", stamp(1, 1, 6))];
+        let before = [known(0, "a.md", 1, stat(1, 1, 5))];
+        let mut after = [on_disk("a.md", stat(1, 1, 6))];
         after[0].indexed = false;
         let diff = diff(&before, &after, NOW);
         assert!(diff.to_hash().is_empty() && !diff.is_empty());
@@ -486,17 +486,17 @@ mod tests {
     }
 
     fn model_known((path, model): (&&str, &Model), id: u32) -> KnownFile {
-        let mut file = known(id, path, model.content, stamp(model.inode, model.content, model.second));
+        let mut file = known(id, path, model.content, stat(model.inode, model.content, model.second));
         file.indexed = model.indexed;
         file.hash = file.hash.filter(|_| model.indexed);
         file
     }
 
     fn model_disk((path, model): (&&str, &Model)) -> DiskFile {
-        DiskFile { indexed: model.indexed, ..on_disk(path, stamp(model.inode, model.content, model.second)) }
+        DiskFile { indexed: model.indexed, ..on_disk(path, stat(model.inode, model.content, model.second)) }
     }
 
-    /// What the walk is built on: other content under a path comes with another stamp.
+    /// What the walk is built on: other content under a path comes with another stat.
     fn stamps_tell(before: &BTreeMap<&str, Model>, after: &mut BTreeMap<&'static str, Model>) {
         for (path, model) in after {
             if before.get(path).is_some_and(|old| old.content != model.content) {
@@ -552,13 +552,13 @@ mod tests {
                 // What a caller would read anew; the others keep the content they had.
                 let reads = matches!(change, Change::Added(_) | Change::Flipped(_) | Change::Changed(_));
                 let hash = if reads { file.is_read().then(|| content(&file.path)) } else { old.and_then(|old| old.hash) };
-                let new = KnownFile { id, path: file.path.clone(), stamp: file.stamp, indexed: file.indexed, kind: file.kind, hash, seen_ns: NOW };
+                let new = KnownFile { id, path: file.path.clone(), stat: file.stat, indexed: file.indexed, kind: file.kind, hash, checked_at_ns: NOW };
                 prop_assert!(index.insert(file.path.clone(), new).is_none());
             }
             let ids: BTreeSet<FileId> = index.values().map(|known| known.id).collect();
             prop_assert_eq!(ids.len(), index.len());
-            let rebuilt: Vec<_> = in_order.iter().map(|f| (&f.path, f.stamp, f.indexed, f.is_read().then(|| content(&f.path)))).collect();
-            let updated: Vec<_> = index.values().map(|k| (&k.path, k.stamp, k.indexed, k.hash)).collect();
+            let rebuilt: Vec<_> = in_order.iter().map(|f| (&f.path, f.stat, f.indexed, f.is_read().then(|| content(&f.path)))).collect();
+            let updated: Vec<_> = index.values().map(|k| (&k.path, k.stat, k.indexed, k.hash)).collect();
             prop_assert_eq!(updated, rebuilt);
         }
     }

@@ -142,7 +142,7 @@ fn compiled(globs: &[String]) -> Result<Gitignore> {
     let bad = |glob: &str, error: ignore::Error| {
         Error::new(ErrorKind::Query, format!("the glob `{glob}` cannot be understood"))
             .because(error)
-            .remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
+            .with_remedy("globs are written as in .gitignore, such as `drafts/` or `*.tmp.md`")
     };
     let mut builder = GitignoreBuilder::new("");
     // Taken as it stands, an unclosed `[` would match nothing, and what it was to keep out would be indexed.
@@ -165,7 +165,7 @@ fn vault_toml(file: &Path) -> Result<VaultToml> {
         "a .vault.toml may hold exclude = [\"GLOB\"] and nothing else; all other settings are the user's";
     if fs::symlink_metadata(file).is_ok_and(|metadata| metadata.is_symlink()) {
         let error = Error::new(ErrorKind::Query, "is a symbolic link, which is not followed").at(file);
-        return Err(error.remedy("put the file itself there"));
+        return Err(error.with_remedy("put the file itself there"));
     }
     Ok(read_toml(file, REMEDY)?.unwrap_or_default())
 }

@@ -12,9 +12,8 @@
 
 mod diff;
 mod exclude;
-mod print;
 mod read;
-mod stamp;
+mod stat;
 mod toml_file;
 mod walk;
 #[cfg(feature = "watch")]
@@ -23,11 +22,10 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
-pub use print::VaultPrint;
 pub use read::{MAX_NOTE_BYTES, read_note};
-pub use stamp::Stamp;
+pub use stat::FileStat;
 #[cfg(feature = "cli")]
 pub use toml_file::read_toml;
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
-pub use watch::{Hint, Watcher};
+pub use watch::{FileWatcher, Signal};

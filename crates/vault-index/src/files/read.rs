@@ -5,7 +5,7 @@ use std::io::{self, Read, Seek};
 use std::path::Path;
 
 use super::diff::ContentHash;
-use super::stamp::{Stamp, identity};
+use super::stat::{FileStat, identity};
 use super::walk::DiskFile;
 use crate::error::{Warning, WarningKind};
 
@@ -25,10 +25,10 @@ pub struct Content {
     pub bytes: Vec<u8>,
     /// Their BLAKE3 hash.
     pub hash: ContentHash,
-    /// The stamp that belongs to these bytes: store this one, not the walk's, which can be older.
+    /// The stat that belongs to these bytes: store this one, not the walk's, which can be older.
     /// Of a file that never held still it is older than the bytes, so that the next comparison sees
     /// a difference and reads again.
-    pub stamp: Stamp,
+    pub stat: FileStat,
 }
 
 /// Reads a note of at most `max_bytes`.
@@ -43,18 +43,18 @@ pub struct Content {
 pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content, Warning> {
     let path = root.join(file.disk_path());
     let (mut open, mut before) = open(&path)?;
-    let seen = Stamp::of(&before);
-    if seen.inode == 0 || seen.inode != file.stamp.inode {
+    let seen = FileStat::of(&before);
+    if seen.inode == 0 || seen.inode != file.stat.inode {
         stays_inside(root, &path)?;
     }
     let mut tries = 1;
     loop {
         let bytes = read_all(&mut open, &before, max_bytes)?;
         let after = open.metadata().map_err(|e| unreadable(&e))?;
-        let still = Stamp::of(&before) == Stamp::of(&after);
+        let still = FileStat::of(&before) == FileStat::of(&after);
         if still || tries == TRIES {
             let hash = *blake3::hash(&bytes).as_bytes();
-            return Ok(Content { bytes, hash, stamp: Stamp::of(&before) });
+            return Ok(Content { bytes, hash, stat: FileStat::of(&before) });
         }
         tries += 1;
         before = after;
@@ -162,7 +162,7 @@ mod tests {
             (Ok(read), None) => {
                 assert_eq!(read.bytes, content);
                 assert_eq!(read.hash, *blake3::hash(content).as_bytes());
-                assert_eq!(read.stamp, file.stamp);
+                assert_eq!(read.stat, file.stat);
             }
             (read, expected) => assert_eq!(read.err().map(|w| w.kind), expected),
         }
@@ -190,7 +190,7 @@ mod tests {
         fs::write(root.path().join("new"), "two").unwrap();
         fs::rename(root.path().join("new"), &path).unwrap();
         let read = read_note(root.path(), &file, LIMIT).unwrap();
-        assert_eq!((&read.bytes[..], read.stamp), (&b"two"[..], Stamp::of(&fs::metadata(&path).unwrap())));
+        assert_eq!((&read.bytes[..], read.stat), (&b"two"[..], FileStat::of(&fs::metadata(&path).unwrap())));
         fs::remove_file(&path).unwrap();
         assert_eq!(read_note(root.path(), &file, LIMIT).unwrap_err().kind, WarningKind::Unreadable);
         fs::create_dir(&path).unwrap();
@@ -232,6 +232,6 @@ mod tests {
         });
         let last = read_note(root.path(), &file, LIMIT).unwrap();
         assert_eq!(last.bytes, fs::read(&path).unwrap());
-        assert_eq!(last.stamp, Stamp::of(&fs::metadata(&path).unwrap()));
+        assert_eq!(last.stat, FileStat::of(&fs::metadata(&path).unwrap()));
     }
 }

@@ -17,7 +17,7 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// [`ErrorKind::Query`], with the line, when it says something it may not say; [`ErrorKind::Io`] when it cannot be
 /// read.
 pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Option<T>> {
-    let bad = |message: String| Error::new(ErrorKind::Query, message).at(file).remedy(remedy);
+    let bad = |message: String| Error::new(ErrorKind::Query, message).at(file).with_remedy(remedy);
     // Looked at before it is opened: opening a pipe would wait for someone to write into it.
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_file() => {}

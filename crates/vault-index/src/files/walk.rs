@@ -19,7 +19,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::exclude::{Exclude, GIT_IGNORE, IgnoreFiles, Layer, VAULT_IGNORE, lossy};
-use super::stamp::Stamp;
+use super::stat::FileStat;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
 use crate::path::{FileKind, VaultPath};
 
@@ -46,7 +46,7 @@ pub struct DiskFile {
     /// not NFC or not Unicode. Use [`DiskFile::disk_path`].
     pub disk: Option<PathBuf>,
     /// Size and times; of the link itself where it is a symbolic link.
-    pub stamp: Stamp,
+    pub stat: FileStat,
     /// What its extension says.
     pub kind: FileKind,
     /// Whether it belongs to the index; else it is only a link target.
@@ -126,7 +126,7 @@ fn vault_error(root: &Path, error: io::Error) -> Error {
         }
         _ => ("the vault's folder cannot be read", "check that the disk is there and that you may read the folder"),
     };
-    let vault = Error::new(ErrorKind::Vault, message).at(root).remedy(remedy);
+    let vault = Error::new(ErrorKind::Vault, message).at(root).with_remedy(remedy);
     match error.kind() {
         io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => vault,
         _ => vault.because(error),
@@ -306,7 +306,7 @@ impl<'a> Walker<'a> {
         let indexed = !symlink && !folder.excluded && self.exclude.indexes_file(folder.layer.as_ref(), &disk, &path);
         let kind = path.kind();
         let disk = (Path::new(path.as_str()) != disk).then_some(disk);
-        part.files.push(DiskFile { path, disk, stamp: Stamp::of(&metadata), kind, indexed, symlink });
+        part.files.push(DiskFile { path, disk, stat: FileStat::of(&metadata), kind, indexed, symlink });
     }
 
     /// Whether a symbolic link leads to a file of this vault; warns where it leads astray.
@@ -423,11 +423,11 @@ mod tests {
         let root = vault("//- a.md\nfive\n//- p.png\n");
         let walk = list(root.path(), &[]);
         let metadata = fs::metadata(root.path().join("a.md")).unwrap();
-        assert_eq!(walk.files[0].stamp, Stamp::of(&metadata));
-        assert_eq!((walk.files[0].stamp.size, walk.files[0].kind), (5, FileKind::Markdown));
+        assert_eq!(walk.files[0].stat, FileStat::of(&metadata));
+        assert_eq!((walk.files[0].stat.size, walk.files[0].kind), (5, FileKind::Markdown));
         assert_eq!((walk.files[1].kind, walk.files[1].is_read()), (FileKind::Attachment, false));
         let modified = metadata.modified().unwrap().duration_since(std::time::UNIX_EPOCH).unwrap();
-        assert_eq!(i128::from(walk.files[0].stamp.modified_ns), modified.as_nanos() as i128);
+        assert_eq!(i128::from(walk.files[0].stat.mtime_ns), modified.as_nanos() as i128);
     }
 
     #[test]

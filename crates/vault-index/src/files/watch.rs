@@ -1,25 +1,20 @@
 //! Watching a vault: says "look again", soon after something changed and once for many changes; never what changed.
 //!
-//! Events of the system are hints only: they get lost, merged and reordered, and each system has its
-//! own. So all they do here is to set a time at which the caller compares disk and index again.
+//! The system's events get lost, merged and reordered, and each system has its own. So all they do here is set a time
+//! at which the caller compares the disk with the index, which finds every change whatever events there were. That is
+//! why lost events (an overflow, a folder that was not watched yet) need nothing but another look.
 //!
-//! That time is `debounce` after the last event, but at most [`MAX_WAIT`] after the first, so that a
-//! program which never stops writing cannot hold the index back. It is computed from the events'
-//! times, without a ticking clock, so that nothing is added to it.
+//! That time is `debounce` after the last event, but at most [`MAX_WAIT`] after the first, so that a program which
+//! never stops writing cannot hold the index back. It is computed from the events' times, without a ticking clock.
 //!
 //! What may go wrong, and what happens then:
-//! - events overflow: a hint with `full` set;
-//! - a new folder is not watched yet when files are written to it: what was written before the watch is in place is
-//!   found by the look that follows; since of `.obsidian` nothing but `app.json` would ask for another one, it is
-//!   looked at a second time, [`AGAIN_AFTER`] later;
-//! - the system cannot watch that many folders, or at all: one [`Notice`], and from then on a hint
-//!   every [`POLL_EVERY`]; the comparison that follows costs one stat a file;
-//! - the vault's folder goes away, is moved or replaced (a disk that is unplugged, a sync program that
-//!   starts afresh): [`Hint::Gone`], then [`Hint::Back`] with a new watch. The system need not
-//!   report this, so the folder is looked at every [`ROOT_EVERY`].
+//! - the system cannot watch that many folders, or at all: one notice, and from then on a signal every [`POLL_EVERY`];
+//!   the comparison that follows costs one stat a file;
+//! - the vault's folder goes away, is moved or replaced (a disk that is unplugged, a sync program that starts afresh):
+//!   [`Signal::Gone`], then [`Signal::Back`] with a new watch. The system need not report this, so the folder is checked
+//!   every [`ROOT_EVERY`].
 
 use std::ffi::OsStr;
-use std::fmt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -29,14 +24,12 @@ use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind,
 use notify::{Config, Event, RecommendedWatcher, RecursiveMode, Watcher as _};
 
 use super::exclude::{APP_JSON, GIT_IGNORE, VAULT_IGNORE, VAULT_TOML};
-use super::stamp::identity;
+use super::stat::identity;
 use super::walk::real_root;
 use crate::error::Result;
 
 /// Changes are reported at the latest this long after the first of them.
 const MAX_WAIT: Duration = Duration::from_secs(2);
-/// How long after `.obsidian` has come the vault is looked at once more: far longer than it takes to be watched.
-const AGAIN_AFTER: Duration = Duration::from_secs(2);
 /// How often to look where the system cannot tell.
 const POLL_EVERY: Duration = Duration::from_secs(2);
 /// How often to see whether the vault's folder is still the same.
@@ -44,14 +37,11 @@ const ROOT_EVERY: Duration = Duration::from_secs(1);
 /// How long a cancelled wait may still take.
 const CANCEL_EVERY: Duration = Duration::from_millis(100);
 
-/// What [`Watcher::wait`] came back with.
+/// What [`FileWatcher::wait`] came back with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hint {
+pub enum Signal {
     /// Something may have changed: compare disk and index.
-    LookAgain {
-        /// Events were lost, so this comparison should take nothing for granted.
-        full: bool,
-    },
+    Changed,
     /// Nothing happened for as long as was asked.
     TimedOut,
     /// The caller cancelled.
@@ -62,165 +52,133 @@ pub enum Hint {
     Back,
 }
 
-/// Something people should know about a watch. `Display` gives the sentence.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Notice {
-    /// The system does not report changes, so we look every so often.
-    Polling {
-        /// What the system said.
-        reason: String,
-        /// How often.
-        every: Duration,
-    },
-}
-
-impl fmt::Display for Notice {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self::Polling { reason, every } = self;
-        let every = every.as_secs_f32();
-        write!(f, "changes are not reported by the system ({reason}); looking every {every} seconds instead")?;
-        if cfg!(target_os = "linux") {
-            f.write_str("; raising fs.inotify.max_user_watches and fs.inotify.max_user_instances may help")?;
-        }
-        Ok(())
-    }
-}
-
-/// A watch on a vault, from [`Watcher::new`] until it is dropped.
+/// A watch on a vault, from [`FileWatcher::new`] until it is dropped.
 ///
-/// What happens between two calls of [`Watcher::wait`] is kept for the next: begin to watch, then
+/// What happens between two calls of [`FileWatcher::wait`] is kept for the next: begin to watch, then
 /// compare, then wait, and nothing is missed.
-pub struct Watcher {
+pub struct FileWatcher {
     root: PathBuf,
     debounce: Duration,
     max_wait: Duration,
-    bell: Arc<Bell>,
-    eye: Mutex<Eye>,
+    shared: Arc<Shared>,
+    backend: Mutex<Backend>,
 }
 
 /// What the system's thread and the waiting one share.
 #[derive(Default)]
-struct Bell {
-    seen: Mutex<Seen>,
-    rung: Condvar,
+struct Shared {
+    pending: Mutex<Pending>,
+    changed: Condvar,
 }
 
-/// What happened since the last hint.
+/// What happened since the last signal.
 #[derive(Default)]
-struct Seen {
+struct Pending {
     first_and_last: Option<(Instant, Instant)>,
-    /// Events were lost.
-    lost: bool,
-    /// When to look again though nothing may happen until then.
-    again: Option<Instant>,
     /// Something happened to the vault's folder itself.
     root: bool,
     /// The system has given up, and why.
-    blind: Option<String>,
+    failed: Option<String>,
 }
 
 /// How changes are noticed.
-struct Eye {
+struct Backend {
     native: Option<RecommendedWatcher>,
     /// Which folder is watched; `None` while there is none.
     root: Option<Option<(u64, u64)>>,
     next_root: Instant,
     next_poll: Option<Instant>,
-    notices: Vec<Notice>,
+    notice: Option<String>,
 }
 
-impl Watcher {
+impl FileWatcher {
     /// Begins to watch the folder `root` with all in it. 200 ms is a good `debounce`: editors save in
     /// several steps, and the answer is still there before one has switched windows.
     ///
     /// Costs about a stat a file. Only a missing folder is an error; where the system cannot watch it,
-    /// there is a [`Notice`].
+    /// there is a [notice](Self::notice).
     ///
     /// # Errors
     /// [`crate::error::ErrorKind::Vault`] when there is no such folder.
     pub fn new(root: &Path, debounce: Duration) -> Result<Self> {
         let root = real_root(root)?;
         let now = Instant::now();
-        let eye = Eye { native: None, root: None, next_root: now + ROOT_EVERY, next_poll: None, notices: Vec::new() };
+        let backend = Backend { native: None, root: None, next_root: now + ROOT_EVERY, next_poll: None, notice: None };
         let max_wait = MAX_WAIT.max(debounce);
-        let watcher = Self { root, debounce, max_wait, bell: Arc::default(), eye: Mutex::new(eye) };
-        watcher.open_eye(&mut lock(&watcher.eye));
+        let watcher = Self { root, debounce, max_wait, shared: Arc::default(), backend: Mutex::new(backend) };
+        watcher.start(&mut lock(&watcher.backend));
         Ok(watcher)
     }
 
     /// Waits until there is a reason to look, at most `timeout`; returns within 100 ms once `cancel`
     /// is set. One thread at a time waits, others queue.
-    pub fn wait(&self, timeout: Duration, cancel: &AtomicBool) -> Hint {
-        let mut eye = lock(&self.eye);
+    pub fn wait(&self, timeout: Duration, cancel: &AtomicBool) -> Signal {
+        let mut backend = lock(&self.backend);
         let deadline = Instant::now().checked_add(timeout);
         loop {
             if cancel.load(Ordering::Relaxed) {
-                return Hint::Cancelled;
+                return Signal::Cancelled;
             }
-            if let Some(hint) = self.look_at_root(&mut eye) {
-                return hint;
+            if let Some(signal) = self.check_root(&mut backend) {
+                return signal;
             }
-            let blind = lock(&self.bell.seen).blind.take();
-            if let Some(reason) = blind {
-                self.poll_from_now_on(&mut eye, reason);
-                lock(&self.bell.seen).note(true);
+            let failed = lock(&self.shared.pending).failed.take();
+            if let Some(reason) = failed {
+                self.fall_back_to_polling(&mut backend, &reason);
+                lock(&self.shared.pending).note();
                 continue;
             }
             let now = Instant::now();
-            if eye.root.is_some() && eye.next_poll.is_some_and(|at| at <= now) {
-                eye.next_poll = Some(now + POLL_EVERY);
-                return Hint::LookAgain { full: false };
+            if backend.root.is_some() && backend.next_poll.is_some_and(|at| at <= now) {
+                backend.next_poll = Some(now + POLL_EVERY);
+                return Signal::Changed;
             }
-            let mut seen = lock(&self.bell.seen);
-            let due = seen.due(self.debounce, self.max_wait);
+            let mut pending = lock(&self.shared.pending);
+            let due = pending.due(self.debounce, self.max_wait);
             if due.is_some_and(|at| at <= now) {
-                seen.first_and_last = None;
-                return Hint::LookAgain { full: std::mem::take(&mut seen.lost) };
-            }
-            if seen.again.is_some_and(|at| at <= now) {
-                seen.again = None;
-                return Hint::LookAgain { full: false };
+                pending.first_and_last = None;
+                return Signal::Changed;
             }
             if deadline.is_some_and(|at| at <= now) {
-                return Hint::TimedOut;
+                return Signal::TimedOut;
             }
-            if seen.root || seen.blind.is_some() {
+            if pending.root || pending.failed.is_some() {
                 continue;
             }
-            let next = [due, deadline, seen.again, eye.next_poll, Some(eye.next_root), Some(now + CANCEL_EVERY)];
+            let next = [due, deadline, backend.next_poll, Some(backend.next_root), Some(now + CANCEL_EVERY)];
             let next = next.into_iter().flatten().min().unwrap_or(now);
-            let _ = self.bell.rung.wait_timeout(seen, next.saturating_duration_since(now));
+            let _ = self.shared.changed.wait_timeout(pending, next.saturating_duration_since(now));
         }
     }
 
-    /// What people should know and has not been fetched yet. Ask after every wait.
-    pub fn notices(&self) -> Vec<Notice> {
-        std::mem::take(&mut lock(&self.eye).notices)
+    /// A sentence that people should know, once: the system does not report changes. Ask after every wait.
+    pub fn notice(&self) -> Option<String> {
+        lock(&self.backend).notice.take()
     }
 
-    /// Sees whether the vault's folder is the one that is watched, now and then and when told to.
-    fn look_at_root(&self, eye: &mut Eye) -> Option<Hint> {
-        let told = std::mem::take(&mut lock(&self.bell.seen).root);
+    /// Checks whether the vault's folder is the one that is watched, now and then and after an event of its own.
+    fn check_root(&self, backend: &mut Backend) -> Option<Signal> {
+        let reported = std::mem::take(&mut lock(&self.shared.pending).root);
         let now = Instant::now();
-        if !told && now < eye.next_root {
+        if !reported && now < backend.next_root {
             return None;
         }
-        eye.next_root = now + ROOT_EVERY;
+        backend.next_root = now + ROOT_EVERY;
         let there = self.root_identity();
-        match (eye.root, there) {
+        match (backend.root, there) {
             (None, None) => None,
             (Some(_), None) => {
-                eye.native = None;
-                eye.root = None;
-                lock(&self.bell.seen).first_and_last = None;
-                Some(Hint::Gone)
+                backend.native = None;
+                backend.root = None;
+                lock(&self.shared.pending).first_and_last = None;
+                Some(Signal::Gone)
             }
-            // Told so, it is watched anew even if it seems to be the same: a folder that is made
+            // If an event says so, it is watched anew even if it seems to be the same: a folder that is made
             // right after one was removed often gets the number of the old one.
-            (Some(watched), Some(there)) if watched == there && !told => None,
+            (Some(watched), Some(there)) if watched == there && !reported => None,
             (_, Some(_)) => {
-                self.open_eye(eye);
-                eye.root.map(|_| Hint::Back)
+                self.start(backend);
+                backend.root.map(|_| Signal::Back)
             }
         }
     }
@@ -230,73 +188,77 @@ impl Watcher {
         metadata.is_dir().then(|| identity(&metadata))
     }
 
-    /// Watches the folder that is there now. The lock on `seen` must not be held: the system's thread
+    /// Watches the folder that is there now. The lock on `pending` must not be held: the system's thread
     /// takes it.
-    fn open_eye(&self, eye: &mut Eye) {
-        eye.native = None;
-        eye.next_poll = None;
-        eye.root = self.root_identity();
-        if eye.root.is_none() {
+    fn start(&self, backend: &mut Backend) {
+        backend.native = None;
+        backend.next_poll = None;
+        backend.root = self.root_identity();
+        if backend.root.is_none() {
             return;
         }
-        let (bell, root) = (self.bell.clone(), self.root.clone());
-        let handler = move |event: notify::Result<Event>| bell.hear(&root, event);
+        let (shared, root) = (self.shared.clone(), self.root.clone());
+        let handler = move |event: notify::Result<Event>| shared.on_event(&root, event);
         let config = Config::default().with_follow_symlinks(false);
         let opened = RecommendedWatcher::new(handler, config).and_then(|mut native| {
             native.watch(&self.root, RecursiveMode::Recursive)?;
             Ok(native)
         });
         match opened {
-            Ok(native) => eye.native = Some(native),
-            Err(_) if self.root_identity().is_none() => eye.root = None,
-            Err(error) => self.poll_from_now_on(eye, error.to_string()),
+            Ok(native) => backend.native = Some(native),
+            Err(_) if self.root_identity().is_none() => backend.root = None,
+            Err(error) => self.fall_back_to_polling(backend, &error.to_string()),
         }
     }
 
-    fn poll_from_now_on(&self, eye: &mut Eye, reason: String) {
-        eye.native = None;
-        eye.next_poll = Some(Instant::now() + POLL_EVERY);
-        eye.notices.push(Notice::Polling { reason, every: POLL_EVERY });
+    fn fall_back_to_polling(&self, backend: &mut Backend, reason: &str) {
+        backend.native = None;
+        backend.next_poll = Some(Instant::now() + POLL_EVERY);
+        let every = POLL_EVERY.as_secs();
+        let mut notice =
+            format!("changes are not reported by the system ({reason}); looking every {every} seconds instead");
+        if cfg!(target_os = "linux") {
+            notice.push_str("; raising fs.inotify.max_user_watches and fs.inotify.max_user_instances may help");
+        }
+        backend.notice = Some(notice);
     }
 }
 
-impl Bell {
+impl Shared {
     /// Takes in one event, on the system's thread: quick, since a slow one makes the queue overflow.
-    fn hear(&self, root: &Path, event: notify::Result<Event>) {
-        let mut seen = lock(&self.seen);
+    fn on_event(&self, root: &Path, event: notify::Result<Event>) {
+        let mut pending = lock(&self.pending);
         match event {
-            Ok(event) if event.need_rescan() => seen.note(true),
-            Ok(event) => match matters(root, &event) {
-                Matter::Nothing => return,
-                Matter::Rules => {
-                    seen.again = Some(Instant::now() + AGAIN_AFTER);
-                    seen.note(false);
-                }
-                Matter::Inside => {
-                    let waiting_already = seen.first_and_last.is_some();
-                    seen.note(false);
+            Ok(event) if !event.need_rescan() => match scope(root, &event) {
+                Scope::Nothing => return,
+                Scope::Inside => {
+                    let waiting_already = pending.first_and_last.is_some();
+                    pending.note();
                     // Whoever waits knows when to look at the clock again.
                     if waiting_already {
                         return;
                     }
                 }
-                Matter::Root => seen.root = true,
+                Scope::Root => pending.root = true,
             },
             Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
-                seen.blind = Some(error.to_string());
+                pending.failed = Some(error.to_string());
             }
-            Err(_) => seen.note(true),
+            // Events were lost.
+            Ok(_) | Err(_) => {
+                log::warn!("{}: the system lost events", root.display());
+                pending.note();
+            }
         }
-        self.rung.notify_all();
+        self.changed.notify_all();
     }
 }
 
-impl Seen {
-    fn note(&mut self, lost: bool) {
+impl Pending {
+    fn note(&mut self) {
         let now = Instant::now();
         let first = self.first_and_last.map_or(now, |(first, _)| first);
         self.first_and_last = Some((first, now));
-        self.lost |= lost;
     }
 
     fn due(&self, debounce: Duration, max_wait: Duration) -> Option<Instant> {
@@ -304,23 +266,22 @@ impl Seen {
     }
 }
 
-/// What an event is to us.
+/// What an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Matter {
+enum Scope {
+    /// Nothing that the index depends on.
     Nothing,
     Inside,
-    /// The folder of the file that says what to leave out has come or gone.
-    Rules,
     Root,
 }
 
 /// Sorts out what cannot change the walk's list: our own reading, and what happens in hidden folders,
 /// but for the files that say what to leave out.
-fn matters(root: &Path, event: &Event) -> Matter {
+fn scope(root: &Path, event: &Event) -> Scope {
     match event.kind {
         EventKind::Access(AccessKind::Close(AccessMode::Write)) => {}
         EventKind::Access(_) | EventKind::Modify(ModifyKind::Metadata(MetadataKind::AccessTime)) => {
-            return Matter::Nothing;
+            return Scope::Nothing;
         }
         _ => {}
     }
@@ -328,33 +289,32 @@ fn matters(root: &Path, event: &Event) -> Matter {
         event.kind,
         EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(RenameMode::From | RenameMode::Any))
     );
-    let came_or_went =
-        matches!(event.kind, EventKind::Create(_) | EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
-    let mut matter = Matter::Nothing;
+    let mut scope = Scope::Nothing;
     for path in &event.paths {
         match path.strip_prefix(root) {
             Ok(inside) if inside.as_os_str().is_empty() => {
                 if went {
-                    return Matter::Root;
+                    return Scope::Root;
                 }
                 // Of the root's own times and permissions the walk sees only the latter, and what
                 // changes in it has events of its own.
                 if !matches!(event.kind, EventKind::Access(_)) {
-                    matter = Matter::Inside;
+                    scope = Scope::Inside;
                 }
             }
-            Ok(inside) if came_or_went && Some(inside) == Path::new(APP_JSON).parent() => return Matter::Rules,
-            Ok(inside) if !is_hidden(inside) => matter = Matter::Inside,
+            Ok(inside) if !is_hidden(inside) => scope = Scope::Inside,
             Ok(_) => {}
             // Reported under another name of the same folder: better once too often.
-            Err(_) => matter = Matter::Inside,
+            Err(_) => scope = Scope::Inside,
         }
     }
-    matter
+    scope
 }
 
 fn is_hidden(inside: &Path) -> bool {
-    if inside == Path::new(APP_JSON) || inside == Path::new(VAULT_TOML) {
+    // The folder of `app.json` may be moved here or away with the file in it.
+    if inside == Path::new(APP_JSON) || Some(inside) == Path::new(APP_JSON).parent() || inside == Path::new(VAULT_TOML)
+    {
         return false;
     }
     let hidden = |part: &OsStr| part.as_encoded_bytes().starts_with(b".");
@@ -384,28 +344,26 @@ mod tests {
     const LONG: Duration = Duration::from_secs(60);
     static NEVER: AtomicBool = AtomicBool::new(false);
 
-    fn watched() -> (tempfile::TempDir, PathBuf, Watcher) {
+    fn watched() -> (tempfile::TempDir, PathBuf, FileWatcher) {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("vault");
         fs::create_dir_all(root.join("folder")).unwrap();
-        let watcher = Watcher::new(&root, DEBOUNCE).unwrap();
-        assert_eq!(watcher.notices(), []);
+        let watcher = FileWatcher::new(&root, DEBOUNCE).unwrap();
+        assert_eq!(watcher.notice(), None);
         (parent, root, watcher)
     }
 
-    /// Waits for one of several hints, letting others pass.
-    fn wait_for(watcher: &Watcher, wanted: Hint) {
+    /// Waits for one of several signals, letting others pass.
+    fn wait_for(watcher: &FileWatcher, wanted: Signal) {
         for _ in 0..1000 {
-            let hint = watcher.wait(LONG, &NEVER);
-            if hint == wanted {
+            let signal = watcher.wait(LONG, &NEVER);
+            if signal == wanted {
                 return;
             }
-            assert!(!matches!(hint, Hint::TimedOut | Hint::Cancelled), "{hint:?} instead of {wanted:?}");
+            assert!(!matches!(signal, Signal::TimedOut | Signal::Cancelled), "{signal:?} instead of {wanted:?}");
         }
-        panic!("no {wanted:?} among a thousand hints");
+        panic!("no {wanted:?} among a thousand signals");
     }
-
-    const LOOK: Hint = Hint::LookAgain { full: false };
 
     #[test]
     fn an_edit_a_new_folder_a_rename_and_a_removal_are_noticed() {
@@ -419,14 +377,14 @@ mod tests {
         ];
         for step in steps {
             step().unwrap();
-            assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
+            assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
             // On a busy machine what belongs to one step may come in two parts.
-            while watcher.wait(2 * DEBOUNCE, &NEVER) != Hint::TimedOut {}
+            while watcher.wait(2 * DEBOUNCE, &NEVER) != Signal::TimedOut {}
         }
     }
 
     #[test]
-    fn a_burst_is_one_hint_and_an_endless_one_cannot_hold_it_back() {
+    fn a_burst_is_one_signal_and_an_endless_one_cannot_hold_it_back() {
         let (_parent, root, mut watcher) = watched();
         watcher.debounce = LONG;
         watcher.max_wait = Duration::from_millis(300);
@@ -440,22 +398,22 @@ mod tests {
                     fs::write(root.join("a.md"), n.to_string()).unwrap();
                 }
             });
-            let hint = watcher.wait(LONG / 2, &NEVER);
+            let signal = watcher.wait(LONG / 2, &NEVER);
             stop.store(true, Ordering::Relaxed);
-            assert!(matches!(hint, Hint::LookAgain { .. }), "{hint:?}");
+            assert_eq!(signal, Signal::Changed);
         });
     }
 
     #[test]
     fn a_wait_ends_by_time_and_by_cancelling() {
         let (_parent, _root, watcher) = watched();
-        assert_eq!(watcher.wait(Duration::from_millis(10), &NEVER), Hint::TimedOut);
-        assert_eq!(watcher.wait(Duration::ZERO, &NEVER), Hint::TimedOut);
+        assert_eq!(watcher.wait(Duration::from_millis(10), &NEVER), Signal::TimedOut);
+        assert_eq!(watcher.wait(Duration::ZERO, &NEVER), Signal::TimedOut);
         let cancel = AtomicBool::new(false);
         std::thread::scope(|scope| {
             let waiting = scope.spawn(|| watcher.wait(LONG, &cancel));
             cancel.store(true, Ordering::Relaxed);
-            assert_eq!(waiting.join().unwrap(), Hint::Cancelled);
+            assert_eq!(waiting.join().unwrap(), Signal::Cancelled);
         });
     }
 
@@ -463,19 +421,19 @@ mod tests {
     fn the_vault_may_go_and_come_back() {
         let (parent, root, watcher) = watched();
         fs::remove_dir_all(&root).unwrap();
-        wait_for(&watcher, Hint::Gone);
+        wait_for(&watcher, Signal::Gone);
         fs::create_dir(&root).unwrap();
-        wait_for(&watcher, Hint::Back);
+        wait_for(&watcher, Signal::Back);
         fs::write(root.join("a.md"), "one").unwrap();
-        wait_for(&watcher, LOOK);
+        wait_for(&watcher, Signal::Changed);
 
         let aside = parent.path().join("aside");
         fs::rename(&root, &aside).unwrap();
-        wait_for(&watcher, Hint::Gone);
+        wait_for(&watcher, Signal::Gone);
         fs::rename(&aside, &root).unwrap();
-        wait_for(&watcher, Hint::Back);
+        wait_for(&watcher, Signal::Back);
         fs::write(root.join("a.md"), "two").unwrap();
-        wait_for(&watcher, LOOK);
+        wait_for(&watcher, Signal::Changed);
     }
 
     #[test]
@@ -485,56 +443,41 @@ mod tests {
         fs::create_dir(&aside).unwrap();
         fs::rename(&root, parent.path().join("old")).unwrap();
         fs::rename(&aside, &root).unwrap();
-        wait_for(&watcher, Hint::Back);
+        wait_for(&watcher, Signal::Back);
         fs::write(root.join("a.md"), "one").unwrap();
-        wait_for(&watcher, LOOK);
+        wait_for(&watcher, Signal::Changed);
     }
 
     #[test]
     fn no_folder_is_an_error() {
         let parent = tempfile::tempdir().unwrap();
-        let error = Watcher::new(&parent.path().join("none"), DEBOUNCE).err().unwrap();
+        let error = FileWatcher::new(&parent.path().join("none"), DEBOUNCE).err().unwrap();
         assert_eq!(error.kind(), crate::error::ErrorKind::Vault);
     }
 
     #[test]
     fn where_the_system_gives_up_we_look_now_and_then() {
         let (_parent, root, watcher) = watched();
-        watcher.bell.hear(&root, Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)));
-        assert_eq!(watcher.wait(LONG, &NEVER), Hint::LookAgain { full: true });
-        let notices = watcher.notices();
-        assert!(matches!(&notices[..], [Notice::Polling { .. }]), "{notices:?}");
-        assert!(notices[0].to_string().contains("looking every 2 seconds"));
-        assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
-        assert_eq!(watcher.notices(), []);
+        watcher.shared.on_event(&root, Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)));
+        assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
+        assert!(watcher.notice().unwrap().contains("looking every 2 seconds"));
+        assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
+        assert_eq!(watcher.notice(), None);
         fs::remove_dir_all(&root).unwrap();
-        wait_for(&watcher, Hint::Gone);
+        wait_for(&watcher, Signal::Gone);
     }
 
     #[test]
-    fn a_new_folder_of_settings_is_looked_at_and_once_more() {
-        let (parent, root, watcher) = watched();
-        let settings = parent.path().join("settings");
-        fs::create_dir(&settings).unwrap();
-        fs::write(settings.join("app.json"), "{}").unwrap();
-        // Moved in as a whole: of the file in it there is no event.
-        fs::rename(settings, root.join(".obsidian")).unwrap();
-        assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
-        assert_eq!(watcher.wait(LONG, &NEVER), LOOK);
-        assert_eq!(watcher.wait(2 * DEBOUNCE, &NEVER), Hint::TimedOut);
-    }
-
-    #[test]
-    fn lost_events_ask_for_a_full_look() {
+    fn lost_events_ask_for_a_look() {
         let (_parent, root, watcher) = watched();
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        watcher.bell.hear(&root, Ok(lost));
-        assert_eq!(watcher.wait(LONG, &NEVER), Hint::LookAgain { full: true });
+        watcher.shared.on_event(&root, Ok(lost));
+        assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
     }
 
     #[test]
-    fn what_matters() {
-        use Matter::{Inside, Nothing, Root, Rules};
+    fn which_events_matter() {
+        use Scope::{Inside, Nothing, Root};
         let write = EventKind::Modify(ModifyKind::Data(DataChange::Any));
         let read = EventKind::Access(AccessKind::Open(notify::event::AccessMode::Any));
         let close = EventKind::Access(AccessKind::Close(AccessMode::Write));
@@ -551,11 +494,11 @@ mod tests {
             (write, "/v/.obsidian/app.json", Inside),
             (write, "/v/.obsidian/plugins/app.json", Nothing),
             // The folder is made, and the file in it before anybody could watch it; or it is moved here or away.
-            (create, "/v/.obsidian", Rules),
-            (remove, "/v/.obsidian", Rules),
-            (EventKind::Modify(ModifyKind::Name(RenameMode::To)), "/v/.obsidian", Rules),
-            (EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/v/.obsidian", Rules),
-            (write, "/v/.obsidian", Nothing),
+            (create, "/v/.obsidian", Inside),
+            (remove, "/v/.obsidian", Inside),
+            (EventKind::Modify(ModifyKind::Name(RenameMode::To)), "/v/.obsidian", Inside),
+            (EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/v/.obsidian", Inside),
+            (read, "/v/.obsidian", Nothing),
             (create, "/v/a/.obsidian", Nothing),
             (create, "/v/.git", Nothing),
             (write, "/v/.hidden.md", Nothing),
@@ -571,10 +514,10 @@ mod tests {
             (read, "/v", Nothing),
         ] {
             let event = Event::new(kind).add_path(path.into());
-            assert_eq!(matters(Path::new("/v"), &event), expected, "{kind:?} {path}");
+            assert_eq!(scope(Path::new("/v"), &event), expected, "{kind:?} {path}");
         }
         let both = Event::new(EventKind::Modify(ModifyKind::Name(RenameMode::Both)));
         let into_trash = both.add_path("/v/a.md".into()).add_path("/v/.trash/a.md".into());
-        assert_eq!(matters(Path::new("/v"), &into_trash), Inside);
+        assert_eq!(scope(Path::new("/v"), &into_trash), Inside);
     }
 }

@@ -8,10 +8,11 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use crate::dirs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{INDEX_FILE, Index, Options, lock};
-use crate::place::{self, LockName};
-use crate::store::{Owner, Store};
+use crate::lock::{self as file_lock, LockName, locks_of};
+use crate::store::{Owner, Store, damaged_of, logs_of, rebuild_of};
 
 impl Index {
     /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
@@ -27,7 +28,7 @@ impl Index {
         if !self.may_delete(&self.file)? {
             Owner::us_or_nobody(&self.file)?;
         }
-        let locks = LockName::ALL.map(|name| place::lock(&self.file, name, Some(Duration::ZERO), None));
+        let locks = LockName::ALL.map(|name| file_lock::lock(&self.file, name, Some(Duration::ZERO), None));
         let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
         let mut deleted = self.delete_all()?;
         drop(locks);
@@ -47,18 +48,18 @@ impl Index {
     /// this vault has an index of its own already.
     pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
         let index = Self::open(vault, options.clone())?;
-        let old = place::vault_or_gone(old)?;
+        let old = dirs::vault_or_gone(old)?;
         if old == index.vault {
             return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
                 .at(old)
-                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
+                .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
         match options.index_file {
             Some(_) => index.must_be_of(&old)?,
             None => index.move_from(&old)?,
         }
         let store = Store::open(&index.file)?;
-        let _lock = place::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
+        let _lock = file_lock::lock(&index.file, LockName::Write, Some(Duration::ZERO), None)?;
         store.set_meta("vault", &index.vault.to_string_lossy())?;
         Ok(index.file.clone())
     }
@@ -86,24 +87,24 @@ impl Index {
         let of = has.unwrap_or_else(|| "no vault".to_string());
         Err(Error::new(ErrorKind::NotFound, format!("this is the index of {of}, not of {}", old.display()))
             .at(&self.file)
-            .remedy("name the folder that it is of"))
+            .with_remedy("name the folder that it is of"))
     }
 
     fn move_from(&self, old: &Path) -> Result<()> {
-        let from = place::index_folder_of(old)?;
-        let to = place::index_folder_of(&self.vault)?;
+        let from = dirs::index_folder_of(old)?;
+        let to = dirs::index_folder_of(&self.vault)?;
         if !from.join(INDEX_FILE).exists() {
-            return Err(Error::new(ErrorKind::NotFound, "there is no index of this folder")
-                .at(old)
-                .remedy("name the folder as it was before it moved; or run `vault-index sync` to make a new index"));
+            return Err(Error::new(ErrorKind::NotFound, "there is no index of this folder").at(old).with_remedy(
+                "name the folder as it was before it moved; or run `vault-index sync` to make a new index",
+            ));
         }
         if self.file.exists() {
             return Err(Error::new(ErrorKind::Locked, "this vault already has an index")
                 .at(&self.file)
-                .remedy("run `vault-index forget` first"));
+                .with_remedy("run `vault-index forget` first"));
         }
         for name in LockName::ALL {
-            drop(place::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
+            drop(file_lock::lock(&from.join(INDEX_FILE), name, Some(Duration::ZERO), None)?);
         }
         if to.exists() {
             // Locks or leftovers of an index that is not there.
@@ -112,7 +113,7 @@ impl Index {
                 Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
                     .at(&to)
                     .because(error)
-                    .remedy("move them away")
+                    .with_remedy("move them away")
             })?;
         }
         std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
@@ -137,16 +138,16 @@ impl Index {
 
     /// The index, a new one that a rebuild makes, and those that were set aside.
     fn index_files(&self) -> Vec<PathBuf> {
-        let made = [self.file.clone(), place::rebuild_of(&self.file)];
-        made.into_iter().chain(place::asides_of(&self.file)).collect()
+        let made = [self.file.clone(), rebuild_of(&self.file)];
+        made.into_iter().chain(damaged_of(&self.file)).collect()
     }
 
     /// Deletes the index and all beside it that is ours.
     fn delete_all(&self) -> Result<Vec<PathBuf>> {
-        let rebuild = place::rebuild_of(&self.file);
+        let rebuild = rebuild_of(&self.file);
         let mut deleted = Vec::new();
         self.index_files().iter().try_for_each(|path| self.delete_index(path, &mut deleted))?;
-        for path in place::locks_of(&self.file)?.into_iter().chain(place::locks_of(&rebuild)?) {
+        for path in locks_of(&self.file)?.into_iter().chain(locks_of(&rebuild)?) {
             delete(path, &mut deleted)?;
         }
         Ok(deleted)
@@ -160,7 +161,7 @@ impl Index {
         let path = self.claim_rebuild_file()?;
         let mut deleted = Vec::new();
         self.delete_index(&path, &mut deleted)?;
-        place::locks_of(&path)?.into_iter().try_for_each(|path| delete(path, &mut deleted))
+        locks_of(&path)?.into_iter().try_for_each(|path| delete(path, &mut deleted))
     }
 
     /// Where a rebuild makes the new index.
@@ -168,13 +169,13 @@ impl Index {
     /// # Errors
     /// [`ErrorKind::Store`] when somebody else's file lies there.
     pub(super) fn claim_rebuild_file(&self) -> Result<PathBuf> {
-        let path = place::rebuild_of(&self.file);
+        let path = rebuild_of(&self.file);
         if self.may_delete(&path)? {
             return Ok(path);
         }
         Err(Error::new(ErrorKind::Store, "a rebuild makes the new index here, and this file is not an index")
             .at(path)
-            .remedy("move it away, or choose another place for the index with --index FILE"))
+            .with_remedy("move it away, or choose another place for the index with --index FILE"))
     }
 
     /// Deletes an index file and its logs, if it is ours.
@@ -184,7 +185,7 @@ impl Index {
             return Ok(());
         }
         delete(path.to_path_buf(), deleted)?;
-        place::logs_of(path).into_iter().try_for_each(|log| delete(log, deleted))
+        logs_of(path).into_iter().try_for_each(|log| delete(log, deleted))
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::error::Result;
-use crate::files::{DiskFile, MAX_NOTE_BYTES, Stamp, read_note};
+use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
 use crate::links::{
     Among, Direction, Edge, Graph, Names, Rule, Target, block_at, heading_at, ranked, resolve, unresolved_key,
@@ -17,6 +17,7 @@ use crate::store::{NoteMeta, Store, StoredLink};
 
 /// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct GraphData {
     /// Files and names, notes first; edges name them by position.
     pub nodes: Vec<GraphNode>,
@@ -26,6 +27,7 @@ pub struct GraphData {
 
 /// A node of [`GraphData`].
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
 pub struct GraphNode {
     /// The file's path; for an unresolved name, the name.
     pub path: String,
@@ -37,13 +39,24 @@ pub struct GraphNode {
     pub tags: Vec<String>,
 }
 
+/// A file of the vault, as [`Index::files`] gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct VaultFile {
+    /// Where it is.
+    pub path: VaultPath,
+    /// Whether it is an indexed note, so that the index knows its links.
+    pub is_indexed: bool,
+}
+
 type Paths = HashMap<FileId, VaultPath>;
 
 impl Index {
-    /// Calls `each` with every link of the vault, ordered by source and place. Memory does not grow with them.
+    /// Calls `each` with every link of the vault, ordered by source and position. Memory does not grow with them.
     ///
     /// # Errors
     /// Those of reading, and those of `each`.
+    #[doc(hidden)]
     pub fn all_links(&self, each: &mut dyn FnMut(LinkRow) -> Result<()>) -> Result<()> {
         self.read(|store| {
             let mut files = store.paths()?;
@@ -84,7 +97,7 @@ impl Index {
             if depth > 1 {
                 let reach = u32::try_from(depth - 1).unwrap_or(u32::MAX);
                 let mut further: Vec<_> = graph(store)?.walk(start, reach, direction).into_iter().collect();
-                learn(store, &mut paths, further.iter().map(|step| step.file))?;
+                add_paths(store, &mut paths, further.iter().map(|step| step.file))?;
                 further.sort_by_key(|step| (step.distance, paths.get(&step.file)));
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
@@ -94,7 +107,7 @@ impl Index {
                     Direction::Links => store.links_from(id)?,
                     _ => store.links_to(id)?,
                 };
-                learn(store, &mut paths, links.iter().flat_map(|link| [Some(link.source), link.target]).flatten())?;
+                add_paths(store, &mut paths, links.iter().flat_map(|link| [Some(link.source), link.target]).flatten())?;
                 if direction != Direction::Links {
                     links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
                 }
@@ -142,7 +155,7 @@ impl Index {
         let file = DiskFile {
             path: path.clone(),
             disk: None,
-            stamp: Stamp::default(),
+            stat: FileStat::default(),
             kind: FileKind::Markdown,
             indexed: true,
             symlink: false,
@@ -263,6 +276,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of reading.
+    #[doc(hidden)]
     pub fn notes_tagged<'t>(&self, tags: impl IntoIterator<Item = &'t TagKey>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
             let mut ids = BTreeSet::new();
@@ -280,6 +294,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of reading.
+    #[doc(hidden)]
     pub fn notes_at<'p>(&self, paths: impl IntoIterator<Item = &'p VaultPath>) -> Result<Vec<GraphNode>> {
         self.read(|store| {
             let mut notes = Vec::new();
@@ -291,15 +306,18 @@ impl Index {
         })
     }
 
-    /// Every file that a link can lead to, in no particular order, and whether its own links are known to the index:
-    /// those of notes that are indexed are.
+    /// Every file that a link can lead to, in no particular order.
     ///
     /// # Errors
     /// Those of reading.
-    pub fn files(&self) -> Result<Vec<(VaultPath, bool)>> {
+    pub fn files(&self) -> Result<Vec<VaultFile>> {
         self.read(|store| {
             let read: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
-            Ok(store.paths()?.into_iter().map(|(id, path)| (path, read.contains(&id))).collect())
+            Ok(store
+                .paths()?
+                .into_iter()
+                .map(|(id, path)| VaultFile { path, is_indexed: read.contains(&id) })
+                .collect())
         })
     }
 
@@ -309,6 +327,7 @@ impl Index {
     ///
     /// # Errors
     /// Those of reading.
+    #[doc(hidden)]
     pub fn notes_linking_by<'k>(&self, keys: impl IntoIterator<Item = &'k str>) -> Result<Vec<VaultPath>> {
         self.read(|store| {
             let mut sources = std::collections::HashSet::new();
@@ -401,12 +420,12 @@ fn paths(store: &Store) -> Result<Paths> {
 }
 
 /// Looks up the paths of files that are not known yet.
-fn learn(store: &Store, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
+fn add_paths(store: &Store, paths: &mut Paths, ids: impl IntoIterator<Item = FileId>) -> Result<()> {
     for id in ids {
-        if let Entry::Vacant(place) = paths.entry(id)
+        if let Entry::Vacant(slot) = paths.entry(id)
             && let Some(path) = store.path_of(id)?
         {
-            place.insert(path);
+            slot.insert(path);
         }
     }
     Ok(())

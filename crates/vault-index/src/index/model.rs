@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 use crate::embed::{Embedder, LoadOptions, ModelName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, lock};
+use crate::index::{Index, lock};
 use crate::search::EmbedderSource;
-use crate::store::Store;
+use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store};
 
 /// Models that are kept loaded: the index's own, and the one of a rebuild.
 const KEPT: usize = 2;
@@ -75,7 +75,7 @@ impl Differs {
                 "run `vault-index sync`, which makes them anew".to_string(),
             ),
         };
-        Error::new(ErrorKind::OtherModel, message).at(file).remedy(remedy)
+        Error::new(ErrorKind::OtherModel, message).at(file).with_remedy(remedy)
     }
 
     /// The same for a status.
@@ -108,7 +108,9 @@ impl Index {
         }
         Err(Error::new(ErrorKind::OtherModel, format!("the index has vectors of `{has}`, not of `{asked}`"))
             .at(&self.file)
-            .remedy(format!("to change it, run `vault-index rebuild --model {asked}`; it embeds everything again")))
+            .with_remedy(format!(
+                "to change it, run `vault-index rebuild --model {asked}`; it embeds everything again"
+            )))
     }
 
     /// The caller's model, or the one the index has, or the bundled one.
@@ -126,7 +128,7 @@ impl Index {
                     format!("the index has vectors of `{has}`, a model given by another program"),
                 )
                 .at(&self.file)
-                .remedy(
+                .with_remedy(
                     "use that program; ask what is indexed with --no-sync; or run `vault-index rebuild --model minilm`",
                 )
             })?,
@@ -288,7 +290,7 @@ impl Index {
         if embedder.is_remote() && embedder.id() != began {
             let now = embedder.id();
             let message = format!("a rebuild by `{began}` is under way, and now it would go on by `{now}`");
-            return Err(Error::new(ErrorKind::OtherModel, message).at(&self.file).remedy(format!(
+            return Err(Error::new(ErrorKind::OtherModel, message).at(&self.file).with_remedy(format!(
                 "name the old address again, or run `{}`, which sends all notes to the new one",
                 self.rebuild_command(&name)
             )));
@@ -408,7 +410,7 @@ mod tests {
 
     fn open(vault: &Path, file: &Path, embedder: &Arc<Far>) -> Index {
         let embedder: Arc<dyn Embedder> = embedder.clone();
-        let options = Options { index_file: Some(file.to_path_buf()), embedder: Some(embedder), ..Options::default() };
+        let options = Options::new().index_file(file).embedder(embedder);
         Index::open(vault, options).unwrap()
     }
 
@@ -507,11 +509,11 @@ mod tests {
         let (_folder, vault, file) = vault();
         // No note is embedded: only which model it is matters here.
         std::fs::remove_file(vault.join("a.md")).unwrap();
-        let options = || Options { index_file: Some(file.clone()), ..Options::default() };
+        let options = || Options::new().index_file(&file);
         let index = Index::open(&vault, options()).unwrap();
         index.sync().unwrap();
         assert_eq!(index.status().unwrap().model, "minilm");
-        let other = Index::open(&vault, Options { model: Some(ModelName::Hashed), ..options() }).unwrap();
+        let other = Index::open(&vault, options().model(ModelName::Hashed)).unwrap();
         other.rebuild(&SyncOptions::default()).unwrap();
         std::fs::write(vault.join("a.md"), "a cormorant dives\n").unwrap();
         index.sync().unwrap();

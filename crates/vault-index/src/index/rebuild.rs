@@ -1,34 +1,52 @@
 //! A new index beside the old one, which is searched until the new one is complete and takes its place.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::index::Index;
 use crate::index::model::Wanted;
-use crate::index::{Index, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL};
-use crate::indexer::{Indexer, SyncOptions, Vectors};
-use crate::place::{self, LockName};
+use crate::indexer::{Indexer, SyncOptions};
+use crate::lock::{LockName, lock};
 use crate::report::Report;
-use crate::store::{Owner, Store};
+use crate::store::{Owner, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
 
 impl Index {
-    /// Makes the index anew with the model asked for (the one it has, if none was), embedding everything. Search
+    /// Makes the index again with the model asked for (the one it has, if none was), embedding everything. Search
     /// goes on with the old vectors until the new ones are complete; interrupted, the next sync goes on. A
-    /// damaged index file is set aside under `….damaged` first.
+    /// damaged index file that cannot be written to is renamed to `….damaged` first.
     ///
     /// # Errors
     /// As [`Index::sync_with`]; [`ErrorKind::Damaged`] when `--index` names a file that is not an index, and when a
-    /// damaged one does not say any more which model it has and none was asked for.
+    /// damaged one no longer says which model it has and none was asked for.
     pub fn rebuild(&self, options: &SyncOptions<'_>) -> Result<Report> {
-        let aside = place::free_aside(&self.file);
-        match self.rebuild_beside(options) {
-            Err(error) if error.kind() == ErrorKind::Damaged => self.rebuild_damaged(error, &aside, options),
+        self.rebuild_reusing(None, options)
+    }
+
+    /// The same; with `doubtful`, sound vectors of the old index are taken over, but for those in these slots.
+    pub(super) fn rebuild_reusing(
+        &self,
+        doubtful: Option<&BTreeSet<i64>>,
+        options: &SyncOptions<'_>,
+    ) -> Result<Report> {
+        let damaged = free_damaged_name(&self.file);
+        match self.rebuild_beside(doubtful, options) {
+            Err(error) if error.kind() == ErrorKind::Damaged => {
+                self.rebuild_damaged(error, &damaged, doubtful, options)
+            }
             result => result,
         }
     }
 
-    /// `aside` was free when the file was found to be damaged.
-    fn rebuild_damaged(&self, error: Error, aside: &Path, options: &SyncOptions<'_>) -> Result<Report> {
+    /// `damaged` was a free name when the file was found to be damaged.
+    fn rebuild_damaged(
+        &self,
+        error: Error,
+        damaged: &Path,
+        doubtful: Option<&BTreeSet<i64>>,
+        options: &SyncOptions<'_>,
+    ) -> Result<Report> {
         if !self.can_be_set_aside() {
             return Err(error);
         }
@@ -36,34 +54,43 @@ impl Index {
             let message = "the index is so damaged that it does not say which model it has";
             return Err(Error::new(ErrorKind::Damaged, message)
                 .at(&self.file)
-                .remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
+                .with_remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
         }
-        self.begin_anew(aside, options)?;
+        self.replace_damaged(damaged, doubtful, options)?;
         self.sync_with(options)
     }
 
-    fn begin_anew(&self, aside: &Path, options: &SyncOptions<'_>) -> Result<()> {
+    fn replace_damaged(
+        &self,
+        damaged: &Path,
+        doubtful: Option<&BTreeSet<i64>>,
+        options: &SyncOptions<'_>,
+    ) -> Result<()> {
         // A watcher would go on with the file that is moved away, and another rebuild would move away the new one.
-        let _watch = place::lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
-        let _alone = options.lock(&self.file, LockName::Rebuild)?;
-        let has_begun = place::free_aside(&self.file) != aside;
+        let _watch = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
+        let _embedding = options.lock(&self.file, LockName::Embed)?;
+        let has_begun = free_damaged_name(&self.file) != damaged;
         if has_begun {
             self.close();
             return Ok(());
         }
         let wanted = self.wanted_on_disk()?;
         self.close();
-        std::fs::rename(&self.file, aside).map_err(|e| Error::io(&self.file, e))?;
-        for path in place::logs_of(&self.file) {
+        std::fs::rename(&self.file, damaged).map_err(|e| Error::io(&self.file, e))?;
+        for path in logs_of(&self.file) {
             let _ = std::fs::remove_file(path);
         }
         let writer = self.writer()?;
         let store = writer.as_ref().expect("opened by writer()");
         let _lock = options.lock(&self.file, LockName::Write)?;
-        self.describe(store, &wanted)
+        self.describe(store, &wanted)?;
+        if let (Some(doubtful), Ok(old)) = (doubtful, Store::open_read(damaged)) {
+            store.copy_vectors(&old, doubtful)?;
+        }
+        Ok(())
     }
 
-    fn rebuild_beside(&self, options: &SyncOptions<'_>) -> Result<Report> {
+    fn rebuild_beside(&self, doubtful: Option<&BTreeSet<i64>>, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
         let store = writer.as_mut().expect("opened by writer()");
         self.check_vault(store)?;
@@ -73,7 +100,7 @@ impl Index {
             return self.sync_with(options);
         }
         let wanted = self.wanted_anew(store)?;
-        let _alone = options.lock(&self.file, LockName::Rebuild)?;
+        let _embedding = options.lock(&self.file, LockName::Embed)?;
         self.claim_rebuild_file()?;
         {
             let _lock = options.lock(&self.file, LockName::Write)?;
@@ -86,46 +113,49 @@ impl Index {
             // What an earlier rebuild left unfinished is not part of this one.
             self.delete_rebuild()?;
         }
-        self.rebuild_into(store, options, &wanted)
+        self.rebuild_into(store, &wanted, doubtful, options)
     }
 
-    /// Builds beside, or goes on with it, and puts the result in place once nothing is pending. The caller holds
-    /// [`LockName::Rebuild`]: a second rebuild would throw away what the first has made.
-    pub(super) fn rebuild_into(&self, store: &mut Store, options: &SyncOptions<'_>, wanted: &Wanted) -> Result<Report> {
+    /// Builds the new index, or goes on with it, and puts it in the old one's place once nothing is pending. The caller
+    /// holds [`LockName::Embed`], which guards both files: a second rebuild would throw away what the first has made.
+    pub(super) fn rebuild_into(
+        &self,
+        store: &mut Store,
+        wanted: &Wanted,
+        doubtful: Option<&BTreeSet<i64>>,
+        options: &SyncOptions<'_>,
+    ) -> Result<Report> {
         let path = self.claim_rebuild_file()?;
-        let side = match Store::open(&path) {
-            Ok(side) => side,
-            Err(error) if error.kind() == ErrorKind::Damaged => {
+        let open = || -> Result<Option<Store>> {
+            match Store::open(&path) {
+                Ok(new) if new.embedder()?.is_none_or(|(id, _)| id == wanted.embedder.id()) => Ok(Some(new)),
+                Err(error) if error.kind() != ErrorKind::Damaged => Err(error),
+                _ => Ok(None),
+            }
+        };
+        let new = match open()? {
+            Some(new) => new,
+            // Of another model, or damaged.
+            None => {
                 self.delete_rebuild()?;
                 Store::open(&path)?
             }
-            Err(error) => return Err(error),
         };
-        let side = match side.embedder()? {
-            Some((id, _)) if id != wanted.embedder.id() => {
-                drop(side);
-                self.delete_rebuild()?;
-                Store::open(&path)?
+        if new.embedder()?.is_none() {
+            self.describe(&new, wanted)?;
+            if let Some(doubtful) = doubtful {
+                new.copy_vectors(store, doubtful)?;
             }
-            _ => side,
-        };
-        if side.embedder()?.is_none() {
-            self.describe(&side, wanted)?;
         }
-        let indexer = Indexer {
-            store: &side,
-            vault: &self.vault,
-            embedder: wanted.embedder.as_ref(),
-            rules: &self.rules,
-            options,
-        };
+        let (vault, rules) = (&self.vault, &self.rules);
+        let indexer = Indexer { store: &new, locks: None, vault, embedder: wanted.embedder.as_ref(), rules, options };
         let report = indexer.sync()?;
         // A sync that ran out of time may not even have read all notes.
-        let complete = report.unread == 0 && (report.pending == 0 || options.vectors == Vectors::Later);
+        let complete = report.unread == 0 && (report.pending == 0 || !options.vectors);
         if complete && !options.is_over() {
             let _lock = options.lock(&self.file, LockName::Write)?;
-            store.replace_with(&side)?;
-            drop(side);
+            store.replace_with(&new)?;
+            drop(new);
             store.checkpoint();
             self.delete_rebuild()?;
         }
@@ -158,11 +188,7 @@ mod tests {
         let vault = folder.path().join("vault");
         std::fs::create_dir(&vault).unwrap();
         std::fs::write(vault.join("a.md"), "one").unwrap();
-        let options = Options {
-            index_file: Some(folder.path().join("index.db")),
-            embedder: Some(Arc::new(Hashed::new())),
-            ..Options::default()
-        };
+        let options = Options::new().index_file(folder.path().join("index.db")).embedder(Arc::new(Hashed::new()));
         let index = Index::open(vault, options).unwrap();
         index.sync().unwrap();
         (folder, index)
@@ -172,19 +198,19 @@ mod tests {
     fn a_sync_leaves_a_rebuild_to_who_is_at_it() {
         let (_folder, index) = index();
         Store::open(index.index_file()).unwrap().set_meta(REBUILDING_TO, "another").unwrap();
-        let _other = place::lock(index.index_file(), LockName::Rebuild, NOW, None).unwrap();
+        let _other = lock(index.index_file(), LockName::Embed, NOW, None).unwrap();
         std::fs::write(index.vault().join("b.md"), "two").unwrap();
-        let report = index.sync_with(&SyncOptions { wait: NOW, ..SyncOptions::default() }).unwrap();
-        assert_eq!((report.added, report.pending), (1, 0));
+        let report = index.sync_with(&SyncOptions::new().wait(Duration::ZERO)).unwrap();
+        assert_eq!((report.added, report.pending), (1, 2), "the rebuild embeds it");
     }
 
     #[test]
     fn a_sync_with_a_deadline_leaves_embedding_to_who_is_at_it() {
         let (_folder, index) = index();
-        let other = place::lock(index.index_file(), LockName::Embed, NOW, None).unwrap();
+        let other = lock(index.index_file(), LockName::Embed, NOW, None).unwrap();
         std::fs::write(index.vault().join("b.md"), "two").unwrap();
         let soon = std::time::Instant::now() + Duration::from_millis(50);
-        let report = index.sync_with(&SyncOptions { deadline: Some(soon), ..SyncOptions::default() }).unwrap();
+        let report = index.sync_with(&SyncOptions::new().deadline(soon)).unwrap();
         assert_eq!((report.added, report.pending), (1, 2));
         drop(other);
         assert_eq!(index.sync().unwrap().pending, 0);
@@ -197,7 +223,7 @@ mod tests {
         let file = index.index_file();
         let half = std::fs::metadata(file).unwrap().len() / 2;
         std::fs::OpenOptions::new().write(true).open(file).unwrap().set_len(half).unwrap();
-        let watcher = place::lock(file, LockName::Watch, NOW, None).unwrap();
+        let watcher = lock(file, LockName::Watch, NOW, None).unwrap();
         let error = index.rebuild(&SyncOptions::default()).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Locked, "{error}");
         assert_eq!(std::fs::metadata(file).unwrap().len(), half);
@@ -210,9 +236,9 @@ mod tests {
     #[test]
     fn who_waited_for_a_new_file_does_not_move_it_away() {
         let (_folder, index) = index();
-        let aside = place::free_aside(index.index_file());
-        std::fs::write(&aside, "set aside by somebody meanwhile").unwrap();
+        let name = free_damaged_name(index.index_file());
+        std::fs::write(&name, "set aside by somebody meanwhile").unwrap();
         let damaged = Error::new(ErrorKind::Damaged, "it was");
-        assert_eq!(index.rebuild_damaged(damaged, &aside, &SyncOptions::default()).unwrap().unchanged, 1);
+        assert_eq!(index.rebuild_damaged(damaged, &name, None, &SyncOptions::default()).unwrap().unchanged, 1);
     }
 }

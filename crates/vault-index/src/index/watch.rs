@@ -1,21 +1,25 @@
-//! Staying: sync, wait for a hint, sync again. The comparison with the disk is the truth; a hint only says when.
+//! Keeping an index fresh: sync, wait for a signal, sync again. The comparison with the disk is the truth; a signal
+//! only says when to look.
 
+use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::{ErrorKind, Result};
-use crate::files::{Hint, Watcher};
+use crate::files::{FileWatcher, Signal};
 use crate::index::Index;
-use crate::indexer::{SyncOptions, Vectors};
-use crate::place::{LockName, lock};
+use crate::indexer::SyncOptions;
+use crate::lock::{Lock, LockName, lock};
 use crate::report::{Progress, Report};
 
 /// How a vault is watched.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct WatchOptions<'a> {
     /// How long the vault must be still before it is looked at.
     pub debounce: Duration,
-    /// How often it is looked at without any hint, since events can be lost.
+    /// How often it is looked at without any signal, since events can be lost.
     pub full_check_every: Duration,
     /// Set it from another thread to end; everything is committed first.
     pub cancel: Option<&'a AtomicBool>,
@@ -34,8 +38,53 @@ impl Default for WatchOptions<'_> {
     }
 }
 
+impl<'a> WatchOptions<'a> {
+    /// A fifth of a second of silence before a look, and one every five minutes anyway.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets how long the vault must be still before it is looked at.
+    #[must_use]
+    pub fn debounce(mut self, debounce: Duration) -> Self {
+        self.debounce = debounce;
+        self
+    }
+
+    /// Sets how often the vault is looked at without any signal.
+    #[must_use]
+    pub fn full_check_every(mut self, every: Duration) -> Self {
+        self.full_check_every = every;
+        self
+    }
+
+    /// Ends the watch once the flag is set.
+    #[must_use]
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Has `progress` called now and then during a sync.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+impl fmt::Debug for WatchOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WatchOptions")
+            .field("debounce", &self.debounce)
+            .field("full_check_every", &self.full_check_every)
+            .finish_non_exhaustive()
+    }
+}
+
 /// What happens while a vault is watched.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum WatchEvent {
     /// The vault is watched from now on; the first sync follows.
     Started,
@@ -49,7 +98,7 @@ pub enum WatchEvent {
     VaultBack,
 }
 
-/// Embedding is interrupted this often to look whether something changed.
+/// Embedding is interrupted this often to see whether something changed.
 const SLICE: Duration = Duration::from_secs(1);
 
 /// After an error the vault is looked at again this soon.
@@ -58,86 +107,119 @@ const RETRY: Duration = Duration::from_secs(10);
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Index {
-    /// Keeps the index up to date until cancelled. One watcher a vault.
+    /// Keeps the index up to date for as long as the [`Watcher`] is asked for events. One watcher a vault.
     ///
     /// # Errors
-    /// [`ErrorKind::Locked`] when another watcher is at work; those of the first sync. Later errors of a sync are
-    /// notices, and it is tried again.
-    pub fn watch(&self, options: &WatchOptions<'_>, on_event: &mut dyn FnMut(WatchEvent)) -> Result<()> {
+    /// [`ErrorKind::Locked`] when another watcher is at work.
+    pub fn watch<'a>(&'a self, options: &WatchOptions<'a>) -> Result<Watcher<'a>> {
         drop(self.writer()?);
-        let _lock = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
-        let cancel = options.cancel.unwrap_or(&NEVER);
-        let watcher = Watcher::new(&self.vault, options.debounce)?;
-        on_event(WatchEvent::Started);
-        let mut is_first = true;
-        // When the next look is due without a hint; now, to begin with.
-        let mut due = Instant::now();
+        let lock = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
+        let files = FileWatcher::new(&self.vault, options.debounce)?;
+        log::info!("watching {}", self.vault.display());
+        Ok(Watcher {
+            index: self,
+            options: options.clone(),
+            files,
+            events: VecDeque::from([WatchEvent::Started]),
+            due: Instant::now(),
+            has_synced: false,
+            has_ended: false,
+            _lock: lock,
+        })
+    }
+}
+
+/// The events of a watched vault, as they happen: asking for the next one waits for it, and syncs meanwhile. Ends when
+/// it is cancelled. An error of the first sync ends it too; later ones are notices, and the sync is tried again.
+pub struct Watcher<'a> {
+    index: &'a Index,
+    options: WatchOptions<'a>,
+    files: FileWatcher,
+    /// Not fetched yet.
+    events: VecDeque<WatchEvent>,
+    /// When the next look is due without a signal; now, to begin with.
+    due: Instant,
+    has_synced: bool,
+    has_ended: bool,
+    _lock: Lock,
+}
+
+impl fmt::Debug for Watcher<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Watcher")
+            .field("vault", &self.index.vault)
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Iterator for Watcher<'_> {
+    type Item = Result<WatchEvent>;
+
+    fn next(&mut self) -> Option<Result<WatchEvent>> {
         loop {
-            if cancel.load(Ordering::Relaxed) {
-                return Ok(());
+            if let Some(event) = self.events.pop_front() {
+                return Some(Ok(event));
             }
-            let wait = due.saturating_duration_since(Instant::now());
-            let look = if wait.is_zero() {
-                true
-            } else {
-                match watcher.wait(wait, cancel) {
-                    Hint::LookAgain { .. } | Hint::TimedOut => true,
-                    Hint::Gone => {
-                        on_event(WatchEvent::VaultGone);
-                        false
-                    }
-                    Hint::Back => {
-                        on_event(WatchEvent::VaultBack);
-                        true
-                    }
-                    Hint::Cancelled => false,
-                }
-            };
-            for notice in watcher.notices() {
-                on_event(WatchEvent::Notice(notice.to_string()));
+            if self.has_ended || self.cancel().load(Ordering::Relaxed) {
+                return None;
             }
-            if !look {
+            let is_due = self.wait();
+            self.events.extend(self.files.notice().map(WatchEvent::Notice));
+            if !is_due {
                 continue;
             }
-            match self.catch_up(options, &watcher, on_event) {
-                Ok(()) => due = Instant::now() + options.full_check_every,
-                Err(error) if error.kind() == ErrorKind::Cancelled => return Ok(()),
-                Err(error) if is_first => return Err(error),
+            match self.sync() {
+                Ok(()) => {}
+                Err(error) if error.kind() == ErrorKind::Cancelled => self.has_ended = true,
+                Err(error) if !self.has_synced => {
+                    self.has_ended = true;
+                    return Some(Err(error));
+                }
                 Err(error) => {
-                    on_event(WatchEvent::Notice(error.to_string()));
-                    due = Instant::now() + RETRY;
+                    log::warn!("{}", error.one_line());
+                    self.events.push_back(WatchEvent::Notice(error.one_line()));
+                    self.due = Instant::now() + RETRY;
                 }
             }
-            is_first = false;
+            self.has_synced = true;
+        }
+    }
+}
+
+impl Watcher<'_> {
+    fn cancel(&self) -> &AtomicBool {
+        self.options.cancel.unwrap_or(&NEVER)
+    }
+
+    /// Waits for a signal, at most until a look is due anyway. Whether it is time to look.
+    fn wait(&mut self) -> bool {
+        let wait = self.due.saturating_duration_since(Instant::now());
+        match self.files.wait(wait, self.cancel()) {
+            Signal::Changed | Signal::TimedOut => true,
+            Signal::Back => {
+                self.events.push_back(WatchEvent::VaultBack);
+                true
+            }
+            Signal::Gone => {
+                log::warn!("{} is gone", self.index.vault.display());
+                self.events.push_back(WatchEvent::VaultGone);
+                false
+            }
+            Signal::Cancelled => false,
         }
     }
 
-    /// Syncs until nothing is pending. Text goes first whenever something changes in the middle of embedding.
-    fn catch_up(
-        &self,
-        options: &WatchOptions<'_>,
-        watcher: &Watcher,
-        on_event: &mut dyn FnMut(WatchEvent),
-    ) -> Result<()> {
-        let cancel = options.cancel.unwrap_or(&NEVER);
-        loop {
-            let sync = SyncOptions {
-                vectors: Vectors::Embed,
-                cancel: options.cancel,
-                progress: options.progress,
-                deadline: Some(Instant::now() + SLICE),
-                ..SyncOptions::default()
-            };
-            let report = self.sync_with(&sync)?;
-            let left = report.pending + report.unread;
-            if !report.is_unchanged() {
-                on_event(WatchEvent::Synced(report));
-            }
-            if left == 0 || cancel.load(Ordering::Relaxed) {
-                return Ok(());
-            }
-            // A hint that came meanwhile is taken: the next round looks at the vault first anyway.
-            let _ = watcher.wait(Duration::ZERO, cancel);
+    /// Syncs for a slice of time. Text goes first in each, so that what changes in the middle of embedding is soon found.
+    fn sync(&mut self) -> Result<()> {
+        let mut options = SyncOptions::new().deadline(Instant::now() + SLICE);
+        (options.cancel, options.progress) = (self.options.cancel, self.options.progress);
+        let report = self.index.sync_with(&options)?;
+        let is_complete = report.pending + report.unread == 0;
+        self.due = Instant::now() + if is_complete { self.options.full_check_every } else { Duration::ZERO };
+        if !report.is_unchanged() {
+            self.events.push_back(WatchEvent::Synced(report));
         }
+        Ok(())
     }
 }

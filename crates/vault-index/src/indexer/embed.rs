@@ -7,9 +7,9 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::indexer::Indexer;
 use crate::indexer::prepare::text_to_embed;
-use crate::place::LockName;
+use crate::lock::{self, LockName};
 use crate::report::{Report, Stage};
-use crate::store::{EmbeddingKey, PendingText, key_of};
+use crate::store::{EmbeddingKey, PendingText, REBUILDING_TO, key_of};
 
 /// A round is what is embedded between two looks at the clock and at what was asked to stop: so many texts that it
 /// takes about this long, and not fewer than the model wants at once.
@@ -26,7 +26,7 @@ impl Indexer<'_> {
             self.embed_pending(report)?;
         }
         if report.removed + report.changed > 0 {
-            let _lock = self.options.lock(self.store.path(), LockName::Write)?;
+            let _lock = self.lock(LockName::Write)?;
             let batch = self.store.begin()?;
             self.store.drop_unused_vectors()?;
             batch.commit()?;
@@ -35,9 +35,17 @@ impl Indexer<'_> {
     }
 
     fn embed_pending(&self, report: &mut Report) -> Result<()> {
-        let _embedding = match self.options.lock(self.store.path(), LockName::Embed) {
-            // Another process embeds what is pending here; there was time for the rest.
-            Err(error) if error.kind() == ErrorKind::Locked && self.options.deadline.is_some() => return Ok(()),
+        let is_rebuilding = self.store.meta(REBUILDING_TO)?.is_some();
+        let embedding = match self.locks {
+            Some(index) if is_rebuilding => lock::lock(index, LockName::Embed, Some(Duration::ZERO), None).map(Some),
+            _ => self.lock(LockName::Embed),
+        };
+        let _embedding = match embedding {
+            // Another process embeds what is pending here, and this sync may not wait for it; or it rebuilds the index,
+            // which makes these vectors needless.
+            Err(error) if error.kind() == ErrorKind::Locked && (is_rebuilding || self.options.deadline.is_some()) => {
+                return Ok(());
+            }
             embedding => embedding?,
         };
         let mut done = 0;
@@ -78,7 +86,7 @@ impl Indexer<'_> {
         }
         let vectors: HashMap<EmbeddingKey, Vec<f32>> = new.into_iter().zip(vectors).collect();
 
-        let _lock = self.options.lock(self.store.path(), LockName::Write)?;
+        let _lock = self.lock(LockName::Write)?;
         let batch = self.store.begin()?;
         let mut free = self.store.free_slots()?;
         let mut embedded = 0;

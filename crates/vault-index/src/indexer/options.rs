@@ -1,18 +1,30 @@
 //! How a sync runs: whether it embeds, how hard it looks, and when it gives up.
 
+use std::fmt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
-use crate::place::{self, Lock, LockName};
+use crate::lock::{self, Lock, LockName};
 use crate::report::Progress;
 
-/// How a sync runs.
-#[derive(Clone, Default)]
+/// How a sync runs. The default: it embeds, trusts the sizes and times of files, and waits for other writers.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use vault_index::SyncOptions;
+///
+/// let options = SyncOptions::new().without_vectors().deadline(Instant::now() + Duration::from_secs(1));
+/// # assert!(!options.vectors);
+/// ```
+#[derive(Clone)]
+#[non_exhaustive]
 pub struct SyncOptions<'a> {
-    /// Whether passages are embedded.
-    pub vectors: Vectors,
+    /// Whether passages are embedded; what lacks a vector stays pending otherwise.
+    pub vectors: bool,
+    /// Whether files whose size and times are unchanged are read all the same.
+    pub read_all: bool,
     /// Set it from another thread to stop at the next batch; what is done stays done.
     pub cancel: Option<&'a AtomicBool>,
     /// Called now and then with how far it has come.
@@ -21,22 +33,71 @@ pub struct SyncOptions<'a> {
     pub wait: Option<Duration>,
     /// Stop starting new batches after this moment (what is done stays done).
     pub deadline: Option<Instant>,
-    /// Whether files whose size and times are unchanged are hashed all the same.
-    pub look: Look,
-    /// Whether the report tells what was seen, so that [`Index::shows`](crate::Index::shows) can be asked.
-    pub print: Print,
 }
 
-impl SyncOptions<'_> {
+impl Default for SyncOptions<'_> {
+    fn default() -> Self {
+        Self { vectors: true, read_all: false, cancel: None, progress: None, wait: None, deadline: None }
+    }
+}
+
+impl<'a> SyncOptions<'a> {
+    /// The default.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Embeds nothing.
+    #[must_use]
+    pub fn without_vectors(mut self) -> Self {
+        self.vectors = false;
+        self
+    }
+
+    /// Reads every note, whatever its size and times say.
+    #[must_use]
+    pub fn reading_all(mut self) -> Self {
+        self.read_all = true;
+        self
+    }
+
+    /// Stops once the flag is set.
+    #[must_use]
+    pub fn cancel(mut self, cancel: &'a AtomicBool) -> Self {
+        self.cancel = Some(cancel);
+        self
+    }
+
+    /// Has `progress` called now and then.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a (dyn Fn(Progress) + Sync)) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+
+    /// Waits for another writer for at most this long.
+    #[must_use]
+    pub fn wait(mut self, wait: Duration) -> Self {
+        self.wait = Some(wait);
+        self
+    }
+
+    /// Starts no new batch after this moment.
+    #[must_use]
+    pub fn deadline(mut self, deadline: Instant) -> Self {
+        self.deadline = Some(deadline);
+        self
+    }
+
     /// Takes a lock of an index. Who writes is done soon; who embeds or rebuilds may take minutes, so that for them
     /// the deadline counts too.
     ///
     /// # Errors
-    /// As [`place::lock`].
+    /// As [`lock::lock`].
     pub(crate) fn lock(&self, index: &Path, name: LockName) -> Result<Lock> {
         let deadline = self.deadline.filter(|_| name != LockName::Write);
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        place::lock(index, name, self.wait.into_iter().chain(left).min(), self.cancel)
+        lock::lock(index, name, self.wait.into_iter().chain(left).min(), self.cancel)
     }
 
     /// Cancelled, or out of time: no new batch is started.
@@ -46,32 +107,13 @@ impl SyncOptions<'_> {
     }
 }
 
-/// Whether a sync embeds.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Vectors {
-    /// After text, links and keywords, newest notes first.
-    #[default]
-    Embed,
-    /// Not now; what lacks a vector stays pending.
-    Later,
-}
-
-/// Whether a sync tells what it saw of the vault's files.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Print {
-    /// No.
-    #[default]
-    No,
-    /// In its report.
-    Yes,
-}
-
-/// How hard a sync looks for changes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Look {
-    /// By size, times and inode.
-    #[default]
-    Quick,
-    /// By content: every note is read.
-    Everything,
+impl fmt::Debug for SyncOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SyncOptions")
+            .field("vectors", &self.vectors)
+            .field("read_all", &self.read_all)
+            .field("wait", &self.wait)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
 }

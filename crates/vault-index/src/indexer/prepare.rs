@@ -79,7 +79,7 @@ impl<'a> Preparer<'a> {
     }
 
     pub(super) fn prepare(&self, file: &DiskFile) -> Prepared {
-        let seen_ns =
+        let checked_at_ns =
             SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
         match read_note(self.vault, file, MAX_NOTE_BYTES) {
             Ok(content) => {
@@ -87,11 +87,11 @@ impl<'a> Preparer<'a> {
                 drop(content.bytes);
                 let note = TERMS.with_borrow_mut(|terms| self.prepare_note(&file.path, note, terms));
                 let outcome = Outcome::Note(Box::new(note));
-                let file = ReadFile { stamp: content.stamp, hash: Some(content.hash), seen_ns };
+                let file = ReadFile { stat: content.stat, hash: Some(content.hash), checked_at_ns };
                 Prepared { outcome, file }
             }
             Err(warning) => {
-                let file = ReadFile { stamp: file.stamp, hash: None, seen_ns };
+                let file = ReadFile { stat: file.stat, hash: None, checked_at_ns };
                 Prepared { outcome: Outcome::Skipped(warning), file }
             }
         }

@@ -1,9 +1,12 @@
 //! Notes -> rows of text, links and words: read and cut in parallel, written by one, some batches a transaction.
 
-use crate::error::Result;
-use crate::indexer::ahead::work_ahead;
+use std::sync::mpsc::sync_channel;
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
 use crate::indexer::prepare::{Outcome, Prepared, PreparedNote, PreparedPassage, Preparer};
-use crate::indexer::{CountsAs, Indexer, IsNew, Job};
+use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
 use crate::report::{Report, Stage};
 use crate::store::{Batch, EmbeddingKey, Fields, PassageToPut, ReadFile};
@@ -13,8 +16,8 @@ use crate::store::{Batch, EmbeddingKey, Fields, PassageToPut, ReadFile};
 const BATCH_NOTES: usize = 256;
 const BATCH_BYTES: u64 = 1 << 20;
 
-/// Batches that are read and not written yet: enough for reading to go on while a transaction is closed.
-const BATCHES_AHEAD: usize = 12;
+/// Batches that are read and not written yet: few, so that reading does not end long before writing does.
+const BATCHES_READ: usize = 2;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
@@ -56,14 +59,26 @@ impl Indexer<'_> {
         let preparer = Preparer::new(self.vault, self.embedder, Resolver::new(names));
         let mut writer = Writer::new(self, self.version(), total)?;
         let mut done = 0;
-        // No batch is begun once the time is over.
-        let batches = batches(jobs).take_while(|_| !self.options.is_over());
-        let prepare = |job: &Job| preparer.prepare(&job.file);
-        work_ahead(batches, rayon::current_num_threads() - 1, BATCHES_AHEAD, prepare, first, |batch| {
-            done += batch.len();
-            writer.batch(batch, report)?;
-            self.progress(Stage::Text, done, total);
-            Ok(())
+        let options = self.options;
+        std::thread::scope(|scope| {
+            let (send, prepared) = sync_channel::<Vec<(Job, Prepared)>>(BATCHES_READ);
+            scope.spawn(move || {
+                // No batch is begun once the time is over.
+                for batch in batches(jobs).take_while(|_| !options.is_over()) {
+                    let notes: Vec<Prepared> = batch.par_iter().map(|job| preparer.prepare(&job.file)).collect();
+                    if send.send(batch.into_iter().zip(notes).collect()).is_err() {
+                        // Writing failed.
+                        break;
+                    }
+                }
+            });
+            first()?;
+            for batch in prepared {
+                done += batch.len();
+                writer.batch(batch, report)?;
+                self.progress(Stage::Text, done, total);
+            }
+            Ok::<(), Error>(())
         })?;
         writer.commit()
     }
@@ -93,7 +108,7 @@ impl<'a> Writer<'a> {
         }
         self.notes += batch.len();
         self.unread -= batch.len();
-        let is_new = batch.iter().all(|(job, _)| job.is_new == IsNew::Yes);
+        let is_new = batch.iter().all(|(job, _)| job.is_new);
         let store = self.indexer.store;
         let notes = self.read_notes(batch, report)?;
         store.set_read(notes.iter().map(|(job, _, read)| (job.id, read)), self.version)?;
@@ -121,7 +136,7 @@ impl<'a> Writer<'a> {
         drop(passages);
         let mut done = Vec::with_capacity(notes.len());
         for (job, mut note, _) in notes {
-            if !note.warnings.is_empty() || job.is_new == IsNew::No {
+            if !note.warnings.is_empty() || !job.is_new {
                 store.put_warnings(job.file.path.as_str(), &note.warnings, false)?;
             }
             for passage in &mut note.passages {
@@ -150,7 +165,7 @@ impl<'a> Writer<'a> {
         let store = self.indexer.store;
         let mut notes = Vec::with_capacity(batch.len());
         for (job, prepared) in batch {
-            let had_rows = job.is_new == IsNew::No && self.indexer.remove_note(job.id)?;
+            let had_rows = !job.is_new && self.indexer.remove_note(job.id)?;
             match prepared.outcome {
                 Outcome::Note(note) => {
                     match job.counts_as {
@@ -187,15 +202,15 @@ impl<'a> Writer<'a> {
 }
 
 /// Jobs in the order given, some at a time.
-pub(super) fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
+fn batches(jobs: Vec<Job>) -> impl Iterator<Item = Vec<Job>> {
     let mut jobs = jobs.into_iter().peekable();
     std::iter::from_fn(move || {
         let mut batch = Vec::new();
         let mut bytes = 0;
-        while let Some(job) = jobs.next_if(|job| {
-            batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stamp.size <= BATCH_BYTES)
-        }) {
-            bytes += job.file.stamp.size;
+        while let Some(job) = jobs
+            .next_if(|job| batch.is_empty() || (batch.len() < BATCH_NOTES && bytes + job.file.stat.size <= BATCH_BYTES))
+        {
+            bytes += job.file.stat.size;
             batch.push(job);
         }
         (!batch.is_empty()).then_some(batch)

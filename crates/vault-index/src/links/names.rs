@@ -92,6 +92,11 @@ impl Names {
         self.by_name.get(lower_name).map_or(&[], Vec::as_slice)
     }
 
+    /// Every lower-cased file name with its files.
+    pub(super) fn by_name(&self) -> impl Iterator<Item = (&str, &[FileId])> {
+        self.by_name.iter().map(|(name, files)| (&**name, files.as_slice()))
+    }
+
     /// The files whose lower-cased path this is.
     pub(super) fn at(&self, lower_path: &str) -> &[FileId] {
         self.by_path.get(lower_path).map_or(&[], Vec::as_slice)
@@ -102,7 +107,7 @@ impl Names {
         &self.files[&id].lower
     }
 
-    /// The place of a file that is in the table in the order of preference.
+    /// What orders a file that is in the table among others of its name.
     pub(super) fn preference(&self, id: FileId) -> Preference<'_> {
         let file = &self.files[&id];
         (file.length, &file.lower, file.path.as_str())

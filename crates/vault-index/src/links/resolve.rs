@@ -27,27 +27,17 @@
 //!
 //! # Costs
 //!
-//! Rules 1 to 5 are hash look-ups. Rule 6 is a scan where a name has few files. For the others the
-//! [`Resolver`] keeps two tables, made when first needed:
-//! - per name, a *crowd*: its files sorted by their paths read backwards, in which the paths that end
-//!   with a given text are neighbours;
-//! - per link path that many of them end with, its *leads*: for every folder above one of them, the best
-//!   one below that folder.
-//!
-//! A crowd of n files takes n log n, leads for n of them n plus the folders above them. One path ends in
-//! few link paths, so a whole vault takes about as long as it has files and links, even when thousands
-//! of folders each hold an `index.md`.
+//! Rules 1 to 5 are hash look-ups. Rule 6 is a scan of the files of the name; a [`Resolver`] has those of names that many
+//! files have in order of preference, so that it stops at the first one that lies below the source's folder.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
 
 use super::keys::{clean, last_segment};
 use super::names::Names;
 use crate::path::{FileId, VaultPath};
 
-/// Up to this many candidates a scan is quicker than a table.
+/// Up to this many files of one name are not sorted in advance.
 const FEW: usize = 8;
 
 /// Where a link leads, and why.
@@ -76,7 +66,7 @@ pub enum Rule {
     Elsewhere,
     /// Unresolved: no file has this name.
     NoSuchName,
-    /// Unresolved: files have this name, but not in this place.
+    /// Unresolved: files have this name, but not where the link says.
     NoSuchPath,
     /// An address outside the vault, which no name is looked up for.
     External,
@@ -133,9 +123,22 @@ impl fmt::Display for Rule {
 
 /// Resolves one link. For more than a few, make a [`Resolver`] and keep it.
 ///
-/// Costs a few hash look-ups, for a path of an ambiguous name n log n in the files of that name.
+/// Costs a few hash look-ups, for a path of an ambiguous name linear in the files of that name.
+///
+/// ```
+/// use vault_index::links::{Names, resolve};
+/// use vault_index::{FileId, VaultPath};
+///
+/// let path = |text| VaultPath::new(text).expect("a path");
+/// let mut names = Names::new();
+/// names.insert(FileId(1), &path("Garden/Roses.md"));
+/// names.insert(FileId(2), &path("Archive/Roses.md"));
+///
+/// let resolution = resolve(&names, "roses", &path("Archive/Log.md"));
+/// assert_eq!(resolution.target, Some(FileId(2)), "{}", resolution.rule);
+/// ```
 pub fn resolve(names: &Names, link_path: &str, source: &VaultPath) -> Resolution {
-    Resolver::new(names).resolve(link_path, source)
+    Resolver { names, sorted: HashMap::new() }.resolve(link_path, source)
 }
 
 /// The files a link could mean, best first: if the first did not exist, it would lead to the second.
@@ -148,14 +151,14 @@ pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId>
     }
     let Some(wanted) = Wanted::new(names, &path) else { return Vec::new() };
     let folder = source.folder().to_lowercase();
-    let place = wanted.place(&folder);
+    let search = wanted.search_from(&folder);
     let class = |id: FileId| {
         let lower = names.lower(id);
-        if place.relative.as_deref() == Some(lower) {
+        if search.relative.as_deref() == Some(lower) {
             Some(0)
-        } else if lower == place.path {
+        } else if lower == search.path {
             Some(1)
-        } else if place.rooted || !lower.ends_with(place.path) {
+        } else if search.rooted || !lower.ends_with(search.path) {
             None
         } else {
             Some(if is_under(lower, &folder) { 2 } else { 3 })
@@ -166,20 +169,24 @@ pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId>
     found.into_iter().map(|(_, id)| id).collect()
 }
 
-/// Resolves links against one state of the name table, and remembers what it worked out.
-///
-/// Cheap to make; may be used from several threads at once.
+/// Resolves links against one state of the name table. Linear in its files to make; may be used from several threads.
 #[derive(Debug)]
 pub struct Resolver<'n> {
     names: &'n Names,
-    /// Lower-cased file name -> its files, for names with more than a few.
-    crowds: RwLock<HashMap<&'n str, Arc<Crowd<'n>>>>,
+    /// Lower-cased file name -> its files with their lower-cased paths, best first; for names of more than a few files.
+    sorted: HashMap<&'n str, Vec<(&'n str, FileId)>>,
 }
 
 impl<'n> Resolver<'n> {
-    /// A resolver that has worked out nothing yet.
+    /// Sorts the files of names that many files have.
     pub fn new(names: &'n Names) -> Self {
-        Self { names, crowds: RwLock::default() }
+        let sort = |(name, files): (&'n str, &[FileId])| {
+            let mut files = files.to_vec();
+            files.sort_by_cached_key(|id| names.preference(*id));
+            (name, files.into_iter().map(|id| (names.lower(id), id)).collect())
+        };
+        let sorted = names.by_name().filter(|(_, files)| files.len() > FEW).map(sort).collect();
+        Self { names, sorted }
     }
 
     /// Where a link leads from `source`, and which rule decided.
@@ -197,14 +204,14 @@ impl<'n> Resolver<'n> {
             return Resolution { target: Some(*only), rule: Rule::OnlyCandidate };
         }
         let folder = source.folder().to_lowercase();
-        let place = wanted.place(&folder);
-        if let Some(id) = place.relative.as_deref().and_then(|path| self.first_at(path)) {
+        let search = wanted.search_from(&folder);
+        if let Some(id) = search.relative.as_deref().and_then(|path| self.first_at(path)) {
             return Resolution { target: Some(id), rule: Rule::RelativePath };
         }
-        if let Some(id) = self.first_at(place.path) {
+        if let Some(id) = self.first_at(search.path) {
             return Resolution { target: Some(id), rule: Rule::ExactPath };
         }
-        let best = if place.rooted { None } else { self.best_ending_with(place.path, wanted.candidates, &folder) };
+        let best = if search.rooted { None } else { self.best_ending_with(search.path, wanted.candidates, &folder) };
         match best {
             None => Resolution { target: None, rule: Rule::NoSuchPath },
             Some(id) if is_under(self.names.lower(id), &folder) => {
@@ -221,18 +228,15 @@ impl<'n> Resolver<'n> {
     }
 
     /// Rule 6.
-    fn best_ending_with(&self, path: &str, candidates: &'n [FileId], folder: &str) -> Option<FileId> {
-        if candidates.len() > FEW {
-            return self.crowd(candidates).best_ending_with(path, folder);
-        }
+    fn best_ending_with(&self, path: &str, candidates: &[FileId], folder: &str) -> Option<FileId> {
         let names = self.names;
+        if let Some(sorted) = self.sorted.get(last_segment(names.lower(candidates[0]))) {
+            let mut ending = sorted.iter().filter(|(lower, _)| lower.ends_with(path)).peekable();
+            let (_, best) = **ending.peek()?;
+            return Some(ending.find(|(lower, _)| is_under(lower, folder)).map_or(best, |(_, id)| *id));
+        }
         let ending = candidates.iter().copied().filter(|id| names.lower(*id).ends_with(path));
         ending.min_by_key(|id| (!is_under(names.lower(*id), folder), names.preference(*id)))
-    }
-
-    fn crowd(&self, candidates: &'n [FileId]) -> Arc<Crowd<'n>> {
-        let name = last_segment(self.names.lower(candidates[0]));
-        remembered(&self.crowds, name, || name, || Crowd::new(self.names, candidates))
     }
 }
 
@@ -245,7 +249,7 @@ struct Wanted<'n> {
 }
 
 /// Where rules 4 to 6 look for the candidates.
-struct Place<'w> {
+struct Search<'w> {
     /// The path that `./` and `../` lead to.
     relative: Option<String>,
     /// The link path without dots and slash at its front.
@@ -266,7 +270,7 @@ impl<'n> Wanted<'n> {
         literal.or_else(|| look_up(format!("{path}.md").to_lowercase()))
     }
 
-    fn place(&self, folder: &str) -> Place<'_> {
+    fn search_from(&self, folder: &str) -> Search<'_> {
         let (mut base, mut rest) = (folder, self.lower.as_str());
         loop {
             if let Some(after) = rest.strip_prefix("./") {
@@ -281,98 +285,10 @@ impl<'n> Wanted<'n> {
         let has_dots = rest.len() < self.lower.len();
         let relative = has_dots.then(|| if base.is_empty() { rest.to_owned() } else { format!("{base}/{rest}") });
         match rest.strip_prefix('/') {
-            Some(path) => Place { relative, path, rooted: true },
-            None => Place { relative, path: rest, rooted: false },
+            Some(path) => Search { relative, path, rooted: true },
+            None => Search { relative, path: rest, rooted: false },
         }
     }
-}
-
-/// The files of one name, of which there are many.
-#[derive(Debug)]
-struct Crowd<'n> {
-    /// Sorted by `lower` read backwards.
-    members: Vec<Member<'n>>,
-    /// Link path -> where it leads, for link paths that more than a few members end with.
-    leads: RwLock<HashMap<String, Arc<Leads<'n>>>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Member<'n> {
-    lower: &'n str,
-    /// Its place in the order of preference, from 0.
-    rank: u32,
-    id: FileId,
-}
-
-impl<'n> Crowd<'n> {
-    fn new(names: &'n Names, candidates: &[FileId]) -> Self {
-        let mut ids = candidates.to_vec();
-        ids.sort_by_cached_key(|id| names.preference(*id));
-        let mut members: Vec<_> =
-            ids.into_iter().zip(0..).map(|(id, rank)| Member { lower: names.lower(id), rank, id }).collect();
-        members.sort_unstable_by(|a, b| a.lower.bytes().rev().cmp(b.lower.bytes().rev()));
-        Self { members, leads: RwLock::default() }
-    }
-
-    fn best_ending_with(&self, path: &str, folder: &str) -> Option<FileId> {
-        let start = self.members.partition_point(|m| m.lower.bytes().rev().lt(path.bytes().rev()));
-        let from_start = &self.members[start..];
-        let ending = &from_start[..from_start.partition_point(|m| m.lower.ends_with(path))];
-        if ending.len() <= FEW {
-            return ending.iter().min_by_key(|m| (!is_under(m.lower, folder), m.rank)).map(|m| m.id);
-        }
-        let leads = remembered(&self.leads, path, || path.to_owned(), || Leads::new(ending));
-        Some(leads.under.get(folder).copied().unwrap_or(leads.best))
-    }
-}
-
-/// Where one link path leads, from everywhere.
-#[derive(Debug)]
-struct Leads<'n> {
-    /// The best of all.
-    best: FileId,
-    /// The best in or below each folder but the root.
-    under: HashMap<&'n str, FileId>,
-}
-
-impl<'n> Leads<'n> {
-    /// Of at least one member.
-    fn new(members: &[Member<'n>]) -> Self {
-        let mut members = members.to_vec();
-        members.sort_unstable_by_key(|m| m.rank);
-        let mut under = HashMap::with_capacity(members.len());
-        for member in &members {
-            let mut folder = parent(member.lower);
-            while !folder.is_empty() {
-                match under.entry(folder) {
-                    // Whoever entered this folder entered all folders above it.
-                    Entry::Occupied(_) => break,
-                    Entry::Vacant(slot) => slot.insert(member.id),
-                };
-                folder = parent(folder);
-            }
-        }
-        Self { best: members[0].id, under }
-    }
-}
-
-/// What the table holds under `key`, made first if need be. Two threads may both make it; the first stays.
-fn remembered<K, Q, V>(
-    table: &RwLock<HashMap<K, Arc<V>>>,
-    key: &Q,
-    owned: impl FnOnce() -> K,
-    make: impl FnOnce() -> V,
-) -> Arc<V>
-where
-    K: std::borrow::Borrow<Q> + std::hash::Hash + Eq,
-    Q: std::hash::Hash + Eq + ?Sized,
-{
-    // A table is only ever added to, so one left behind by a panic is still sound.
-    if let Some(value) = table.read().unwrap_or_else(PoisonError::into_inner).get(key) {
-        return Arc::clone(value);
-    }
-    let value = Arc::new(make());
-    Arc::clone(table.write().unwrap_or_else(PoisonError::into_inner).entry(owned()).or_insert(value))
 }
 
 /// The folder of a path; empty for the root and in the root.

@@ -30,6 +30,16 @@ impl Default for ParseOptions {
 ///
 /// Pure: the same bytes give the same note. Linear in the length, but for markers nested hundreds
 /// deep in a short note. Canvases are read as JSON, all other files as Markdown.
+///
+/// ```
+/// use vault_index::VaultPath;
+/// use vault_index::note::{ParseOptions, parse};
+///
+/// let path = VaultPath::new("Garden/Roses.md").expect("a path");
+/// let note = parse(&path, b"---\ntags: [garden]\n---\n# My roses\n\nSee [[Tools#Knife]].\n", &ParseOptions::default());
+/// assert_eq!(note.title.text, "My roses");
+/// assert_eq!((note.links[0].path.as_str(), note.tags[0].shown.as_str()), ("Tools", "garden"));
+/// ```
 pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     // Offsets are kept in 32 bits.
     if bytes.len() > options.max_bytes.min(u32::MAX as usize) {

@@ -32,7 +32,7 @@ impl ModelFiles {
     /// [`ErrorKind::Model`] when a file that is needed is not there.
     pub(crate) fn open(folder: &Path) -> Result<Self> {
         let missing = |what: &str| {
-            Error::new(ErrorKind::Model, format!("there is no {what} here")).at(folder).remedy(
+            Error::new(ErrorKind::Model, format!("there is no {what} here")).at(folder).with_remedy(
                 "onnx:DIR takes a folder with model.onnx, tokenizer.json, tokenizer_config.json and config.json",
             )
         };

@@ -24,9 +24,9 @@ pub(crate) fn download_folder(asked: Option<&Path>) -> Result<PathBuf> {
         (Some(folder), _) => Ok(folder.to_path_buf()),
         (None, Some(folder)) => Ok(folder.into()),
         (None, None) => {
-            crate::place::cache_folder().map(|folder| folder.join("vault-index").join("models")).ok_or_else(|| {
+            crate::dirs::cache_folder().map(|folder| folder.join("vault-index").join("models")).ok_or_else(|| {
                 Error::new(ErrorKind::Model, "the system names no cache folder to keep the model in")
-                    .remedy("set FASTEMBED_CACHE_DIR")
+                    .with_remedy("set FASTEMBED_CACHE_DIR")
             })
         }
     }

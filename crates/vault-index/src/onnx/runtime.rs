@@ -53,7 +53,7 @@ pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
         }
         (None, None) => Error::new(ErrorKind::Model, "this model needs ONNX Runtime, which was not found"),
     };
-    Err(error.remedy(format!(
+    Err(error.with_remedy(format!(
         "run `pip install onnxruntime` and set {VARIABLE} to the file {DLL_PREFIX}onnxruntime… inside onnxruntime/capi"
     )))
 }
@@ -69,7 +69,7 @@ fn usual_places() -> Vec<PathBuf> {
         places.extend(libraries_in(Path::new("/opt/homebrew/lib")));
     }
     let environments = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
-    let user = crate::place::home().map(|home| home.join(".local"));
+    let user = crate::dirs::home().map(|home| home.join(".local"));
     let system = ["/usr/local", "/usr"].map(PathBuf::from);
     for root in environments.chain(user).chain(system) {
         places.extend(libraries_in(&root.join("lib")));

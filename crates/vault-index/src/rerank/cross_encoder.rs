@@ -37,7 +37,7 @@ pub(super) fn named(name: &str, model_folder: Option<&Path>) -> Result<CrossEnco
     let known = TextRerank::list_supported_models().into_iter().map(|info| info.model);
     let model = known.into_iter().find(|model| format!("{model:?}") == name).ok_or_else(|| {
         Error::new(ErrorKind::Model, format!("fastembed has no reranker `{name}`"))
-            .remedy(format!("it has {}", RerankerName::FASTEMBED.join(", ")))
+            .with_remedy(format!("it has {}", RerankerName::FASTEMBED.join(", ")))
     })?;
     let folder = download_folder(model_folder)?;
     find_runtime()?;
@@ -54,7 +54,7 @@ pub(super) fn folder(path: &Path) -> Result<CrossEncoder> {
     let labels = labels(&files.config()?);
     if labels > 1 {
         let message = format!("this model sorts texts into {labels} classes, and a cross-encoder has one score a pair");
-        return Err(Error::new(ErrorKind::Model, message).at(path).remedy(WANTED));
+        return Err(Error::new(ErrorKind::Model, message).at(path).with_remedy(WANTED));
     }
     // Some tokenizers say 1e30 for "as long as you like".
     let window = files.tokenizer_window()?.map_or(WINDOW, |tokens| tokens as usize).clamp(1, WINDOW);
@@ -83,7 +83,9 @@ impl CrossEncoder {
                 TextRerank::try_new(options).map_err(|error| {
                     Error::new(ErrorKind::Model, format!("the reranker `{}` could not be loaded", self.id))
                         .because(with_causes(&error))
-                        .remedy("it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`")
+                        .with_remedy(
+                            "it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`",
+                        )
                 })
             }
             Source::Folder { files, window } => {
@@ -93,7 +95,7 @@ impl CrossEncoder {
                     Error::new(ErrorKind::Model, "the reranker could not be loaded")
                         .at(files.folder())
                         .because(with_causes(&error))
-                        .remedy(WANTED)
+                        .with_remedy(WANTED)
                 })
             }
         }
@@ -107,7 +109,7 @@ impl CrossEncoder {
             none => none.insert(self.make_session()?),
         };
         let failed = |why: String| {
-            Error::new(ErrorKind::Model, format!("the reranker `{}` failed", self.id)).because(why).remedy(WANTED)
+            Error::new(ErrorKind::Model, format!("the reranker `{}` failed", self.id)).because(why).with_remedy(WANTED)
         };
         // fastembed takes for granted that logits are a table of pairs and labels, and panics where they are not.
         let ranked = catch_unwind(AssertUnwindSafe(|| session.rerank(query, passages, false, Some(1))))

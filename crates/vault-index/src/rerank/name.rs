@@ -34,7 +34,7 @@ impl FromStr for RerankerName {
             ("fastembed", name) if !name.is_empty() => Ok(Self::FastEmbed(name.to_owned())),
             ("onnx", folder) if !folder.is_empty() => Ok(Self::Onnx(PathBuf::from(folder))),
             _ => Err(Error::new(ErrorKind::Query, format!("there is no reranker `{text}`"))
-                .remedy(format!("write onnx:DIR, or fastembed:NAME with one of {}", Self::FASTEMBED.join(", ")))),
+                .with_remedy(format!("write onnx:DIR, or fastembed:NAME with one of {}", Self::FASTEMBED.join(", ")))),
         }
     }
 }

@@ -171,7 +171,7 @@ pub(crate) fn checked_tag(text: &str) -> Result<String> {
     let tag = text.trim().trim_start_matches('#').trim_end_matches('/');
     if tag.is_empty() {
         return Err(Error::new(ErrorKind::Query, format!("`{text}` is not a tag"))
-            .remedy("write a tag's name, such as garden or garden/roses; `vault-index tags` lists them"));
+            .with_remedy("write a tag's name, such as garden or garden/roses; `vault-index tags` lists them"));
     }
     Ok(tag.to_string())
 }
@@ -221,7 +221,7 @@ impl std::str::FromStr for PropertyTest {
         let lacks_value = test != Comparison::Exists && value.is_empty();
         if key.is_empty() || odd || lacks_value {
             return Err(Error::new(ErrorKind::Query, format!("`{text}` is not a condition on a property"))
-                .remedy("write KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY<=VALUE, KEY>VALUE or KEY>=VALUE"));
+                .with_remedy("write KEY, KEY=VALUE, KEY!=VALUE, KEY<VALUE, KEY<=VALUE, KEY>VALUE or KEY>=VALUE"));
         }
         Ok(Self { key: key.to_string(), test, value: value.to_string() })
     }
@@ -318,7 +318,7 @@ pub enum DateEdge {
 pub fn parse_date(text: &str, edge: DateEdge, now: &Zoned) -> Result<Timestamp> {
     date_of(text.trim().to_lowercase().as_str(), edge, now).ok_or_else(|| {
         Error::new(ErrorKind::Query, format!("`{text}` is not a date"))
-            .remedy("write 2026-01-31, 2026-01, 2026-01-31T09:30, today, yesterday, last week, 7d, 3w, 2mo or 1y")
+            .with_remedy("write 2026-01-31, 2026-01, 2026-01-31T09:30, today, yesterday, last week, 7d, 3w, 2mo or 1y")
     })
 }
 

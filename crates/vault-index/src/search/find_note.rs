@@ -25,8 +25,8 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
     let near = nearest(name, files.iter().map(|(_, path)| path));
     Err(match near.is_empty() {
-        true => error.remedy("name it by its path in the vault, or as a link would"),
-        false => error.remedy(format!("did you mean {}?", near.join(" or "))),
+        true => error.with_remedy("name it by its path in the vault, or as a link would"),
+        false => error.with_remedy(format!("did you mean {}?", near.join(" or "))),
     })
 }
 

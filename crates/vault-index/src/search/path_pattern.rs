@@ -23,7 +23,7 @@ impl PathPattern {
         let stem = normal.trim_start_matches("./").trim_start_matches('/').trim_end_matches('/');
         let bad = |message: String| {
             Error::new(ErrorKind::Query, message)
-                .remedy("write a folder, a note's path, or a glob such as Daily/2026-*.md")
+                .with_remedy("write a folder, a note's path, or a glob such as Daily/2026-*.md")
         };
         if stem.is_empty() || stem == "." {
             return Err(bad(format!("`{pattern}` names no folder or note")));

@@ -79,9 +79,8 @@ impl Searcher {
         let text = query.ranked_text();
         if query.like.is_some() || text.trim().is_empty() {
             let message = "a reranker compares passages with the words of a query, and this one has none";
-            return Err(
-                Error::new(ErrorKind::Query, message).remedy("write what to search for, or search without a reranker")
-            );
+            return Err(Error::new(ErrorKind::Query, message)
+                .with_remedy("write what to search for, or search without a reranker"));
         }
         let ranking = ScoredQuery::new(&self.snapshot, query, None)?;
         let candidates = candidates(&ranking, query, rerank.depth)?;
@@ -132,7 +131,7 @@ fn rescored(mut candidates: Vec<Hit>, query: &str, reranker: &dyn Reranker) -> R
     let scores = reranker.score(query, &texts.iter().map(String::as_str).collect::<Vec<_>>())?;
     let failed = |what: String| {
         Error::new(ErrorKind::Model, format!("the reranker `{}` {what}", reranker.id()))
-            .remedy("search without it, or with another one")
+            .with_remedy("search without it, or with another one")
     };
     if scores.len() != texts.len() {
         return Err(failed(format!("gave {} scores for {} passages", scores.len(), texts.len())));

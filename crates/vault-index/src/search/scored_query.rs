@@ -164,14 +164,15 @@ fn unit(vector: &[f32]) -> Result<Vec<f32>> {
             ErrorKind::Query,
             "the query's vector has no direction: it is empty, all zeros, or not finite",
         )
-        .remedy("use a vector that the index's model made of a text"));
+        .with_remedy("use a vector that the index's model made of a text"));
     }
     let is_unit = (norm - 1.0).abs() < 1e-6;
     Ok(if is_unit { vector.to_vec() } else { vector.iter().map(|&x| (f64::from(x) / norm) as f32).collect() })
 }
 
 pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: Weights) -> Result<Hit> {
-    let missing = || Error::new(ErrorKind::Damaged, "a passage has no text").remedy("run `vault-index check --repair`");
+    let missing =
+        || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
     let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {

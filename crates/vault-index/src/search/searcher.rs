@@ -139,7 +139,7 @@ impl fmt::Debug for Searcher {
 }
 
 fn check(query: &Query) -> Result<()> {
-    let refuse = |message: &str, remedy: &str| Err(Error::new(ErrorKind::Query, message).remedy(remedy));
+    let refuse = |message: &str, remedy: &str| Err(Error::new(ErrorKind::Query, message).with_remedy(remedy));
     if query.is_empty() {
         return refuse("the query is empty", "write what you look for, or a filter such as tag:garden");
     }

@@ -52,7 +52,9 @@ impl<'a> Semantic<'a> {
         if query.len() != codes.dimensions() {
             let (has, wanted) = (query.len(), codes.dimensions());
             let message = format!("the query's vector has {has} dimensions, and those of the index have {wanted}");
-            return Err(Error::new(ErrorKind::Model, message).remedy("use a vector of the model that the index has"));
+            return Err(
+                Error::new(ErrorKind::Model, message).with_remedy("use a vector of the model that the index has")
+            );
         }
         let mut semantic = Self { query, scan: None, with_titles };
         let slots: Option<Bitmap> = eligible.map(|eligible| {

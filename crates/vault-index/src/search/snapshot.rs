@@ -90,7 +90,7 @@ impl Snapshot {
                 ErrorKind::NotFound,
                 "this is not an indexed note, so nothing is known to be like it",
             )
-            .remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
+            .with_remedy("name a note; attachments and what is excluded or skipped have no text in the index"));
         };
         let mut sum: Vec<f32> = Vec::new();
         for slot in slots {
@@ -100,7 +100,7 @@ impl Snapshot {
         }
         if sum.iter().all(|x| *x == 0.0) {
             return Err(Error::new(ErrorKind::NotFound, "this note has no vectors yet")
-                .remedy("run `vault-index sync` to its end"));
+                .with_remedy("run `vault-index sync` to its end"));
         }
         Ok(sum)
     }

@@ -6,7 +6,6 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::report::counted_as;
 use crate::store::Store;
 use crate::store::notes::{file_id, from_json};
 
@@ -169,33 +168,6 @@ impl Store {
             Ok(found)
         };
         find().map_err(|e| self.error(e))?.map_or(Ok(None), |id| self.passage_text(id))
-    }
-
-    /// Rows that belong to nothing, or that nothing belongs to: one line a fault.
-    pub(crate) fn check_rows(&self) -> Result<Vec<String>> {
-        const CHECKS: [(&str, &str, &str); 10] = [
-            ("passage", "of no note", "FROM passage WHERE note NOT IN (SELECT id FROM note)"),
-            ("passage", "without a text", "FROM passage WHERE id NOT IN (SELECT id FROM passage_text)"),
-            ("text", "of no passage", "FROM passage_text WHERE id NOT IN (SELECT id FROM passage)"),
-            ("keyword row", "of no passage", "FROM words_docsize WHERE id NOT IN (SELECT id FROM passage)"),
-            ("note", "without a file", "FROM note WHERE id NOT IN (SELECT id FROM file)"),
-            ("note", "of a file that is not read", "FROM note JOIN file USING(id) WHERE kind = 0 OR NOT indexed"),
-            ("link", "of no note", "FROM link WHERE source NOT IN (SELECT id FROM note)"),
-            ("link", "in another note's place", "FROM link WHERE id >> 24 <> source"),
-            ("tag", "of no note", "FROM tag WHERE note NOT IN (SELECT id FROM note)"),
-            ("value", "of no note's properties", "FROM property WHERE note NOT IN (SELECT id FROM note)"),
-        ];
-        let mut faults = Vec::new();
-        for (what, of, rows) in CHECKS {
-            let count: usize = self
-                .conn
-                .query_row(&format!("SELECT count(*) {rows}"), [], |row| row.get(0))
-                .map_err(|e| self.error(e))?;
-            if count > 0 {
-                faults.push(counted_as(count, &format!("{what} {of}"), &format!("{what}s {of}")));
-            }
-        }
-        Ok(faults)
     }
 
     /// Texts without a vector, those of the newest notes first.

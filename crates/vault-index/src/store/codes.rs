@@ -10,7 +10,6 @@ use rusqlite::types::ValueRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::Store;
-use crate::store::layout::Misfit;
 use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_and_row, block_len, row_bytes, row_offsets};
 
 /// All codes in memory, and the state that each block had.
@@ -85,7 +84,7 @@ impl Store {
             if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&number) {
                 return Err(Error::new(ErrorKind::Damaged, format!("there is no block {number} of vectors"))
                     .at(&self.path)
-                    .remedy("run `vault-index check --repair`"));
+                    .with_remedy("run `vault-index check --repair`"));
             }
             let mut rows = statement.query([number]).map_err(fail)?;
             if let Some(row) = rows.next().map_err(fail)?
@@ -117,12 +116,10 @@ impl Store {
     }
 
     /// Whether there are blocks without a state.
-    pub(crate) fn misfit_of_states(&self) -> Result<Option<Misfit>> {
+    pub(crate) fn check_block_states(&self) -> Result<Option<String>> {
         let without: usize = self.block_states()?.iter().filter(|(_, state)| state.is_none()).count();
-        Ok((without > 0).then(|| Misfit {
-            fault: counted_as(without, "block of codes has no state", "blocks of codes have no state"),
-            mend: Some(GIVE_STATES.to_string()),
-        }))
+        let fault = || counted_as(without, "block of codes has no state", "blocks of codes have no state");
+        Ok((without > 0).then(fault))
     }
 }
 
@@ -175,7 +172,7 @@ mod tests {
         put(&store, 4 * BLOCK_ROWS as i64, 7777);
         known = as_read_anew(&store, known);
         // One less, one less at the end, and another one in the first one's place.
-        store.distrust_vectors(&[5, 4 * BLOCK_ROWS as i64]).unwrap();
+        store.delete_vectors(&[5, 4 * BLOCK_ROWS as i64]).unwrap();
         known = as_read_anew(&store, known);
         put(&store, 5, 9999);
         known = as_read_anew(&store, known);

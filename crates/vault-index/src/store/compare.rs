@@ -1,208 +1,227 @@
-//! Are a note's rows in one file those in another? Compared value by value, whatever the columns hold.
+//! Where two index files say different things: rows are compared by the path of their file, since ids differ.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hasher};
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Statement};
 
 use crate::error::Result;
-use crate::path::FileId;
-use crate::store::vectors::register_sqlite_vec;
-use crate::store::{EmbeddingKey, Store, schema};
+use crate::store::Store;
 
-/// The parts of a note's rows and how each is read, without the ids that differ from file to file. `?1` is the
-/// note's id. A link's id is made of it (see `store/links.rs`).
-const PARTS: [(&str, &str); 6] = [
-    ("note", "SELECT title, title_source, aliases, tags, frontmatter, anchors, words FROM note WHERE id = ?1"),
-    ("tags", "SELECT key, shown FROM tag WHERE note = ?1 ORDER BY key"),
-    ("properties", "SELECT key, n, number, text FROM property WHERE note = ?1 ORDER BY key, n"),
+/// What is compared: its name, and its rows with the path they belong to in front. No row of one file names an id of
+/// that file, so that equal indexes have equal rows. A row whose path is NULL belongs to no file.
+const PARTS: &[(&str, &str)] = &[
+    (FILE, "SELECT path FROM file"),
+    ("kind", "SELECT path, kind, indexed, disk FROM file"),
+    (CONTENT, "SELECT path, hash FROM file"),
+    ("size or time", "SELECT path, size, modified_ns FROM file"),
+    (
+        NOTE,
+        "SELECT path, title, title_source, aliases, tags, frontmatter, anchors, words, version
+         FROM note LEFT JOIN file USING(id)",
+    ),
+    ("tags", "SELECT path, key, shown FROM tag LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)"),
+    (
+        "properties",
+        "SELECT path, key, n, number, text FROM property LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)",
+    ),
     (
         PASSAGES,
-        "SELECT length, headings, line, end_line, start, end, text
-         FROM passage LEFT JOIN passage_text ON passage_text.id = passage.id WHERE note = ?1 ORDER BY passage.id",
+        "SELECT path, length, headings, line, end_line, start, end, text
+         FROM passage FULL JOIN passage_text USING(id) LEFT JOIN file ON file.id = note",
     ),
     (
         WORDS,
-        "SELECT sz FROM passage LEFT JOIN words_docsize ON words_docsize.id = passage.id
-         WHERE note = ?1 ORDER BY passage.id",
+        "SELECT path, start, sz FROM words_docsize LEFT JOIN passage USING(id) LEFT JOIN passage_text USING(id)
+         LEFT JOIN file ON file.id = note",
     ),
     (
         "links",
-        "SELECT id, source, line, start, end, kind, raw, path, subpath, display, name, target
-         FROM link WHERE id >= ?1 << 24 AND id < (?1 + 1) << 24 ORDER BY id",
+        "SELECT file.path, link.id & 0xffffff, link.id >> 24 = source, line, start, end, link.kind, raw, link.path,
+           subpath, display, name, leads.path
+         FROM link LEFT JOIN note ON note.id = source LEFT JOIN file ON file.id = note.id
+         LEFT JOIN file AS leads ON leads.id = target",
+    ),
+    ("warnings", "SELECT file, skipped, kind, line, message FROM warning"),
+    (
+        "settings",
+        "SELECT NULL, key, value FROM meta WHERE key IN ('embedder', 'dimensions')
+         UNION ALL SELECT NULL, 'unread', ifnull((SELECT value FROM meta WHERE key = 'unread'), '0')",
     ),
 ];
+const FILE: &str = "file";
+const GONE: &str = "gone";
+const NEW: &str = "new";
+const CONTENT: &str = "content";
+const NOTE: &str = "note";
 const PASSAGES: &str = "passages";
 const WORDS: &str = "words";
-const WARNINGS: &str = "warnings";
+const VECTORS: &str = "vectors";
 
-/// By passage: its terms with their fields and places, as a hash.
-pub(crate) type WordPrints = HashMap<i64, u64>;
+/// Tables, indexes, views and triggers. What extensions keep below their virtual tables is theirs.
+const OBJECTS: &str = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'
+   AND (sql LIKE 'CREATE VIRTUAL%' OR NOT (name LIKE 'words!_%' ESCAPE '!' OR name LIKE 'vectors!_%' ESCAPE '!'))";
 
-/// What a note's rows are compared with.
-pub(crate) struct Expected<'a> {
-    /// Holds the rows that a sync would write now.
-    pub store: &'a Store,
-    /// All of them.
-    pub words: &'a WordPrints,
-    /// The key of a title that is only the file's name.
-    pub title: Option<EmbeddingKey>,
-    /// The keys of the passages, in their order.
-    pub passages: &'a [EmbeddingKey],
+/// The vector of each passage, and that of the title as the one at -1.
+const SLOTS: &str = "SELECT path, start, vector FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note
+     WHERE vector IS NOT NULL
+   UNION ALL SELECT path, -1, title_vector FROM note JOIN file USING(id) WHERE title_vector IS NOT NULL";
+
+/// Where an index differs from another one.
+#[derive(Debug, Default)]
+pub(crate) struct Differences {
+    /// Tables, indexes, views and triggers, by kind and name.
+    pub objects: Vec<String>,
+    /// The parts that differ, by path; rows that belong to no file have none.
+    pub rows: BTreeMap<String, Vec<&'static str>>,
+    /// Slots of vectors that may belong to other texts than the index says.
+    pub doubtful: BTreeSet<i64>,
 }
 
-/// What differs in a note's rows.
-#[derive(Debug, Default)]
-pub(crate) struct RowsDiffer {
-    pub parts: Vec<&'static str>,
-    /// Slots that are not of the texts they should be.
-    pub vectors: Vec<i64>,
+impl Differences {
+    /// One line for each path and object, but for the paths that `ignored` names.
+    pub(crate) fn faults(&self, ignored: impl Fn(&str) -> bool) -> Vec<String> {
+        let objects = self.objects.iter().map(|object| format!("the {object} is missing, or not what it should be"));
+        let rows = self.rows.iter().filter(|(path, _)| !ignored(path)).map(|(path, parts)| match parts[0] {
+            _ if path.is_empty() => format!("what belongs to no note differs: {}", parts.join(", ")),
+            GONE => format!("{path}: is gone, and still in the index"),
+            NEW => format!("{path}: is not in the index"),
+            _ if parts.contains(&CONTENT) => format!("{path}: has other content than the index"),
+            _ => format!("rows of {path} differ: {}", parts.join(", ")),
+        });
+        objects.chain(rows).collect()
+    }
 }
 
 impl Store {
-    /// An empty index in memory, of no model.
-    pub(crate) fn scratch() -> Result<Self> {
-        register_sqlite_vec();
-        let store = Self { conn: Connection::open_in_memory()?, path: ":memory:".into() };
-        store.setup().map_err(|e| store.error(e))?;
-        // Rows of notes are written without those of their files.
-        store.conn.pragma_update(None, "foreign_keys", false).map_err(|e| store.error(e))?;
-        schema::migrate(&store)?;
-        store.track_passages().map_err(|e| store.error(e))?;
-        Ok(store)
-    }
-
-    /// What differs between a note's rows here, whose words are `words`, and those expected.
-    pub(crate) fn compare_note(&self, note: FileId, words: &WordPrints, expected: &Expected<'_>) -> Result<RowsDiffer> {
-        let mut differ = RowsDiffer::default();
+    /// Compares all that this index says with `expected`, which has the same slots for the same texts. What is pending
+    /// here is no difference.
+    pub(crate) fn differences(&self, expected: &Self) -> Result<Differences> {
+        let objects =
+            differing(&self.row_hashes(OBJECTS)?, &expected.row_hashes(OBJECTS)?).into_iter().cloned().collect();
+        let mut differences = Differences { objects, ..Differences::default() };
         for (part, sql) in PARTS {
-            if self.rows_print(sql, note)? != expected.store.rows_print(sql, note)? {
-                differ.parts.push(part);
+            let (mut here, mut there) = (self.row_hashes(sql)?, expected.row_hashes(sql)?);
+            if *part == WORDS {
+                self.add_word_hashes(&mut here)?;
+                expected.add_word_hashes(&mut there)?;
+            }
+            for path in differing(&here, &there) {
+                let part = match *part {
+                    FILE if here.contains_key(path) => GONE,
+                    FILE => NEW,
+                    part => part,
+                };
+                differences.rows.entry(path.clone()).or_default().push(part);
             }
         }
-        // Passages that are not the same are written anew with their words and vectors.
-        if differ.parts.contains(&PASSAGES) {
-            return Ok(differ);
+        let expected = expected.slots()?;
+        for ((path, start), slot) in self.slots()? {
+            let parts = differences.rows.get(&path);
+            // Other texts have other vectors.
+            if parts.is_some_and(|parts| parts.iter().any(|part| [CONTENT, NOTE, PASSAGES].contains(part))) {
+                continue;
+            }
+            let wanted = expected.get(&(path.clone(), start));
+            if wanted != Some(&slot) {
+                // Which of the two is wrong cannot be told.
+                differences.doubtful.extend([Some(slot), wanted.copied()].into_iter().flatten());
+                let parts = differences.rows.entry(path).or_default();
+                if !parts.contains(&VECTORS) {
+                    parts.push(VECTORS);
+                }
+            }
         }
-        let prints = |store: &Self, words: &WordPrints| -> Result<Vec<Option<u64>>> {
-            Ok(store.passages_of(note)?.iter().map(|passage| words.get(passage).copied()).collect())
-        };
-        if !differ.parts.contains(&WORDS) && prints(self, words)? != prints(expected.store, expected.words)? {
-            differ.parts.push(WORDS);
-        }
-        differ.vectors = self.foreign_vectors(note, expected)?;
-        if !differ.vectors.is_empty() {
-            differ.parts.push("vectors");
-        }
-        Ok(differ)
+        Ok(differences)
     }
 
-    /// Whether the oddities of a file are not those that `expected` holds.
-    pub(crate) fn warnings_differ(&self, expected: &Self, file: &str) -> Result<Option<&'static str>> {
-        let sql = "SELECT skipped, kind, line, message FROM warning WHERE file = ?1 ORDER BY rowid";
-        let print = |store: &Self| {
-            let read = || print_of(&mut *store.conn.prepare_cached(sql)?, [file]);
-            read().map_err(|e| store.error(e))
+    /// By the first column: the sum of the hashes of its rows, whatever their order.
+    fn row_hashes(&self, sql: &str) -> Result<HashMap<String, u64>> {
+        let read = || -> rusqlite::Result<HashMap<String, u64>> {
+            let mut statement = self.conn.prepare(sql)?;
+            let columns = statement.column_count();
+            let mut rows = statement.query([])?;
+            let mut hashes: HashMap<String, u64> = HashMap::new();
+            while let Some(row) = rows.next()? {
+                let mut hasher = DefaultHasher::new();
+                (1..columns).try_for_each(|column| row.get_ref(column).map(|value| hash_value(value, &mut hasher)))?;
+                let path = match row.get_ref(0)? {
+                    ValueRef::Text(path) => String::from_utf8_lossy(path),
+                    _ => "".into(),
+                };
+                add(&mut hashes, &path, hasher.finish());
+            }
+            Ok(hashes)
         };
-        Ok((print(self)? != print(expected)?).then_some(WARNINGS))
+        read().map_err(|e| self.error(e))
     }
 
-    /// The words of all passages.
-    pub(crate) fn word_prints(&self) -> Result<WordPrints> {
-        let read = || -> rusqlite::Result<WordPrints> {
+    /// Adds where each term stands: all places of a passage as one row of its file.
+    fn add_word_hashes(&self, hashes: &mut HashMap<String, u64>) -> Result<()> {
+        let mut read = || -> rusqlite::Result<()> {
             self.words_instances()?;
-            let mut prints = WordPrints::new();
+            let mut passages: HashMap<i64, u64> = HashMap::new();
             let mut statement = self.conn.prepare("SELECT doc, term, col, offset FROM temp.words_instances")?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let mut hasher = DefaultHasher::new();
-                for column in 1..4 {
-                    put_value(row.get_ref(column)?, |bytes| hasher.write(bytes));
-                }
-                // The order in which they come does not matter: their places are part of them.
-                let print = prints.entry(row.get(0)?).or_default();
-                *print = print.wrapping_add(hasher.finish());
+                (1..4).try_for_each(|column| row.get_ref(column).map(|value| hash_value(value, &mut hasher)))?;
+                let sum = passages.entry(row.get(0)?).or_default();
+                *sum = sum.wrapping_add(hasher.finish());
             }
-            Ok(prints)
+            let mut statement = self.conn.prepare(
+                "SELECT path, start FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note WHERE passage.id = ?1",
+            )?;
+            for (passage, sum) in passages {
+                let mut hasher = DefaultHasher::new();
+                hasher.write_u64(sum);
+                let mut rows = statement.query([passage])?;
+                match rows.next()? {
+                    Some(row) => {
+                        hash_value(row.get_ref(1)?, &mut hasher);
+                        add(hashes, &row.get::<_, String>(0)?, hasher.finish());
+                    }
+                    None => add(hashes, "", hasher.finish()),
+                }
+            }
+            Ok(())
         };
         read().map_err(|e| self.error(e))
     }
 
-    fn rows_print(&self, sql: &str, note: FileId) -> Result<blake3::Hash> {
-        let read = || print_of(&mut *self.conn.prepare_cached(sql)?, [note.0]);
-        read().map_err(|e| self.error(e))
-    }
-
-    /// Slots whose key is not that of the text they are named for, and those that have that key: which of the two is
-    /// wrong cannot be told. What is pending is not wrong.
-    fn foreign_vectors(&self, note: FileId, expected: &Expected<'_>) -> Result<Vec<i64>> {
-        const PASSAGE_KEYS: &str = "SELECT vector, key FROM passage LEFT JOIN embedding ON embedding.id = vector
-             WHERE note = ?1 ORDER BY passage.id";
-        const TITLE_KEY: &str = "SELECT title_vector, key FROM note LEFT JOIN embedding ON embedding.id = title_vector
-             WHERE note.id = ?1";
-        let passages: Vec<Option<EmbeddingKey>> = expected.passages.iter().copied().map(Some).collect();
-        let mut foreign = Vec::new();
-        for (sql, wanted) in [(PASSAGE_KEYS, passages), (TITLE_KEY, vec![expected.title])] {
-            for ((slot, key), wanted) in self.slots_and_keys(sql, note)?.into_iter().zip(wanted) {
-                let Some(slot) = slot else { continue };
-                if wanted.is_some() && key == wanted {
-                    continue;
-                }
-                foreign.push(slot);
-                if let Some(wanted) = wanted {
-                    foreign.extend(self.find_vector(&wanted)?);
-                }
-            }
-        }
-        Ok(foreign)
-    }
-
-    fn slots_and_keys(&self, sql: &str, note: FileId) -> Result<Vec<(Option<i64>, Option<EmbeddingKey>)>> {
-        let read = || -> rusqlite::Result<Vec<(Option<i64>, Option<EmbeddingKey>)>> {
-            let mut statement = self.conn.prepare_cached(sql)?;
-            let mut rows = statement.query([note.0])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let key = match row.get_ref(1)? {
-                    ValueRef::Blob(bytes) => EmbeddingKey::try_from(bytes).ok(),
-                    _ => None,
-                };
-                found.push((row.get(0)?, key));
-            }
-            Ok(found)
+    /// The slots of vectors, by path and place in it.
+    fn slots(&self) -> Result<HashMap<(String, i64), i64>> {
+        let read = || -> rusqlite::Result<_> {
+            let mut statement = self.conn.prepare(SLOTS)?;
+            statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.collect()
         };
         read().map_err(|e| self.error(e))
     }
 }
 
-/// All rows of a query, as a hash.
-fn print_of(statement: &mut Statement<'_>, params: impl rusqlite::Params) -> rusqlite::Result<blake3::Hash> {
-    let columns = statement.column_count();
-    let mut hasher = blake3::Hasher::new();
-    let mut rows = statement.query(params)?;
-    while let Some(row) = rows.next()? {
-        for column in 0..columns {
-            put_value(row.get_ref(column)?, |bytes| {
-                hasher.update(bytes);
-            });
-        }
+fn add(hashes: &mut HashMap<String, u64>, path: &str, hash: u64) {
+    match hashes.get_mut(path) {
+        Some(sum) => *sum = sum.wrapping_add(hash),
+        None => drop(hashes.insert(path.to_owned(), hash)),
     }
-    Ok(hasher.finalize())
+}
+
+/// The keys that both have with different hashes, and those that only one has.
+fn differing<'m>(a: &'m HashMap<String, u64>, b: &'m HashMap<String, u64>) -> BTreeSet<&'m String> {
+    let keys = a.keys().chain(b.keys());
+    keys.filter(|key| a.get(*key) != b.get(*key)).collect()
 }
 
 /// A value with its type and length, so that no two sequences of values are one sequence of bytes.
-fn put_value(value: ValueRef<'_>, mut put: impl FnMut(&[u8])) {
-    let mut sized = |kind: u8, bytes: &[u8]| {
-        put(&[kind]);
-        put(&(bytes.len() as u64).to_le_bytes());
-        put(bytes);
+fn hash_value(value: ValueRef<'_>, hasher: &mut DefaultHasher) {
+    let (kind, number, bytes): (u8, i64, &[u8]) = match value {
+        ValueRef::Null => (0, 0, &[]),
+        ValueRef::Integer(number) => (1, number, &[]),
+        ValueRef::Real(number) => (2, number.to_bits() as i64, &[]),
+        ValueRef::Text(text) => (3, text.len() as i64, text),
+        ValueRef::Blob(bytes) => (4, bytes.len() as i64, bytes),
     };
-    match value {
-        ValueRef::Null => sized(0, &[]),
-        ValueRef::Integer(number) => sized(1, &number.to_le_bytes()),
-        ValueRef::Real(number) => sized(2, &number.to_le_bytes()),
-        ValueRef::Text(text) => sized(3, text),
-        ValueRef::Blob(bytes) => sized(4, bytes),
-    }
+    hasher.write_u8(kind);
+    hasher.write_i64(number);
+    hasher.write(bytes);
 }

@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension, params};
 
-use crate::error::{ErrorKind, Result};
+use crate::error::Result;
 use crate::store::Store;
 use crate::store::notes::from_json;
 use crate::terms::Matching;
@@ -136,15 +136,5 @@ impl Store {
             .and_then(|mut s| s.query_row([term], |row| row.get::<_, i64>(0)).optional())
             .map(|n| n.unwrap_or(0) as u64)
             .map_err(|e| self.error(e))
-    }
-
-    /// A fault of the keyword index, if it has one.
-    pub(crate) fn check_words(&self) -> Result<Option<String>> {
-        let checked = self.conn.execute("INSERT INTO words(words) VALUES('integrity-check')", []);
-        match checked.map_err(|e| self.error(e)) {
-            Ok(_) => Ok(None),
-            Err(error) if error.kind() == ErrorKind::Damaged => Ok(Some(format!("keyword index: {}", error.what()))),
-            Err(error) => Err(error),
-        }
     }
 }

@@ -7,7 +7,7 @@
 //! | table | a row is | notes |
 //! | --- | --- | --- |
 //! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
-//! | `file` | a file of the vault that is not hidden | its stamp (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
+//! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
@@ -33,11 +33,10 @@
 mod chunks;
 mod codes;
 mod compare;
+mod file;
 mod fulltext;
-mod layout;
 mod links;
 mod notes;
-mod owner;
 mod passages;
 mod schema;
 mod vectors;
@@ -49,20 +48,25 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::place;
+use crate::private_file::{make_private, private_file};
 
 pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
 pub(crate) use codes::LoadedCodes;
-pub(crate) use compare::{Expected, WordPrints};
+pub(crate) use file::{Owner, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
-pub(crate) use owner::Owner;
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// So long another process's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// The setting that names the model a rebuild under way will end with.
+pub(crate) const REBUILDING_TO: &str = "rebuilding_to";
+/// Its id, which names its address, and the address as it was given.
+pub(crate) const REBUILDING_EMBEDDER: &str = "rebuilding_embedder";
+pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 
 /// A connection to an index file.
 pub(crate) struct Store {
@@ -95,11 +99,11 @@ impl Store {
 
     fn open_now(path: &Path) -> Result<Self> {
         // Made by us before SQLite opens it, so that it is private from its first byte.
-        drop(place::private_file(path)?);
+        drop(private_file(path)?);
         let owner = Owner::us_or_nobody(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let store = Self::connect(path, flags, Mutability::Wal).map_err(|e| Error::from(e).at(path))?;
-        place::make_private(path)?;
+        make_private(path)?;
         if owner == Owner::Nobody {
             // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
             let sign = || store.conn.pragma_update(None, "application_id", schema::APPLICATION_ID);
@@ -131,7 +135,7 @@ impl Store {
         Self::open_now(path).map(drop).map_err(|error| match error.kind() {
             ErrorKind::Io | ErrorKind::Store => {
                 let what = format!("the index has format {format} and must be brought up to date once");
-                Error::new(ErrorKind::Store, what).at(path).because(error).remedy(
+                Error::new(ErrorKind::Store, what).at(path).because(error).with_remedy(
                     "run `vault-index sync` where the index can be written, or choose another with --index FILE",
                 )
             }
@@ -146,7 +150,7 @@ impl Store {
     /// As [`Store::open_read`].
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
         let nothing =
-            || Error::new(ErrorKind::NotFound, "there is no index yet").at(path).remedy("run `vault-index sync`");
+            || Error::new(ErrorKind::NotFound, "there is no index yet").at(path).with_remedy("run `vault-index sync`");
         if Owner::us_or_nobody(path)? == Owner::Nobody {
             return Err(nothing());
         }
@@ -154,7 +158,7 @@ impl Store {
         // A WAL database wants its `-shm` file; where the folder cannot be written and no writer made one, the file
         // cannot change under us either, and is opened as immutable. The first look at the file tells. What a log
         // holds that was not folded in would be missed so.
-        let [log, _] = place::logs_of(path);
+        let [log, _] = logs_of(path);
         let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
         let store = match Self::connect(path, flags, Mutability::Wal) {
             Err(error) if is_cannot_open(&error) && is_folded => Self::connect(path, flags, Mutability::Immutable),
@@ -249,18 +253,32 @@ impl Store {
     /// Bytes of the file and its log.
     pub(crate) fn bytes(&self) -> u64 {
         let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
-        let [log, _] = place::logs_of(&self.path);
+        let [log, _] = logs_of(&self.path);
         size(&self.path) + size(&log)
     }
 
-    /// Faults that SQLite itself finds.
-    pub(crate) fn integrity(&self) -> Result<Vec<String>> {
+    /// An empty index of no model, in a temporary file that nobody else can open.
+    pub(crate) fn scratch() -> Result<Self> {
+        vectors::register_sqlite_vec();
+        let store = Self { conn: Connection::open("")?, path: PathBuf::new() };
+        store.setup().map_err(|e| store.error(e))?;
+        schema::migrate(&store)?;
+        store.track_passages().map_err(|e| store.error(e))?;
+        Ok(store)
+    }
+
+    /// Where the file contradicts itself, one line a fault: as SQLite sees it, and where it says one thing twice.
+    pub(crate) fn faults(&self) -> Result<Vec<String>> {
         let read = || {
             let mut statement = self.conn.prepare("PRAGMA integrity_check(20)")?;
             statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
         };
-        let rows = read().map_err(|e| self.error(e))?;
-        Ok(rows.into_iter().filter(|row| row != "ok").collect())
+        let mut faults = read().map_err(|e| self.error(e))?;
+        faults.retain(|row| row != "ok");
+        faults.extend(self.check_vectors()?);
+        faults.extend(self.check_passage_blocks()?);
+        faults.extend(self.check_block_states()?);
+        Ok(faults)
     }
 
     /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
@@ -344,7 +362,7 @@ impl From<rusqlite::Error> for Error {
         // The error's own text would show the statement, which says nothing to the reader.
         let reason = match error {
             rusqlite::Error::SqlInputError { msg, .. } => {
-                return Self::new(ErrorKind::Damaged, "the index is damaged").because(msg).remedy(REPAIR);
+                return Self::new(ErrorKind::Damaged, "the index is damaged").because(msg).with_remedy(REPAIR);
             }
             error => error,
         };
@@ -361,7 +379,7 @@ impl From<rusqlite::Error> for Error {
             _ => false,
         };
         if is_damage {
-            return Self::new(ErrorKind::Damaged, "the index is damaged").because(reason).remedy(REPAIR);
+            return Self::new(ErrorKind::Damaged, "the index is damaged").because(reason).with_remedy(REPAIR);
         }
         let (kind, message, remedy) = match reason.sqlite_error_code() {
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
@@ -387,6 +405,6 @@ impl From<rusqlite::Error> for Error {
             ),
             _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index check --repair`"),
         };
-        Self::new(kind, message).because(reason).remedy(remedy)
+        Self::new(kind, message).because(reason).with_remedy(remedy)
     }
 }

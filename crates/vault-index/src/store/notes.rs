@@ -4,7 +4,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Warning, WarningKind};
-use crate::files::{ContentHash, KnownFile, Stamp};
+use crate::files::{ContentHash, FileStat, KnownFile};
 use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
@@ -22,10 +22,10 @@ pub(crate) struct StoredFile {
 
 /// A file as it was when it was read.
 pub(crate) struct ReadFile {
-    pub stamp: Stamp,
+    pub stat: FileStat,
     pub hash: Option<ContentHash>,
     /// Taken before it was read.
-    pub seen_ns: i64,
+    pub checked_at_ns: i64,
 }
 
 /// A note without a content hash waits to be read. Its row has this in the hash's place, so that the row that
@@ -121,20 +121,15 @@ impl Store {
                 disk,
                 kind_number(known.kind),
                 known.indexed,
-                known.stamp.size as i64,
-                known.stamp.modified_ns,
-                known.stamp.changed_ns,
-                known.stamp.inode as i64,
-                known.seen_ns,
+                known.stat.size as i64,
+                known.stat.mtime_ns,
+                known.stat.ctime_ns,
+                known.stat.inode as i64,
+                known.checked_at_ns,
                 known.hash.as_ref().or_else(|| is_note.then_some(&UNREAD)).map(<[u8; 32]>::as_slice),
                 file.version,
             ],
         )
-    }
-
-    /// Has a file looked into again by the next sync: the version that read it and the size that it had are none.
-    pub(crate) fn mark_unread(&self, id: FileId) -> Result<()> {
-        self.run("UPDATE file SET version = NULL, size = -1 WHERE id = ?1", [id.0])
     }
 
     /// Forgets a file.
@@ -153,14 +148,14 @@ impl Store {
                 "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7,
                    version = ?8 WHERE id = ?1",
             )?;
-            for (id, ReadFile { stamp, hash, seen_ns }) in files {
+            for (id, ReadFile { stat, hash, checked_at_ns }) in files {
                 update.execute(params![
                     id.0,
-                    stamp.size as i64,
-                    stamp.modified_ns,
-                    stamp.changed_ns,
-                    stamp.inode as i64,
-                    seen_ns,
+                    stat.size as i64,
+                    stat.mtime_ns,
+                    stat.ctime_ns,
+                    stat.inode as i64,
+                    checked_at_ns,
                     hash.as_ref().map(<[u8; 32]>::as_slice),
                     version
                 ])?;
@@ -250,16 +245,6 @@ impl Store {
             .prepare_cached("SELECT id FROM file WHERE path = ?1")
             .and_then(|mut s| s.query_row([path.as_str()], |row| file_id(row, 0)).optional())
             .map_err(|e| self.error(e))
-    }
-
-    /// The hash of what was read of a note.
-    pub(crate) fn hash_of(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
-        let read = || -> rusqlite::Result<Option<Vec<u8>>> {
-            let mut statement = self.conn.prepare_cached("SELECT hash FROM file WHERE path = ?1")?;
-            Ok(statement.query_row([path.as_str()], |row| row.get(0)).optional()?.flatten())
-        };
-        let hash = read().map_err(|e| self.error(e))?;
-        Ok(hash.and_then(|hash| hash.try_into().ok()).filter(|hash| *hash != UNREAD))
     }
 
     /// Where a file lies.
@@ -393,18 +378,24 @@ impl Store {
         )
     }
 
-    /// The files that oddities are kept of, each once.
-    pub(crate) fn files_with_warnings(&self) -> Result<Vec<String>> {
-        let read = || -> rusqlite::Result<Vec<String>> {
-            let mut statement = self.conn.prepare_cached("SELECT DISTINCT file FROM warning ORDER BY file")?;
-            statement.query_map([], |row| row.get(0))?.collect()
+    /// Files and folders that could not be read, with the reason. `unlisted` are the folders among them.
+    pub(crate) fn unreadable(&self, unlisted: &[String]) -> Result<Vec<(String, String)>> {
+        let read = || -> rusqlite::Result<Vec<(String, String)>> {
+            let mut statement = self.conn.prepare_cached(
+                "SELECT file, message, EXISTS (SELECT 1 FROM file AS known WHERE known.path = warning.file)
+                 FROM warning WHERE kind = ?1 AND skipped ORDER BY 3, file",
+            )?;
+            let mut rows = statement.query([json(&WarningKind::Unreadable)])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                let path: String = row.get(0)?;
+                if row.get(2)? || unlisted.contains(&path) {
+                    found.push((path, row.get(1)?));
+                }
+            }
+            Ok(found)
         };
         read().map_err(|e| self.error(e))
-    }
-
-    /// Takes back all that are kept of a file.
-    pub(crate) fn remove_warnings(&self, file: &str) -> Result<()> {
-        self.run("DELETE FROM warning WHERE file = ?1", [file])
     }
 
     /// Takes one back.
@@ -492,13 +483,13 @@ fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
                 _ => FileKind::Attachment,
             },
             indexed: row.get(4)?,
-            stamp: Stamp {
+            stat: FileStat {
                 size: row.get::<_, i64>(5)? as u64,
-                modified_ns: row.get(6)?,
-                changed_ns: row.get(7)?,
+                mtime_ns: row.get(6)?,
+                ctime_ns: row.get(7)?,
                 inode: row.get::<_, i64>(8)? as u64,
             },
-            seen_ns: row.get(9)?,
+            checked_at_ns: row.get(9)?,
             hash: hash.and_then(|h| h.try_into().ok()).filter(|hash| *hash != UNREAD),
         },
         disk: disk.map(os_path),

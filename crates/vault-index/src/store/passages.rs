@@ -11,7 +11,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::report::counted_as;
 use crate::store::Store;
-use crate::store::layout::Misfit;
 
 /// What a search keeps in memory of every passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +99,8 @@ impl Store {
 
     /// Packs all blocks: those of an index whose format had none.
     pub(super) fn pack_all(&self) -> rusqlite::Result<()> {
-        self.conn.execute_batch(&pack_all_sql())
+        let sql = format!("DELETE FROM passage_block; INSERT INTO passage_block {PACKED} GROUP BY 1;");
+        self.conn.execute_batch(&sql)
     }
 
     /// How many passages there are.
@@ -129,12 +129,12 @@ impl Store {
             true => Ok(passages),
             false => Err(Error::new(ErrorKind::Damaged, "a block of passages is not whole")
                 .at(&self.path)
-                .remedy("run `vault-index check --repair`")),
+                .with_remedy("run `vault-index check --repair`")),
         }
     }
 
     /// Whether there are blocks that do not say what the rows say.
-    pub(crate) fn misfit_of_blocks(&self) -> Result<Option<Misfit>> {
+    pub(crate) fn check_passage_blocks(&self) -> Result<Option<String>> {
         let sql = format!(
             "WITH packed AS ({PACKED} GROUP BY 1) SELECT count(DISTINCT block) FROM (
                SELECT * FROM (SELECT block, bytes FROM packed EXCEPT SELECT block, bytes FROM passage_block)
@@ -142,15 +142,10 @@ impl Store {
                SELECT * FROM (SELECT block, bytes FROM passage_block EXCEPT SELECT block, bytes FROM packed))"
         );
         let wrong: usize = self.conn.query_row(&sql, [], |row| row.get(0)).map_err(|e| self.error(e))?;
-        Ok((wrong > 0).then(|| Misfit {
-            fault: counted_as(wrong, "block of passages is not as they are", "blocks of passages are not as they are"),
-            mend: Some(pack_all_sql()),
-        }))
+        let fault =
+            || counted_as(wrong, "block of passages is not as they are", "blocks of passages are not as they are");
+        Ok((wrong > 0).then(fault))
     }
-}
-
-fn pack_all_sql() -> String {
-    format!("DELETE FROM passage_block; INSERT INTO passage_block {PACKED} GROUP BY 1;")
 }
 
 fn unpacked(block: i64, entry: &[u8; ENTRY]) -> PassageRow {

@@ -208,12 +208,12 @@ pub(super) fn check_format(store: &Store) -> Result<i64> {
     if tables > 0 && id != i64::from(APPLICATION_ID) {
         return Err(Error::new(ErrorKind::Damaged, "this is the database of another program")
             .at(store.path())
-            .remedy("choose another file with --index FILE"));
+            .with_remedy("choose another file with --index FILE"));
     }
     if (1..OLDEST).contains(&format) {
         return Err(Error::new(ErrorKind::Damaged, format!("the index has format {format}, which was never released"))
             .at(store.path())
-            .remedy("run `vault-index forget`, then `vault-index sync` to make it anew"));
+            .with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew"));
     }
     if format > FORMAT {
         return Err(Error::new(
@@ -221,7 +221,7 @@ pub(super) fn check_format(store: &Store) -> Result<i64> {
             format!("the index has format {format}, and this program reads up to {FORMAT}"),
         )
         .at(store.path())
-        .remedy("use the newer program, or `vault-index forget` and `sync` to make it anew with this one"));
+        .with_remedy("use the newer program, or `vault-index forget` and `sync` to make it anew with this one"));
     }
     Ok(format)
 }

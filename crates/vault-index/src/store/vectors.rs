@@ -1,7 +1,9 @@
 //! Rows of vectors: f32 in a sqlite-vec table, each found by the text it is of and written with its codes.
 
+use std::collections::BTreeSet;
 use std::sync::Once;
 
+use rusqlite::types::ValueRef;
 use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -84,7 +86,7 @@ impl Store {
         let (embedder, dimensions) = self.embedder()?.ok_or_else(|| {
             Error::new(ErrorKind::Damaged, "the index names no model")
                 .at(&self.path)
-                .remedy("run `vault-index rebuild`")
+                .with_remedy("run `vault-index rebuild`")
         })?;
         Ok((table_of(&embedder), dimensions))
     }
@@ -170,16 +172,7 @@ impl Store {
         Ok(unused.len())
     }
 
-    /// Drops vectors that may not be of the texts they are kept for; what has one of them is pending again.
-    pub(crate) fn distrust_vectors(&self, slots: &[i64]) -> Result<()> {
-        for slot in slots {
-            self.run("UPDATE passage SET vector = NULL WHERE vector = ?1", [slot])?;
-            self.run("UPDATE note SET title_vector = NULL WHERE title_vector = ?1", [slot])?;
-        }
-        self.delete_vectors(slots)
-    }
-
-    fn delete_vectors(&self, slots: &[i64]) -> Result<()> {
+    pub(super) fn delete_vectors(&self, slots: &[i64]) -> Result<()> {
         let (table, dimensions) = self.table()?;
         let write = || -> rusqlite::Result<()> {
             for &slot in slots {
@@ -203,68 +196,108 @@ impl Store {
         let bytes = bytes.ok_or_else(|| {
             Error::new(ErrorKind::Damaged, format!("vector {slot} is missing"))
                 .at(&self.path)
-                .remedy("run `vault-index check --repair`")
+                .with_remedy("run `vault-index check --repair`")
         })?;
-        Ok(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect())
+        Ok(floats(&bytes))
     }
 
-    /// Where vectors, codes and the texts they are of do not agree: one line a fault.
-    pub(crate) fn check_vectors(&self) -> Result<Vec<String>> {
-        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(Vec::new()) };
-        let table = table_of(&embedder);
-        let mut faults = Vec::new();
-        let mut read = || -> rusqlite::Result<()> {
-            let dangling: usize = self.conn.query_row(
-                "SELECT (SELECT count(*) FROM passage WHERE vector IS NOT NULL AND vector NOT IN (SELECT id FROM embedding))
-                      + (SELECT count(*) FROM note WHERE title_vector IS NOT NULL
-                         AND title_vector NOT IN (SELECT id FROM embedding))",
-                [],
-                |row| row.get(0),
-            )?;
-            if dangling > 0 {
-                faults.push(counted_as(
-                    dangling,
-                    "text names a vector that is not there",
-                    "texts name a vector that is not there",
-                ));
-            }
-            let mut blocks = std::collections::HashMap::new();
-            let mut statement = self.conn.prepare("SELECT block, bytes FROM codes")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let number: usize = row.get(0)?;
-                match Block::from_bytes(dimensions, row.get(1)?) {
-                    Ok(block) => drop(blocks.insert(number, block)),
-                    Err(error) => faults.push(format!("codes {number}: {error}")),
-                }
-            }
-            let mut vectors = self.conn.prepare(&format!("SELECT embedding FROM {table} WHERE rowid = ?1"))?;
-            let mut statement = self.conn.prepare("SELECT id FROM embedding ORDER BY id")?;
-            let mut rows = statement.query([])?;
-            let mut wrong = 0;
-            while let Some(row) = rows.next()? {
-                let slot: i64 = row.get(0)?;
-                let bytes: Option<Vec<u8>> = vectors.query_row([slot], |row| row.get(0)).optional()?;
-                let vector: Option<Vec<f32>> =
-                    bytes.map(|b| b.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect());
-                let (number, row) = block_and_row(slot as usize);
-                let expected = vector.and_then(|v| Quantized::new(&v).ok());
-                if expected.is_none() || expected != blocks.get(&number).and_then(|b| b.row(row)) {
-                    wrong += 1;
-                }
-            }
-            if wrong > 0 {
-                faults.push(counted_as(
-                    wrong,
-                    "vector differs from its codes or is missing",
-                    "vectors differ from their codes or are missing",
-                ));
-            }
+    /// How many vectors are missing, or are not what their codes say: one line if there are any.
+    pub(crate) fn check_vectors(&self) -> Result<Option<String>> {
+        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(None) };
+        let mut wrong = 0;
+        self.each_vector(&table_of(&embedder), dimensions, |_, _, vector| {
+            wrong += usize::from(vector.is_none());
             Ok(())
+        })?;
+        let fault = || {
+            counted_as(
+                wrong,
+                "vector differs from its codes or is missing",
+                "vectors differ from their codes or are missing",
+            )
         };
-        read().map_err(|e| self.error(e))?;
-        Ok(faults)
+        Ok((wrong > 0).then(fault))
     }
+
+    /// Calls `each` with every slot, its key, and its vector if that is sound: there, finite, and as its codes say.
+    fn each_vector(
+        &self,
+        table: &str,
+        dimensions: usize,
+        mut each: impl FnMut(i64, ValueRef<'_>, Option<Vec<f32>>) -> Result<()>,
+    ) -> Result<()> {
+        let fail = |e| self.error(e);
+        let mut blocks = std::collections::HashMap::new();
+        let mut statement = self.conn.prepare("SELECT block, bytes FROM codes").map_err(fail)?;
+        let mut rows = statement.query([]).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            // Of a block that is not whole, no vector is sound.
+            if let (Ok(number), Ok(bytes)) = (row.get::<_, usize>(0), row.get(1))
+                && let Ok(block) = Block::from_bytes(dimensions, bytes)
+            {
+                blocks.insert(number, block);
+            }
+        }
+        let mut vectors =
+            self.conn.prepare(&format!("SELECT embedding FROM {table} WHERE rowid = ?1")).map_err(fail)?;
+        let mut statement = self.conn.prepare("SELECT id, key FROM embedding ORDER BY id").map_err(fail)?;
+        let mut rows = statement.query([]).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            let slot: i64 = row.get(0).map_err(fail)?;
+            let bytes: Option<Vec<u8>> = vectors.query_row([slot], |row| row.get(0)).optional().map_err(fail)?;
+            let vector: Option<Vec<f32>> = bytes.map(|bytes| floats(&bytes));
+            let is_sound = |vector: &Vec<f32>| {
+                let (number, row) = block_and_row(slot as usize);
+                let codes = blocks.get(&number).and_then(|block| block.row(row));
+                codes.is_some() && codes == Quantized::new(vector).ok()
+            };
+            each(slot, row.get_ref(1).map_err(fail)?, vector.filter(is_sound))?;
+        }
+        Ok(())
+    }
+
+    /// Takes over the keys of another index of the same model, each in its slot, without vectors.
+    pub(crate) fn copy_keys(&self, from: &Self) -> Result<()> {
+        let batch = self.begin()?;
+        let fail = |e| from.error(e);
+        let mut insert = self.conn.prepare("INSERT OR IGNORE INTO embedding(id, key) VALUES(?1, ?2)").map_err(fail)?;
+        let mut statement = from
+            .conn
+            .prepare("SELECT id, key FROM embedding WHERE typeof(key) = 'blob' AND length(key) = 16")
+            .map_err(fail)?;
+        let mut rows = statement.query([]).map_err(fail)?;
+        while let Some(row) = rows.next().map_err(fail)? {
+            let (slot, key): (i64, EmbeddingKey) = (row.get(0).map_err(fail)?, row.get(1).map_err(fail)?);
+            insert.execute((slot, key)).map_err(|e| self.error(e))?;
+        }
+        drop((insert, rows));
+        batch.commit()
+    }
+
+    /// Takes over the sound vectors of another index of the same model, but for those in `doubtful` slots: texts that
+    /// have them need not be embedded again. Where the other file cannot be read any further, what was read stays.
+    pub(crate) fn copy_vectors(&self, from: &Self, doubtful: &BTreeSet<i64>) -> Result<()> {
+        let (table, dimensions) = self.table()?;
+        let batch = self.begin()?;
+        let mut slots = self.free_slots()?;
+        let copied = from.each_vector(&table, dimensions, |slot, key, vector| {
+            let ValueRef::Blob(key) = key else { return Ok(()) };
+            let (Ok(key), Some(vector)) = (EmbeddingKey::try_from(key), vector) else { return Ok(()) };
+            if doubtful.contains(&slot) || self.find_vector(&key)?.is_some() {
+                return Ok(());
+            }
+            self.put_vector(slots.take(), &key, &vector)
+        });
+        match copied {
+            Err(error) if error.kind() == ErrorKind::Damaged => {}
+            copied => copied?,
+        }
+        batch.commit()
+    }
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()
 }
 
 /// Slots for new vectors.

@@ -195,7 +195,7 @@ fn checked_norm(v: &[f32]) -> Result<f64> {
 
 fn bad(message: String) -> Error {
     Error::new(ErrorKind::Model, message)
-        .remedy("the embedding model gave a vector that cannot be used; try another model")
+        .with_remedy("the embedding model gave a vector that cannot be used; try another model")
 }
 
 fn quantize(v: &[f32]) -> (Vec<i8>, f32, f32) {

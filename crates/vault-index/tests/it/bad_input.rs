@@ -55,7 +55,7 @@ fn a_note_of_thousands_of_tags_costs_no_more_than_its_length() {
 #[test]
 fn what_a_sync_reports_is_what_became_of_the_notes() {
     let vault = Vault::new("//- a.md\none\n//- b.md\ntwo\n");
-    let stopped = vault_index::SyncOptions { deadline: Some(std::time::Instant::now()), ..Default::default() };
+    let stopped = vault_index::SyncOptions::new().deadline(std::time::Instant::now());
     let report = vault.index().sync_with(&stopped).unwrap();
     assert_eq!((report.added, report.unread), (0, 2));
     // What was begun and not done is no change.
@@ -257,7 +257,7 @@ fn a_damaged_index_keeps_its_model_as_long_as_it_can_be_read() {
 
     // Only the first page is left, which says no more than that this was an index.
     damage(size..usize::MAX);
-    let options = vault_index::Options { index_file: Some(file.clone()), ..vault_index::Options::default() };
+    let options = vault_index::Options::new().index_file(&file);
     let index = vault_index::Index::open(vault.root(), options).unwrap();
     let error = index.rebuild(&vault_index::SyncOptions::default()).unwrap_err().to_string();
     assert!(error.contains("vault-index rebuild --model NAME"), "{error}");

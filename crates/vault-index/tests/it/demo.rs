@@ -13,7 +13,7 @@ fn demo() -> std::path::PathBuf {
 fn index() -> &'static Index {
     static INDEX: std::sync::LazyLock<(tempfile::TempDir, Index)> = std::sync::LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
-        let options = Options { index_file: Some(folder.path().join("index.db")), ..Options::default() };
+        let options = Options::new().index_file(folder.path().join("index.db"));
         let index = Index::open(demo().join("demo"), options).unwrap();
         let report = index.sync().unwrap();
         assert_eq!(report.warnings, []);

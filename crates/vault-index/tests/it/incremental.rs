@@ -1,7 +1,7 @@
 //! Any sequence of changes, then a sync: the index is the one that a rebuild would give.
 
 use proptest::prelude::*;
-use vault_index::{Query, Vectors};
+use vault_index::Query;
 
 use crate::vault::Vault;
 
@@ -61,7 +61,7 @@ fn take(vault: &Vault, step: &Step) {
         Step::Exclude(which) => vault.write(".vaultignore", ["", "x/\n", "b.md\n*.canvas\n"][*which]),
         Step::Sync => drop(vault.sync()),
         Step::SyncText => {
-            let options = vault_index::SyncOptions { vectors: Vectors::Later, ..Default::default() };
+            let options = vault_index::SyncOptions::new().without_vectors();
             vault.index().sync_with(&options).unwrap();
         }
     }
@@ -80,7 +80,7 @@ proptest! {
         prop_assert_eq!(report.pending, 0);
         prop_assert_eq!(vault.dump(), vault.dump_of_rebuild());
         prop_assert!(vault.sync().is_unchanged());
-        let check = vault.index().check(vault_index::Repair::No, &Default::default()).unwrap();
+        let check = vault.index().check(&Default::default()).unwrap();
         prop_assert_eq!(check.faults, Vec::<String>::new());
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use vault_index::{ErrorKind, Index, Mode, Query, Repair, SyncOptions};
+use vault_index::{ErrorKind, Index, Mode, Query, SyncOptions};
 
 use crate::vault::Vault;
 
@@ -135,7 +135,7 @@ fn a_second_writer_is_told_who_holds_the_lock() {
     name.push(".lock");
     let held = std::fs::File::open(name).unwrap();
     held.lock().unwrap();
-    let options = SyncOptions { wait: Some(Duration::from_millis(50)), ..SyncOptions::default() };
+    let options = SyncOptions::new().wait(Duration::from_millis(50));
     let error = vault.index().sync_with(&options).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert!(error.to_string().contains("process"), "{error}");
@@ -152,7 +152,7 @@ fn a_cancelled_sync_keeps_what_it_did() {
         vault.write(&format!("n{note}.md"), format!("# Note {note}\n\nabout {note}\n"));
     }
     let cancel = AtomicBool::new(true);
-    let options = SyncOptions { cancel: Some(&cancel), ..SyncOptions::default() };
+    let options = SyncOptions::new().cancel(&cancel);
     // Cancelled before it began, in the walk.
     assert_eq!(vault.index().sync_with(&options).unwrap_err().kind(), ErrorKind::Cancelled);
     cancel.store(false, Ordering::Relaxed);
@@ -161,7 +161,7 @@ fn a_cancelled_sync_keeps_what_it_did() {
             cancel.store(true, Ordering::Relaxed);
         }
     };
-    let options = SyncOptions { progress: Some(&stop_at_vectors), ..options };
+    let options = options.progress(&stop_at_vectors);
     let report = vault.index().sync_with(&options).unwrap();
     assert_eq!((report.added, report.embedded), (30, 0));
     assert!(report.pending > 0);
@@ -210,7 +210,7 @@ fn while_one_embeds_others_write_and_read() {
     let (goes_on, go_on) = std::sync::mpsc::channel();
     let slow = Slow { model: vault_index::Hashed::new(), begun, go_on: std::sync::Mutex::new(go_on) };
     let index = |embedder| {
-        let options = vault_index::Options { embedder: Some(embedder), ..vault.options() };
+        let options = vault.options().embedder(embedder);
         Index::open(vault.root(), options).unwrap()
     };
     let (slow, quick) = (index(std::sync::Arc::new(slow)), index(std::sync::Arc::new(vault_index::Hashed::new())));
@@ -219,8 +219,8 @@ fn while_one_embeds_others_write_and_read() {
         begins.recv().unwrap();
         vault.write("a.md", "the first note, changed\n");
         vault.write("b.md", "the second note\n");
-        let now = SyncOptions { wait: Some(std::time::Duration::ZERO), ..SyncOptions::default() };
-        let text = SyncOptions { vectors: vault_index::Vectors::Later, ..now.clone() };
+        let now = SyncOptions::new().wait(std::time::Duration::ZERO);
+        let text = now.clone().without_vectors();
         let report = quick.sync_with(&text).unwrap();
         assert_eq!((report.added, report.changed), (1, 1));
         assert_eq!(quick.search(&Query::literal("second")).unwrap().results[0].path.as_str(), "b.md");
@@ -267,7 +267,7 @@ fn another_model_is_refused_until_a_rebuild_which_can_be_interrupted() {
         assert!(error.to_string().contains("rebuild --model other-v1"), "{error}");
     }
     // Interrupted before anything is embedded: the old vectors are still there and searched.
-    let now = SyncOptions { deadline: Some(std::time::Instant::now()), ..SyncOptions::default() };
+    let now = SyncOptions::new().deadline(std::time::Instant::now());
     assert_eq!(other.rebuild(&now).unwrap().embedded, 0);
     assert_eq!(vault.index().search(&Query::literal("note")).unwrap().results.len(), 2);
     assert_eq!(vault.index().status().unwrap().rebuilding_to.as_deref(), Some("other-v1"));
@@ -287,7 +287,7 @@ fn a_check_beside_a_writer_finds_no_damage() {
         let checks = scope.spawn(|| {
             let mut checks = 0;
             while !done.load(Ordering::Relaxed) {
-                let faults = vault.index().check(Repair::No, &SyncOptions::default()).unwrap().faults;
+                let faults = vault.index().check(&SyncOptions::default()).unwrap().faults;
                 let odd: Vec<_> =
                     faults.iter().filter(|fault| !fault.starts_with("n") && !fault.contains(" n")).collect();
                 assert!(odd.is_empty(), "{odd:?}");

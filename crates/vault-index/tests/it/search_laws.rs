@@ -1,6 +1,6 @@
 //! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
 
-use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions, Vectors, parse_date};
+use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions, parse_date};
 
 use crate::vault::Vault;
 
@@ -316,7 +316,7 @@ fn what_words_alone_find_is_found_while_there_are_no_vectors() {
     for n in 0..20 {
         vault.write(&format!("n{n}.md"), "wings and feathers fly over the wide and quiet land\n");
     }
-    let sync = SyncOptions { vectors: Vectors::Later, ..SyncOptions::default() };
+    let sync = SyncOptions::new().without_vectors();
     vault.index().sync_with(&sync).unwrap();
     let asked = |mode| {
         let query = Query::literal("heron nest tower village").mode(mode);

@@ -75,13 +75,13 @@ impl Vault {
 }
 
 fn hashed(file: PathBuf) -> Options {
-    Options { index_file: Some(file), embedder: Some(Arc::new(Hashed::new())), ..Options::default() }
+    Options::new().index_file(file).embedder(Arc::new(Hashed::new()))
 }
 
 /// Rows of what other programs may read, and of the keyword index, without ids, in an order of their own.
 pub fn dump(index: &Path) -> String {
     // Opening an index once makes sqlite-vec known to all connections of this process.
-    let options = Options { index_file: Some(index.to_path_buf()), ..Options::default() };
+    let options = Options::new().index_file(index);
     drop(Index::open(std::env::temp_dir(), options).unwrap().tags());
     let db = Connection::open(index).unwrap();
     let mut text = String::new();

@@ -19,12 +19,8 @@ fn watched(vault: &Vault, scenario: impl FnOnce(&Receiver<WatchEvent>)) {
         let watcher = scope.spawn({
             let cancel = &cancel;
             move || {
-                let options = WatchOptions {
-                    debounce: Duration::from_millis(40),
-                    cancel: Some(cancel),
-                    ..WatchOptions::default()
-                };
-                index.watch(&options, &mut |event| drop(send.send(event)))
+                let options = WatchOptions::new().debounce(Duration::from_millis(40)).cancel(cancel);
+                index.watch(&options)?.try_for_each(|event| event.map(|event| drop(send.send(event))))
             }
         });
         // Ends the watcher also when the scenario fails.
@@ -152,7 +148,7 @@ fn one_watcher_a_vault_and_it_is_known() {
     watched(&vault, |events| {
         until(&vault, events, finds("walrus", 1));
         assert!(vault.index().watcher().unwrap().contains("process"));
-        let second = vault.index().watch(&WatchOptions::default(), &mut |_| {}).unwrap_err();
+        let second = vault.index().watch(&WatchOptions::new()).map(drop).unwrap_err();
         assert_eq!(second.kind(), ErrorKind::Locked);
         // Its lock is not the write lock: others can still sync.
         vault.write("b.md", "the ostrich\n");

@@ -77,7 +77,7 @@ impl Overlay<'_> {
                 Sources::new(self)?
             }
         };
-        self.seen.looked(sources.print());
+        self.seen.looked(sources.version());
         // On an error the names are lost, and made anew when they are next needed.
         let relinked = self.relink_with(delta, &mut sources)?;
         self.check_size(delta.made_bytes + relinked.content_bytes())?;

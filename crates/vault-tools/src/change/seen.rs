@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vault_index::VaultPrint;
+use vault_index::IndexVersion;
 
 use crate::change::Vault;
 use crate::change::sources::OnDisk;
@@ -23,20 +23,8 @@ pub(super) struct Seen {
     pub linking: BTreeSet<SafePath>,
     /// The files in a folder that moves or goes.
     pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
-    /// How the vault's files were at that.
-    look: Looked,
-}
-
-/// How the vault's files were when they were looked at.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-enum Looked {
-    /// They were not.
-    #[default]
-    Never,
-    /// So, each time.
-    At(VaultPrint),
-    /// Not always the same, or not certain.
-    Unknown,
+    /// The index at each of the looks, while it is the same.
+    version: Option<IndexVersion>,
 }
 
 impl Seen {
@@ -47,17 +35,14 @@ impl Seen {
         }
     }
 
-    /// What is added was seen in files that were so.
-    pub fn looked(&mut self, print: Option<&VaultPrint>) {
-        self.look = match (print, &self.look) {
-            (Some(print), Looked::Never) => Looked::At(print.clone()),
-            (Some(print), Looked::At(first)) if print == first => return,
-            _ => Looked::Unknown,
-        };
+    /// What is added was seen in this state of the index.
+    pub fn looked(&mut self, version: Option<IndexVersion>) {
+        let is_first = self.names.is_empty() && self.keys.is_empty();
+        self.version = version.filter(|now| is_first || self.version == Some(*now));
     }
 
-    /// Looks at all of it again. If not a file of the vault is other than it was, a walk tells that; else it costs what
-    /// the first look of a rename costs. Nothing if no links were looked at.
+    /// Looks at all of it again. If no file of the vault changed, a sync tells that; else it costs what the first look of
+    /// a rename costs. Nothing if no links were looked at.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] with a file that makes a difference.
@@ -71,9 +56,7 @@ impl Seen {
         if self.names.is_empty() && self.keys.is_empty() {
             return Ok(());
         }
-        if let Looked::At(print) = &self.look
-            && vault.opened_index()?.shows(print).unwrap_or(false)
-        {
+        if self.version.is_some() && self.version == vault.index_of_now()?.version().ok() {
             return Ok(());
         }
         let disk = OnDisk::now(vault)?;

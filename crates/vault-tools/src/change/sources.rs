@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use vault_index::links::{Names, keys_leading_to, ranked};
-use vault_index::{FileId, VaultPath, VaultPrint};
+use vault_index::{FileId, IndexVersion, VaultPath};
 
 use crate::change::overlay::LookUp;
 use crate::change::place_of_links::link_keys;
@@ -41,27 +41,28 @@ pub(super) struct OnDisk {
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
     unread: Vec<Notice>,
-    /// By which it is seen whether another look would find the same; `None` where only that look can tell.
-    pub print: Option<VaultPrint>,
+    /// The state of the index, if that tells whether another look would find the same.
+    version: Option<IndexVersion>,
 }
 
 impl OnDisk {
     /// As it is now.
     pub fn now(vault: &Vault) -> Result<Self> {
-        let Files { files, indexed, print } = files(vault)?;
+        let Files { files, indexed, mut version } = files(vault)?;
         let (names, read, unread) = (HashMap::new(), HashMap::new(), Vec::new());
-        let mut disk = Self { files: Vec::new(), names, indexed, read, unread, print };
+        let mut disk = Self { files: Vec::new(), names, indexed, read, unread, version: None };
         for (path, is_indexed) in files {
             if !is_indexed && path.is_note() {
                 disk.scan(vault, &path);
                 // What was read here, the index knows nothing of.
-                disk.print = None;
+                version = None;
             }
             for key in keys_leading_to(path.vault_path()) {
                 disk.names.entry(key).or_default().push(disk.files.len());
             }
             disk.files.push(path);
         }
+        disk.version = version;
         Ok(disk)
     }
 
@@ -130,6 +131,11 @@ pub(super) struct Sources {
 }
 
 impl Sources {
+    /// The state of the index, if that tells whether another look would find the same.
+    pub fn version(&self) -> Option<IndexVersion> {
+        self.disk.version
+    }
+
     /// Of the overlay as it is now.
     pub fn new(overlay: &Overlay<'_>) -> Result<Self> {
         let disk = OnDisk::now(overlay.vault)?;
@@ -181,11 +187,6 @@ impl Sources {
     /// The files of the disk that links under each key can lead to.
     pub fn named<'k>(&self, keys: impl Iterator<Item = &'k String>) -> Vec<(String, BTreeSet<SafePath>)> {
         keys.map(|key| (key.clone(), self.disk.named(key))).collect()
-    }
-
-    /// By which it is seen whether the disk is as it was looked at.
-    pub fn print(&self) -> Option<&VaultPrint> {
-        self.disk.print.as_ref()
     }
 
     /// What to tell of the notes that could not be read, once.
@@ -268,17 +269,18 @@ struct Files {
     files: Vec<(SafePath, bool)>,
     /// Whether there is an index.
     indexed: bool,
-    print: Option<VaultPrint>,
+    /// The state of the index.
+    version: Option<IndexVersion>,
 }
 
 fn files(vault: &Vault) -> Result<Files> {
     if vault.uses_index() == IndexUse::Index {
         // Without a model there may be no index; what links there are can be read from the notes all the same.
-        if let Ok((index, print)) = vault.index_of_now()
+        if let Ok(index) = vault.index_of_now()
             && let Ok(files) = index.files()
         {
-            let files = files.into_iter().filter_map(|(path, known)| Some((SafePath::found(path)?, known)));
-            return Ok(Files { files: files.collect(), indexed: true, print });
+            let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
+            return Ok(Files { files: files.collect(), indexed: true, version: index.version().ok() });
         }
     }
     let entries = vault.sandbox().walk(None)?.into_iter();
@@ -286,5 +288,5 @@ fn files(vault: &Vault) -> Result<Files> {
         // A link to a note is no note of its own.
         (entry.path, entry.stat.symlink)
     });
-    Ok(Files { files: files.collect(), indexed: false, print: None })
+    Ok(Files { files: files.collect(), indexed: false, version: None })
 }

@@ -93,7 +93,7 @@ impl Vault {
             IndexUse::Index if !gone.is_empty() => self.index_of_now(),
             _ => return Vec::new(),
         };
-        let Ok((index, _)) = index else { return Vec::new() };
+        let Ok(index) = index else { return Vec::new() };
         // Their links are given back too, or they go themselves.
         let mut touched: BTreeSet<&str> = change.actions.iter().map(|action| action.paths().0.as_str()).collect();
         touched.extend(gone.iter().map(|path| path.as_str()));

@@ -6,7 +6,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
-use vault_index::{Index, Print, SyncOptions, VaultPrint, Vectors};
+use vault_index::{Index, SyncOptions};
 
 use crate::change::recover::Recovery;
 use crate::change::{Overlay, Recovered};
@@ -194,27 +194,24 @@ impl Vault {
     /// # Errors
     /// When it cannot be opened or written.
     pub fn index(&self) -> Result<&Index> {
-        self.index_no_older_than(FRESH, Print::No).map(|(index, _)| index)
+        self.index_no_older_than(FRESH)
     }
 
-    /// The index as of now, and what was seen of the files if that is certain: a link that was written a moment ago
-    /// must not be missed.
-    pub(super) fn index_of_now(&self) -> Result<(&Index, Option<VaultPrint>)> {
-        self.index_no_older_than(Duration::ZERO, Print::Yes)
+    /// The index as of now: a link that was written a moment ago must not be missed.
+    pub(super) fn index_of_now(&self) -> Result<&Index> {
+        self.index_no_older_than(Duration::ZERO)
     }
 
-    fn index_no_older_than(&self, age: Duration, print: Print) -> Result<(&Index, Option<VaultPrint>)> {
+    fn index_no_older_than(&self, age: Duration) -> Result<&Index> {
         let index = self.opened_index()?;
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         let is_stale = self.is_stale.swap(false, Ordering::SeqCst);
         if is_stale || synced.is_none_or(|synced| synced.elapsed() >= age) {
-            let wait = Some(self.options.wait);
-            let options = SyncOptions { vectors: Vectors::Later, wait, print, ..SyncOptions::default() };
-            let report = index.sync_with(&options).inspect_err(|_| self.is_stale.store(true, Ordering::SeqCst))?;
+            let options = SyncOptions::new().without_vectors().wait(self.options.wait);
+            index.sync_with(&options).inspect_err(|_| self.is_stale.store(true, Ordering::SeqCst))?;
             *synced = Some(Instant::now());
-            return Ok((index, report.print));
         }
-        Ok((index, None))
+        Ok(index)
     }
 
     /// The index as it is.

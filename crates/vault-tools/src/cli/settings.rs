@@ -23,7 +23,8 @@ struct SearchConfig {
 /// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be understood.
 pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
     let index_file = place.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
-    let index = vault_index::Options { index_file, ..vault_index::Options::default() };
+    let mut index = vault_index::Options::new();
+    index.index_file = index_file;
     let vault = Vault::open(folder(place)?, VaultOptions { index, ..VaultOptions::default() })?;
     if let Some(recovered) = vault.recovered() {
         let what =
@@ -55,7 +56,7 @@ pub(super) fn folder(place: &PlaceArgs) -> Result<PathBuf> {
     }
     let config: SearchConfig = read("config.toml")?.unwrap_or_default();
     match config.vault {
-        Some(vault) => Ok(match (vault.strip_prefix("~/"), vault_index::home()) {
+        Some(vault) => Ok(match (vault.strip_prefix("~/"), vault_index::internal::home()) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => PathBuf::from(vault),
         }),
@@ -65,7 +66,7 @@ pub(super) fn folder(place: &PlaceArgs) -> Result<PathBuf> {
 
 fn unnamed(folder: &Path) -> Result<PathBuf> {
     let canonical = |path: &Path| path.canonicalize().ok();
-    let is_home = vault_index::home().is_some_and(|home| canonical(&home) == canonical(folder));
+    let is_home = vault_index::internal::home().is_some_and(|home| canonical(&home) == canonical(folder));
     if !is_home && folder.parent().is_some() {
         return Ok(folder.to_path_buf());
     }
@@ -81,7 +82,7 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 /// A file of the user's configuration folder; `None` if there is none.
 fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
-    let Some(file) = vault_index::config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
+    let Some(file) = vault_index::internal::config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
     match std::fs::read_to_string(&file) {
         Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot be understood: {}", error.message()))

@@ -53,12 +53,13 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     let names = names(context)?;
     let changed = changed_paths(context.overlay);
     let mut found: HashMap<VaultPath, Vec<FoundLink>> = HashMap::new();
-    context.vault.index()?.all_links(&mut |row| {
+    context.vault.index()?.all_links(&mut |mut row| {
         let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
         if is_current {
             let leads_to = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id));
             if let Some(target) = leads_to {
-                let link = of_row(LinkRow { target: Some(target.clone()), ..row });
+                row.target = Some(target.clone());
+                let link = of_row(row);
                 found.entry(target.clone()).or_default().push(link);
             }
         }

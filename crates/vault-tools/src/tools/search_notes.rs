@@ -77,8 +77,10 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, b
     let index = context.vault.index()?;
     let mut hits = index.search(query)?;
     if hits.pending > 0 {
-        let deadline = Some(context.cancel.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
-        index.sync_with(&SyncOptions { deadline, cancel: context.cancel.flag, ..SyncOptions::default() })?;
+        let mut options =
+            SyncOptions::new().deadline(context.cancel.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
+        options.cancel = context.cancel.flag;
+        index.sync_with(&options)?;
         hits = index.search(query)?;
     }
     let complete = hits.results.len() < query.limit;

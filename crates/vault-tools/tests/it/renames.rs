@@ -23,11 +23,9 @@ fn write(folder: &tempfile::TempDir, name: &str, text: &str) {
 }
 
 fn open(folder: &tempfile::TempDir, wait: Duration) -> Vault {
-    let index = vault_index::Options {
-        index_file: Some(folder.path().join("index/index.db")),
-        embedder: Some(Arc::new(vault_index::Hashed)),
-        ..vault_index::Options::default()
-    };
+    let index = vault_index::Options::new()
+        .index_file(folder.path().join("index/index.db"))
+        .embedder(Arc::new(vault_index::Hashed));
     let state_folder = Some(folder.path().join("state"));
     Vault::open(folder.path().join("vault"), VaultOptions { state_folder, index, use_index: IndexUse::Index, wait })
         .unwrap()

@@ -64,11 +64,9 @@ impl TestVault {
     }
 
     pub fn open(&self) -> Vault {
-        let index = vault_index::Options {
-            index_file: Some(self.folder.path().join("index/index.db")),
-            embedder: Some(Arc::new(Hashed::new())),
-            ..vault_index::Options::default()
-        };
+        let index = vault_index::Options::new()
+            .index_file(self.folder.path().join("index/index.db"))
+            .embedder(Arc::new(Hashed::new()));
         let state_folder = Some(self.folder.path().join("state"));
         Vault::open(self.root(), VaultOptions { index, state_folder, ..VaultOptions::default() }).unwrap()
     }

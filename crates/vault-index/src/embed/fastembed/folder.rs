@@ -70,7 +70,7 @@ fn pooling(config: &Value) -> Result<Pooling> {
     let other = ["max_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"];
     if other.iter().any(|mode| is_set(&format!("pooling_mode_{mode}"))) {
         return Err(Error::new(ErrorKind::Model, "the model pools its tokens in a way that is not supported")
-            .remedy("mean and first-token (CLS) pooling are"));
+            .with_remedy("mean and first-token (CLS) pooling are"));
     }
     Ok(if is_set("pooling_mode_cls_token") { Pooling::Cls } else { Pooling::Mean })
 }

@@ -56,7 +56,7 @@ pub(super) fn names() -> Vec<(String, usize, String)> {
 pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
     let model: EmbeddingModel = name.parse().map_err(|_| {
         Error::new(ErrorKind::Model, format!("fastembed has no model `{name}`"))
-            .remedy("`vault-index models` lists the names")
+            .with_remedy("`vault-index models` lists the names")
     })?;
     let dimensions = EmbeddingModel::get_model_info(&model).map_or(0, |info| info.dim);
     let folder = download_folder(options.model_folder.as_deref())?;
@@ -102,7 +102,9 @@ impl OnnxModel {
                 TextEmbedding::try_new(options).map_err(|error| {
                     Error::new(ErrorKind::Model, format!("the model `fastembed:{model:?}` could not be loaded"))
                         .because(with_causes(&error))
-                        .remedy("it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`")
+                        .with_remedy(
+                            "it is downloaded once: check the network, or name a folder that has it as `onnx:DIR`",
+                        )
                 })
             }
             Source::Folder(folder) => {
@@ -111,7 +113,7 @@ impl OnnxModel {
                     Error::new(ErrorKind::Model, "the model could not be loaded")
                         .at(folder.files.folder())
                         .because(with_causes(&error))
-                        .remedy("it must be an ONNX export of a sentence embedding model with its tokenizer files")
+                        .with_remedy("it must be an ONNX export of a sentence embedding model with its tokenizer files")
                 })
             }
         }
@@ -135,7 +137,7 @@ impl OnnxModel {
             Ok(vectors)
         } else {
             let message = format!("the model `{}` gave {} vectors for {} texts", self.id, vectors.len(), texts.len());
-            Err(Error::new(ErrorKind::Model, message).remedy("try another model"))
+            Err(Error::new(ErrorKind::Model, message).with_remedy("try another model"))
         }
     }
 }

@@ -49,7 +49,7 @@ impl Address {
         let bad = |why: &str| {
             // Not the text itself: it may hold a password.
             Error::new(ErrorKind::Query, format!("the address of the model's server {why}"))
-                .remedy("write it like http://localhost:8080 or https://host/v1")
+                .with_remedy("write it like http://localhost:8080 or https://host/v1")
         };
         let (scheme, rest) =
             text.trim().split_once("://").ok_or_else(|| bad("does not start with http:// or https://"))?;

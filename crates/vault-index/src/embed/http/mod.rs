@@ -98,11 +98,11 @@ impl Remote {
     ) -> Result<Self> {
         if address.is_openai() && key.is_none() {
             return Err(Error::new(ErrorKind::Model, format!("there is no key for {address}"))
-                .remedy("set OPENAI_API_KEY, or name another server with --base-url"));
+                .with_remedy("set OPENAI_API_KEY, or name another server with --base-url"));
         }
         if key.is_some() && address.is_open_to_listeners() {
             return Err(Error::new(ErrorKind::Model, format!("the key would go to {address} unencrypted"))
-                .remedy("use an https address; if the server needs no key, unset OPENAI_API_KEY"));
+                .with_remedy("use an https address; if the server needs no key, unset OPENAI_API_KEY"));
         }
         let prompts = Prompts::of(model);
         let sender = Sender::new(&address, wire.path(), key, &limits);
@@ -158,7 +158,7 @@ impl Remote {
                 format!("is it a server of the {} kind?", self.wire.name()),
             ),
         };
-        Error::new(ErrorKind::Model, what).remedy(remedy)
+        Error::new(ErrorKind::Model, what).with_remedy(remedy)
     }
 
     /// The texts cut into requests.

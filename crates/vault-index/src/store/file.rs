@@ -1,11 +1,51 @@
-//! Whose is a file? Said by its first bytes alone: nothing is opened by SQLite, so nothing is left beside it.
+//! The files of an index: what they are named, and whether a file is an index at all.
+//!
+//! The first bytes of a file decide that. SQLite does not open it for this, since it may leave files beside it.
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::dirs::beside;
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::schema::APPLICATION_ID;
+
+/// The logs that SQLite keeps beside an index.
+pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
+    ["-wal", "-shm"].map(|ending| beside(index, ending))
+}
+
+/// Where the new index is made while the old one is searched.
+pub(crate) fn rebuild_of(index: &Path) -> PathBuf {
+    beside(index, ".rebuild")
+}
+
+/// How damaged index files that a rebuild moved away are named: with this at the end, or this and a number.
+const DAMAGED: &str = ".damaged";
+
+/// A name that no file has yet, for a damaged index that is moved away.
+pub(crate) fn free_damaged_name(index: &Path) -> PathBuf {
+    let numbered = (2..).map(|n| beside(index, &format!("{DAMAGED}-{n}")));
+    let mut names = std::iter::once(beside(index, DAMAGED)).chain(numbered);
+    // A link that leads nowhere has the name too.
+    names.find(|name| std::fs::symlink_metadata(name).is_err()).unwrap_or_else(|| beside(index, DAMAGED))
+}
+
+/// The files that are named like a damaged index which was moved away.
+pub(crate) fn damaged_of(index: &Path) -> Vec<PathBuf> {
+    let name = beside(index, DAMAGED);
+    let (Some(folder), Some(name)) = (index.parent(), name.file_name()) else { return Vec::new() };
+    let is_number =
+        |rest: &[u8]| rest.strip_prefix(b"-").is_some_and(|n| !n.is_empty() && n.iter().all(u8::is_ascii_digit));
+    let is_damaged = |file: &std::ffi::OsStr| {
+        let rest = file.as_encoded_bytes().strip_prefix(name.as_encoded_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || is_number(rest))
+    };
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries.filter(|e| is_damaged(&e.file_name())).map(|e| e.path()).collect();
+    found.sort_unstable();
+    found
+}
 
 /// A SQLite database begins with this.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -75,7 +115,7 @@ impl Owner {
                 "if it is the index in your cache folder, run `vault-index rebuild`, which sets it aside and makes it anew; one that --index names, move away yourself, or choose another",
             ),
         };
-        Err(Error::new(ErrorKind::Damaged, message).at(path).remedy(remedy))
+        Err(Error::new(ErrorKind::Damaged, message).at(path).with_remedy(remedy))
     }
 }
 
@@ -105,5 +145,24 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE mine(a)").unwrap();
         check(Owner::AnotherProgram);
+    }
+
+    #[test]
+    fn no_name_is_used_twice_for_a_damaged_index() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        let mut names = Vec::new();
+        for _ in 0..3 {
+            let name = free_damaged_name(&index);
+            std::fs::write(&name, "").unwrap();
+            names.push(name);
+        }
+        for other in ["index.db.damaged-x", "index.db.damaged-", "index.db.damagedly", "other.db.damaged"] {
+            std::fs::write(dir.path().join(other), "").unwrap();
+        }
+        assert_eq!(damaged_of(&index), names);
+        let endings: Vec<String> =
+            names.iter().map(|n| n.to_string_lossy().rsplit('.').next().unwrap().to_string()).collect();
+        assert_eq!(endings, ["damaged", "damaged-2", "damaged-3"]);
     }
 }

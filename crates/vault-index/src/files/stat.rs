@@ -5,25 +5,25 @@ use std::fs::Metadata;
 /// A file's outside: when it differs, the content may; when it is the same, and was some
 /// seconds old when last looked at, the content is the same.
 ///
-/// On Unix `changed_ns` is the inode's change time, which no program can set back, so that an
+/// On Unix `ctime_ns` is the inode's change time, which no program can set back, so that an
 /// edit which keeps size and modification time still shows. Other systems have neither that nor
 /// an inode number in reach of safe code: both are 0 there, and the modification time decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Stamp {
+pub struct FileStat {
     /// Its length in bytes.
     pub size: u64,
     /// When the content was last written, in nanoseconds since 1970.
-    pub modified_ns: i64,
+    pub mtime_ns: i64,
     /// When anything about it last changed, in nanoseconds since 1970; 0 where unknown.
-    pub changed_ns: i64,
+    pub ctime_ns: i64,
     /// The number of the file in its file system, kept by a rename; 0 where unknown.
     pub inode: u64,
 }
 
-impl Stamp {
+impl FileStat {
     /// The latest time at which the file is known to have been changed.
     pub(super) fn latest_ns(&self) -> i64 {
-        if self.changed_ns != 0 { self.changed_ns } else { self.modified_ns }
+        if self.ctime_ns != 0 { self.ctime_ns } else { self.mtime_ns }
     }
 
     /// From what the system said.
@@ -33,8 +33,8 @@ impl Stamp {
         let ns = |seconds: i64, rest: i64| seconds.saturating_mul(1_000_000_000).saturating_add(rest);
         Self {
             size: metadata.size(),
-            modified_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
-            changed_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
+            mtime_ns: ns(metadata.mtime(), metadata.mtime_nsec()),
+            ctime_ns: ns(metadata.ctime(), metadata.ctime_nsec()),
             inode: metadata.ino(),
         }
     }
@@ -43,11 +43,11 @@ impl Stamp {
     #[cfg(not(unix))]
     pub(super) fn of(metadata: &Metadata) -> Self {
         use std::time::UNIX_EPOCH;
-        let modified_ns = metadata.modified().map_or(0, |time| match time.duration_since(UNIX_EPOCH) {
+        let mtime_ns = metadata.modified().map_or(0, |time| match time.duration_since(UNIX_EPOCH) {
             Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
             Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |ns| -ns),
         });
-        Self { size: metadata.len(), modified_ns, changed_ns: 0, inode: 0 }
+        Self { size: metadata.len(), mtime_ns, ctime_ns: 0, inode: 0 }
     }
 }
 

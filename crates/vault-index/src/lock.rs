@@ -1,0 +1,191 @@
+//! Locks of an index file, held by one process at a time: one for writing, one for embedding, one for watching.
+
+use std::fs::{File, TryLockError};
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::dirs::beside;
+use crate::error::{Error, ErrorKind, Result};
+use crate::private_file::private_file;
+
+/// A lock held by this process until dropped. The file behind it stays: only the lock on it counts,
+/// so a process that is killed holds nothing.
+#[derive(Debug)]
+pub(crate) struct Lock {
+    file: File,
+}
+
+/// The locks of an index file; who wants more than one takes them in the order of [`LockName::ALL`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LockName {
+    /// Held while a batch is written.
+    Write,
+    /// Held for as long as texts are embedded, be it for a new index that is built beside this one: no two processes
+    /// embed the same texts.
+    Embed,
+    /// Held for as long as a watcher keeps the index fresh.
+    Watch,
+}
+
+impl LockName {
+    /// In the order in which they are taken.
+    pub const ALL: [Self; 3] = [Self::Watch, Self::Embed, Self::Write];
+
+    fn file(self, index: &Path) -> PathBuf {
+        let ending = match self {
+            Self::Write => ".lock",
+            Self::Embed => ".embed",
+            Self::Watch => ".watch",
+        };
+        beside(index, ending)
+    }
+}
+
+/// A lock of versions before 0.1, which a rebuild held.
+const FORMER_LOCK: &str = ".rebuilding";
+
+/// Takes a lock, waiting for at most `wait` (`None`: without limit).
+///
+/// # Errors
+/// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a
+/// file of somebody else has the lock's name.
+pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
+    let path = name.file(index);
+    let mut file = private_file(&path)?;
+    let started = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => break,
+            Err(TryLockError::Error(error)) => return Err(Error::io(&path, error)),
+            Err(TryLockError::WouldBlock) => {
+                if cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
+                    return Err(Error::new(ErrorKind::Cancelled, "cancelled while waiting for the index's lock"));
+                }
+                if wait.is_some_and(|w| started.elapsed() >= w) {
+                    let holder = read_holder(&mut file);
+                    return Err(Error::new(ErrorKind::Locked, format!("the index is held by {holder}"))
+                        .at(index)
+                        .with_remedy("wait for it to end, or stop it"));
+                }
+                // There is no portable way to wait for a file lock with a limit but to ask again.
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+    }
+    if !is_lock(&mut file).map_err(|error| Error::io(&path, error))? {
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock of the index, and is none")
+            .at(path)
+            .with_remedy("move it away, or choose another place for the index with --index FILE"));
+    }
+    let holder = format!("{HOLDER}{} ({})", std::process::id(), program());
+    file.set_len(0)
+        .and_then(|()| file.seek(SeekFrom::Start(0)))
+        .and_then(|_| file.write_all(holder.as_bytes()))
+        .map_err(|error| Error::io(&path, error))?;
+    Ok(Lock { file })
+}
+
+/// Who holds a lock now, if anybody. Never creates the file.
+pub(crate) fn holder(index: &Path, name: LockName) -> Option<String> {
+    let mut file = File::open(name.file(index)).ok()?;
+    match file.try_lock_shared() {
+        Ok(()) => None,
+        Err(TryLockError::WouldBlock) => Some(read_holder(&mut file)),
+        Err(TryLockError::Error(_)) => None,
+    }
+}
+
+/// What a lock file begins with; the process's number and name follow.
+const HOLDER: &str = "process ";
+
+/// Whether a file holds what [`lock`] writes, all of it or what a killed process came to, and nothing else.
+fn is_lock(file: &mut File) -> std::io::Result<bool> {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    file.take(4096).read_to_end(&mut bytes)?;
+    let Some(rest) = bytes.strip_prefix(HOLDER.as_bytes()) else { return Ok(HOLDER.as_bytes().starts_with(&bytes)) };
+    let name = &rest[rest.iter().take_while(|byte| byte.is_ascii_digit()).count()..];
+    Ok((name.is_empty() || name.starts_with(b" ")) && !name.contains(&b'\n'))
+}
+
+fn read_holder(file: &mut File) -> String {
+    let mut text = String::new();
+    let read = file.seek(SeekFrom::Start(0)).and_then(|_| file.take(200).read_to_string(&mut text));
+    match read {
+        Ok(_) if !text.is_empty() => text,
+        _ => "another process".to_string(),
+    }
+}
+
+fn program() -> String {
+    let name = std::env::current_exe().ok().and_then(|p| p.file_stem().map(|n| n.to_string_lossy().into_owned()));
+    name.unwrap_or_else(|| "vault-index".to_string())
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing the file unlocks it as well; a failure here changes nothing.
+        let _ = self.file.unlock();
+    }
+}
+
+/// The lock files of an index file, as far as they are there and ours.
+///
+/// # Errors
+/// [`ErrorKind::Io`] when one cannot be read.
+pub(crate) fn locks_of(index: &Path) -> Result<Vec<PathBuf>> {
+    let mut ours = Vec::new();
+    for path in LockName::ALL.map(|name| name.file(index)).into_iter().chain([beside(index, FORMER_LOCK)]) {
+        match File::open(&path).and_then(|mut file| is_lock(&mut file)) {
+            Ok(true) => ours.push(path),
+            Ok(false) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(Error::io(path, error)),
+        }
+    }
+    Ok(ours)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_has_one_holder_and_names_it() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        assert_eq!(holder(&index, LockName::Write), None);
+        let held = lock(&index, LockName::Write, None, None).unwrap();
+        let me = format!("process {}", std::process::id());
+        assert!(holder(&index, LockName::Write).unwrap().starts_with(&me));
+        let refused = lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::Locked);
+        assert!(refused.to_string().contains(&me), "{refused}");
+        assert_eq!(holder(&index, LockName::Watch), None);
+        drop(held);
+        assert_eq!(holder(&index, LockName::Write), None);
+        lock(&index, LockName::Write, Some(Duration::ZERO), None).unwrap();
+    }
+
+    #[test]
+    fn what_somebody_else_wrote_is_no_lock() {
+        let dir = tempfile::tempdir().unwrap();
+        let index = dir.path().join("index.db");
+        let file = LockName::Write.file(&index);
+        for text in ["my notes\n", "process 12 of the plan\nand more", "process of making bread", "p\0"] {
+            std::fs::write(&file, text).unwrap();
+            let error = lock(&index, LockName::Write, None, None).unwrap_err();
+            assert!(error.to_string().contains("move it away"), "{error}");
+            assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+            assert_eq!(locks_of(&index).unwrap(), [""; 0].map(PathBuf::from));
+        }
+        // Empty, or all that a process which was killed came to write.
+        for text in ["", "proce", "process 1", "process 12 (vault-in"] {
+            std::fs::write(&file, text).unwrap();
+            lock(&index, LockName::Write, None, None).unwrap();
+        }
+        assert_eq!(locks_of(&index).unwrap(), [file]);
+    }
+}
