@@ -55,11 +55,8 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let options = VaultOptions {
-        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index,
-        ..VaultOptions::default()
-    };
+    let mut options = VaultOptions::new().index(index);
+    options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Arc::new(Vault::open(folder, options)?);
     let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
     let description = "Tick off one open task (`- [ ]`) of a note.";

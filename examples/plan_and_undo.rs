@@ -16,11 +16,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Journal and index lie in the user's own folders, never among the notes, unless you name others.
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let options = VaultOptions {
-        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index,
-        ..VaultOptions::default()
-    };
+    let mut options = VaultOptions::new().index(index);
+    options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Arc::new(Vault::open(folder, options)?);
     let mut toolbox = Toolbox::new(vault.clone(), Box::new(Headless::default()), Policy::default());
 

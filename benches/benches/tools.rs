@@ -222,8 +222,7 @@ impl Vault {
 
 fn toolbox(folder: &Path, state: &Path) -> Toolbox {
     let index = vault_index::Options::new().index_file(folder.join("index/index.db")).embedder(Arc::new(Hashed));
-    let state_folder = Some(state.to_path_buf());
-    let options = VaultOptions { state_folder, index, ..VaultOptions::default() };
+    let options = VaultOptions::new().state_folder(state).index(index);
     let vault = vault_tools::Vault::open(folder.join("notes"), options).expect("a vault");
     Toolbox::new(Arc::new(vault), Box::new(Headless::default()), Policy::default())
 }

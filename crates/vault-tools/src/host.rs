@@ -132,7 +132,7 @@ impl Host for Headless {
 
     fn run_command(&mut self, id: &str) -> Result<()> {
         Err(Error::new(ErrorKind::Unsupported, format!("there is no editor here that could run the command {id:?}"))
-            .remedy("commands are run by a live host, such as Obsidian with a plugin that connects it"))
+            .with_remedy("commands are run by a live host, such as Obsidian with a plugin that connects it"))
     }
 }
 

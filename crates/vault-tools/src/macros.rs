@@ -182,7 +182,7 @@ impl<'s> Macros<'s> {
         let export: Export = serde_json::from_str(&text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("the saved macros cannot be parsed: {error}"))
                 .at(self.state.folder().join(FILE).display())
-                .remedy("correct the file, or move it away to start without macros")
+                .with_remedy("correct the file, or move it away to start without macros")
         })?;
         Ok(export.macros)
     }
@@ -204,7 +204,7 @@ impl<'s> Macros<'s> {
         let checked = checked(toolbox, plan)?;
         if options.require_success && !has_succeeded(self.state, &checked.plan)? {
             return Err(Error::new(ErrorKind::Refused, "this plan never succeeded in this vault")
-                .remedy("run it first (vault-tools plan run), or save it anyway with --untried"));
+                .with_remedy("run it first (vault-tools plan run), or save it anyway with --untried"));
         }
         let mut parameters = parameters(checked);
         for (name, value) in &options.defaults {
@@ -340,7 +340,7 @@ fn put(macros: &mut Vec<Macro>, saved: Macro, if_exists: IfExists) -> Result<()>
     match (macros.iter().position(|other| other.name == saved.name), if_exists) {
         (Some(_), IfExists::Refuse) => {
             Err(Error::new(ErrorKind::Exists, format!("there is already a macro `{}`", saved.name))
-                .remedy("choose another name, or replace it with --force"))
+                .with_remedy("choose another name, or replace it with --force"))
         }
         (Some(at), IfExists::Replace) => {
             macros[at] = saved;
@@ -362,7 +362,7 @@ fn checked_name(name: &str) -> Result<String> {
     match is_name {
         true => Ok(name.to_string()),
         false => Err(Error::new(ErrorKind::InvalidArguments, format!("`{name}` is not a valid name for a macro"))
-            .remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
+            .with_remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
     }
 }
 
@@ -370,8 +370,8 @@ fn unknown(name: &str, macros: &[Macro]) -> Error {
     let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
     let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
     match names.is_empty() {
-        true => error.remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
-        false => error.remedy(format!("there are: {}", names.join(", "))),
+        true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
+        false => error.with_remedy(format!("there are: {}", names.join(", "))),
     }
 }
 

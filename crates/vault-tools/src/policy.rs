@@ -18,6 +18,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The worst that a call can do; each level includes those before it.
@@ -98,17 +99,6 @@ pub enum ToolSetting {
     ByRisk,
 }
 
-/// Where deleted files go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Trash {
-    /// Into the vault's `.trash`.
-    #[default]
-    Vault,
-    /// Into the system's.
-    System,
-}
-
 /// The user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
@@ -131,7 +121,7 @@ pub struct Settings {
     /// any depth, and one with a `/` in it or in front is relative to the vault's root.
     pub denied_paths: Vec<String>,
     /// Where deleted files go. By default into the vault's `.trash`.
-    pub trash: Trash,
+    pub trash: DeleteMode,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
 }
@@ -147,7 +137,7 @@ impl Default for Settings {
             denied_tools: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
-            trash: Trash::default(),
+            trash: DeleteMode::default(),
             tools: BTreeMap::new(),
         }
     }
@@ -291,7 +281,7 @@ impl Policy {
     }
 
     /// Where deleted files go.
-    pub fn trash(&self) -> Trash {
+    pub fn trash(&self) -> DeleteMode {
         self.settings.trash
     }
 
@@ -324,7 +314,8 @@ impl Policy {
                     ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
                     _ => "something that your settings deny stands in the way",
                 };
-                Error::new(error.kind(), what).remedy("nothing was done; repeat the change, or choose another name")
+                Error::new(error.kind(), what)
+                    .with_remedy("nothing was done; repeat the change, or choose another name")
             }
             _ => error,
         }
@@ -395,7 +386,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
         Error::new(ErrorKind::Config, format!("`{written}` is not a pattern: {}", error.kind()))
-            .remedy("write a name, a folder, or a glob such as Private/**")
+            .with_remedy("write a name, a folder, or a glob such as Private/**")
     })
 }
 

@@ -11,14 +11,16 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{ApplyOptions, Change, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
+use crate::transaction::ApplyOptions;
+use crate::vault::Vault;
 
 /// Attempts to propose a call on files that change while it reads them.
 const MAX_ATTEMPTS: usize = 5;
@@ -93,7 +95,7 @@ pub struct Output {
     /// The output.
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
-    pub run: Option<RunId>,
+    pub run: Option<TransactionId>,
 }
 
 impl Output {
@@ -243,7 +245,7 @@ impl Toolbox {
         };
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
         let mut change = draft.overlay.into_change();
-        change.tell_only(&|path| self.policy.permits_path(path.as_str()));
+        change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let (mut paths, changed) = (done.paths, change.paths());
         self.policy.permit_changes(&paths, &changed)?;
         paths.extend(changed);
@@ -358,7 +360,7 @@ impl Toolbox {
         let mut value = proposal.output.clone();
         let mut run = None;
         if !proposal.change.is_empty() {
-            let options = ApplyOptions { label: proposal.tool.clone(), ..ApplyOptions::default() };
+            let options = ApplyOptions::new().label(&proposal.tool);
             let applied = self.vault.apply(&proposal.change, options);
             let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);
@@ -408,7 +410,8 @@ pub(crate) fn built_in() -> Vec<ToolSpec> {
 /// The error for a name that no tool has.
 pub(crate) fn unknown<'s>(name: &str, specs: impl IntoIterator<Item = &'s ToolSpec>) -> Error {
     let names: Vec<&str> = specs.into_iter().map(|spec| spec.name.as_str()).collect();
-    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}")).remedy(format!("there are {}", names.join(", ")))
+    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
+        .with_remedy(format!("there are {}", names.join(", ")))
 }
 
 /// A call that ran on a draft.

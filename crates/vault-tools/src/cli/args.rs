@@ -202,6 +202,12 @@ pub(super) struct UndoArgs {
     /// List the runs, newest first
     #[arg(long, conflicts_with_all = ["run", "force", "yes"])]
     pub list: bool,
+    /// Roll back a transaction that a crash interrupted, where that was not done by itself
+    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run", "keep"])]
+    pub recover: bool,
+    /// Keep what an interrupted transaction did; it can be undone later
+    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
+    pub keep: bool,
     /// Take it back although files changed since
     #[arg(long)]
     pub force: bool,

@@ -11,7 +11,6 @@ use vault_cli::say;
 
 use super::args::{ContextArgs, PlaceArgs};
 use super::settings;
-use crate::change::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
@@ -20,6 +19,7 @@ use crate::plan::Parameters;
 use crate::policy::Settings;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
+use crate::vault::Vault;
 
 /// The tools of the vault that is meant, with the editor that was stated.
 ///
@@ -48,7 +48,7 @@ pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<Str
             let message = format!("the plan uses no parameter `{name}`");
             let used = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let remedy = if used.is_empty() { "it uses none".to_string() } else { format!("it uses {used}") };
-            return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").remedy(remedy));
+            return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").with_remedy(remedy));
         }
         if parameters.get(&name).is_some() {
             say("note", &format!("{name} is {value:?}, as --set says"));
@@ -93,9 +93,9 @@ pub(super) fn json(text: &str, place: &str) -> Result<Value> {
 fn not_json(why: &str) -> Error {
     let error = Error::new(ErrorKind::InvalidArguments, format!("this is no JSON: {why}"));
     if why.contains("hex escape") {
-        error.remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
+        error.with_remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
     } else if why.contains("recursion limit") {
-        error.remedy("a value may be nested 127 deep")
+        error.with_remedy("a value may be nested 127 deep")
     } else {
         error
     }
@@ -109,7 +109,7 @@ pub(super) fn standard_input() -> Result<String> {
     static WAS_READ: AtomicBool = AtomicBool::new(false);
     if WAS_READ.swap(true, Ordering::SeqCst) {
         return Err(Error::new(ErrorKind::InvalidArguments, "standard input can be read once, and `-` is given twice")
-            .remedy("give one of the two as a file or as text"));
+            .with_remedy("give one of the two as a file or as text"));
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| Error::io("standard input", &error))?;
@@ -130,7 +130,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
                 ErrorKind::InvalidArguments,
                 "the selection lies in another file than the active one",
             )
-            .remedy("leave out --active-file"));
+            .with_remedy("leave out --active-file"));
         }
         editor.show(&path, crate::host::Leaf::Current);
         editor.cursor = selection.span.map(|span| span.to);
@@ -142,7 +142,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     if let Some(cursor) = &context.cursor {
         let Some(active) = &editor.active_file else {
             return Err(
-                Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").remedy("add --active-file NOTE")
+                Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").with_remedy("add --active-file NOTE")
             );
         };
         let position = position(cursor)?;

@@ -7,7 +7,7 @@ use super::context::{json_of, pairs, toolbox};
 use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs};
 use super::records::MacroRow;
 use super::{plan, settings};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::macros::{IfExists, Macros, SaveOptions};
 use crate::plan::last_successful;
 
@@ -17,7 +17,7 @@ pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Cl
     let value = match &args.file {
         Some(file) => json_of(file)?,
         None => {
-            let plan = last_successful(state, args.run.map(RunId))?;
+            let plan = last_successful(state, args.run.map(TransactionId))?;
             serde_json::to_value(plan).map_err(std::io::Error::from)?
         }
     };

@@ -120,7 +120,7 @@ fn run_on(
             "nothing was changed"
         };
         let message = format!("the step {step}: {}", error.message());
-        return Err(Error::new(error.kind(), message).remedy(left).into());
+        return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
     if !args.jsonl {
@@ -170,7 +170,7 @@ impl ApprovedDigest {
             moment.map(|moment| moment.to_zoned(TimeZone::system())).map_err(|error| {
                 Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is no moment: {error}"))
                     .at("--digest")
-                    .remedy("take it as plan preview prints it")
+                    .with_remedy("take it as plan preview prints it")
             })
         };
         Ok(Self { digest: digest.to_string(), moment: moment.map(read).transpose()? })
@@ -196,7 +196,7 @@ fn approved(
             false => {
                 let now = ApprovedDigest::of(preview, toolbox);
                 Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                    .remedy(format!("look at it again with plan preview; its digest is now {now}")))
+                    .with_remedy(format!("look at it again with plan preview; its digest is now {now}")))
             }
         };
     }

@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use vault_cli::say;
 
 use super::args::PlaceArgs;
-use crate::change::{Vault, VaultOptions};
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Settings;
+use crate::vault::{Vault, VaultOptions};
 
 /// The setting of the search commands that counts here too.
 #[derive(Debug, Default, Deserialize)]
@@ -29,7 +29,7 @@ pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
     if let Some(recovered) = vault.recovered() {
         let what =
             if recovered.left.is_empty() { "what it had done" } else { "what it had done, but for the following," };
-        let run = format!("the run {} ({}) had been cut", recovered.run, recovered.label);
+        let run = format!("the run {} ({}) had been cut", recovered.id, recovered.label);
         say("note", &format!("{run}; {what} was taken back"));
         recovered.left.iter().for_each(|left| say("note", &format!("left as it is: {left}")));
     }
@@ -72,7 +72,7 @@ fn unnamed(folder: &Path) -> Result<PathBuf> {
     }
     let what = if is_home { "your home folder" } else { "the root of the file system" };
     Err(Error::new(ErrorKind::Refused, format!("{what} is not taken as a vault unless it is named"))
-        .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
+        .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
 }
 
 /// A variable that is set to nothing is not set.
@@ -87,7 +87,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
         Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot be understood: {}", error.message()))
                 .at(file.display())
-                .remedy("vault-tools --help says what it may hold")
+                .with_remedy("vault-tools --help says what it may hold")
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(file.display(), &error)),

@@ -8,9 +8,11 @@ use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{PlaceArgs, PruneArgs, RedoArgs, UndoArgs};
 use super::records::{RunRow, TakenBack};
 use super::settings;
-use crate::change::{Change, Force, Run, Vault};
+use crate::change::Change;
 use crate::error::Result;
-use crate::journal::{PruneOptions, RunId};
+use crate::journal::{PruneOptions, TransactionId};
+use crate::transaction::{Force, Recover, Transaction};
+use crate::vault::Vault;
 use crate::{log, plan};
 
 /// What is asked about an undo or redo.
@@ -28,10 +30,35 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResu
     if args.list {
         return runs(&vault, args, out);
     }
-    let (run, force) = (args.run.map(RunId), force(args.force));
+    if args.recover || args.keep {
+        return recover(&vault, args, out);
+    }
+    let (run, force) = (args.run.map(TransactionId), force(args.force));
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
     let change = || vault.preview_undo(run, force);
     take_back(change, &asking, "Take this back?", || vault.undo(run, force), out)
+}
+
+/// Rolls back or keeps a transaction that a crash interrupted.
+fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+    let _writing = vault_cli::write_section();
+    let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
+    if args.output.json || args.output.jsonl {
+        out.record(&recovered)?;
+        return Ok(Outcome::Done);
+    }
+    let Some(recovered) = recovered else {
+        out.line("there is no interrupted transaction")?;
+        return Ok(Outcome::Done);
+    };
+    for left in &recovered.left {
+        say("left as it is", left);
+    }
+    out.line(&match args.keep {
+        true => format!("kept: transaction {}, which can be undone", recovered.id),
+        false => format!("rolled back: transaction {}, {} actions reverted", recovered.id, recovered.reverted),
+    })?;
+    Ok(Outcome::Done)
 }
 
 pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
@@ -50,7 +77,7 @@ fn take_back(
     change: impl FnOnce() -> Result<Change>,
     asking: &Asking,
     question: &str,
-    act: impl FnOnce() -> Result<Run>,
+    act: impl FnOnce() -> Result<Transaction>,
     out: &mut Out,
 ) -> CliResult {
     if asking.dry_run || !asking.yes {
@@ -88,12 +115,9 @@ fn take_back(
 }
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
-    let rows: Vec<RunRow> = vault.runs()?.into_iter().map(RunRow::from).collect();
-    let unreadable = vault.unreadable_journal()?;
-    if unreadable > 0 {
-        let what =
-            format!("{unreadable} bytes of the journal cannot be read; the runs they held are missing or damaged");
-        say("warning", &what);
+    let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
+    if vault.is_journal_damaged()? {
+        say("warning", "parts of the journal cannot be read; the transactions they held are missing or damaged");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
@@ -119,7 +143,7 @@ pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> CliRe
     plan::prune_history(vault.state(), before, max_bytes)?;
     out.line(&format!(
         "dropped {} runs ({} bytes) and {lines} lines of the log; {} runs are left",
-        pruned.runs, pruned.bytes, pruned.left
+        pruned.transactions, pruned.bytes, pruned.left
     ))?;
     Ok(Outcome::Done)
 }

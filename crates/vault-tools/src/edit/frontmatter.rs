@@ -32,7 +32,7 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     }
     if let Some(number) = updates.values().find_map(inexact) {
         let message = format!("the number {number} is too large to be exact");
-        return Err(Error::new(ErrorKind::InvalidArguments, message).remedy("give it as a text"));
+        return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("give it as a text"));
     }
     let mark = text.len() - text.trim_start_matches('\u{feff}').len();
     let Some(block) = frontmatter_span(text) else {
@@ -41,7 +41,7 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
             return Ok(text.to_owned());
         }
         if is_unclosed(&text[mark..]) {
-            return Err(Error::new(ErrorKind::Frontmatter, "the frontmatter is not closed").remedy(
+            return Err(Error::new(ErrorKind::Frontmatter, "the frontmatter is not closed").with_remedy(
                 "end it with a line ---, or put an empty line after the first line if it is not meant as frontmatter",
             ));
         }
@@ -82,7 +82,7 @@ fn read(yaml: &str) -> Result<Properties> {
         // The block begins on the second line of its file.
         let line = warning.line.map_or(String::new(), |line| format!("line {}: ", line + 1));
         Error::new(ErrorKind::Frontmatter, format!("{line}{}", warning.message))
-            .remedy("correct the YAML of the frontmatter first")
+            .with_remedy("correct the YAML of the frontmatter first")
     })
 }
 
@@ -110,7 +110,7 @@ fn inexact(value: &Value) -> Option<&serde_json::Number> {
 fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: &str) -> Result<String> {
     let entries = entries(block).ok_or_else(|| {
         Error::new(ErrorKind::Frontmatter, "the frontmatter is not a list of keys, one a line")
-            .remedy("write it as `key: value` lines first")
+            .with_remedy("write it as `key: value` lines first")
     })?;
     let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     let mut new = String::new();
@@ -129,7 +129,7 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
             }
             _ => {
                 return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} occurs twice"))
-                    .remedy("remove one of the two first"));
+                    .with_remedy("remove one of the two first"));
             }
         }
     }
@@ -149,7 +149,7 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
 fn compare(block: &str, before: &Properties, updates: &Map<String, Value>) -> Result<()> {
     let refused = |what: String| {
         Error::new(ErrorKind::Frontmatter, format!("the properties cannot be changed without changing {what}"))
-            .remedy("nothing was done; edit the block as text instead")
+            .with_remedy("nothing was done; edit the block as text instead")
     };
     let after = frontmatter_properties(block).map_err(|warning| refused(format!("its YAML ({})", warning.message)))?;
     let is_updated = |key: &str| updates.keys().any(|other| other.to_lowercase() == key.to_lowercase());

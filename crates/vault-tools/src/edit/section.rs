@@ -47,8 +47,8 @@ pub fn find_section(text: &str, heading: &str) -> Result<Section> {
         there.truncate(20);
         let error = Error::new(ErrorKind::NotFound, format!("there is no heading {:?}", title(heading)));
         match there.is_empty() {
-            true => error.remedy("the note has no headings"),
-            false => error.remedy(format!("the headings are {}", there.join(", "))),
+            true => error.with_remedy("the note has no headings"),
+            false => error.with_remedy(format!("the headings are {}", there.join(", "))),
         }
     })
 }
@@ -80,7 +80,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     if heading.trim().contains(['\n', '\r']) {
         return Err(Error::new(ErrorKind::InvalidArguments, "a heading is one line")
-            .remedy("put the other lines into the text"));
+            .with_remedy("put the other lines into the text"));
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
@@ -117,7 +117,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let follows = if after.trim().is_empty() || has_blank_line(after) { "" } else { eol };
     let new = format!("{before}{eol}{gap}{content}{follows}{after}");
     if let Some(start) = open_fence(&new, at + eol.len() + gap.len()) {
-        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").remedy(
+        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").with_remedy(
             format!("the added text would be code: first close the block that begins in line {}", line_at(start)),
         ));
     }
@@ -155,9 +155,9 @@ fn check_heading(text: &str, above: usize) -> Result<()> {
     Err(match open {
         Some((what, start)) => {
             let line = 1 + text[..start].matches('\n').count();
-            error.remedy(format!("first close {what} that begins in line {line}"))
+            error.with_remedy(format!("first close {what} that begins in line {line}"))
         }
-        None => error.remedy("first close the code block or comment that is open at its end"),
+        None => error.with_remedy("first close the code block or comment that is open at its end"),
     })
 }
 

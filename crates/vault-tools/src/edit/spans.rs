@@ -82,7 +82,7 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
         start += text[start..].find('\n').ok_or_else(|| {
             let lines = text.matches('\n').count() + 1;
             Error::new(ErrorKind::InvalidArguments, format!("there is no line {}", position.line))
-                .remedy(format!("lines count from 0, and there are {lines}"))
+                .with_remedy(format!("lines count from 0, and there are {lines}"))
         })? + 1;
     }
     let line = text[start..].split('\n').next().unwrap_or_default();
@@ -94,7 +94,7 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
         }
         left = left.checked_sub(c.len_utf16()).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArguments, format!("column {} is inside a character", position.ch))
-                .remedy("columns count UTF-16 units")
+                .with_remedy("columns count UTF-16 units")
         })?;
     }
     Ok(start + line.len())
@@ -131,7 +131,7 @@ pub struct Replaced {
 pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
     if old.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the text to be replaced is empty")
-            .remedy("give the passage to replace; to add text at the end, append"));
+            .with_remedy("give the passage to replace; to add text at the end, append"));
     }
     let ending = LineEnding::of(text);
     let mut wanted = old.to_owned();
@@ -155,7 +155,7 @@ pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
             let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
             let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
             Err(Error::new(ErrorKind::Ambiguous, message)
-                .remedy("give more of the surrounding text, so that it occurs once"))
+                .with_remedy("give more of the surrounding text, so that it occurs once"))
         }
     }
 }
@@ -174,18 +174,18 @@ fn overlapping(text: &str, wanted: &str) -> Vec<usize> {
 fn not_there(text: &str, old: &str) -> Error {
     let error = Error::new(ErrorKind::NotFound, "the text to be replaced does not occur");
     if let Some(ends) = actual_line_endings(text, old) {
-        return error.remedy(format!("its line endings differ; the note has: {ends}"));
+        return error.with_remedy(format!("its line endings differ; the note has: {ends}"));
     }
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
     let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
     match near {
-        Some((number, line)) => error.remedy(format!(
+        Some((number, line)) => error.with_remedy(format!(
             "line {} is similar to its first line; copy it exactly: {:?}",
             number + 1,
             line.trim()
         )),
-        None => error.remedy("read the note again and copy the words exactly"),
+        None => error.with_remedy("read the note again and copy the words exactly"),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::schema::{Plan, remove_concurrency};
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::state::State;
 
 const FILE: &str = "plans.jsonl";
@@ -31,7 +31,7 @@ struct Success {
 ///
 /// # Errors
 /// When the state folder cannot be written.
-pub(super) fn add(state: &State, plan: &Plan, run: Option<RunId>) -> Result<()> {
+pub(super) fn add(state: &State, plan: &Plan, run: Option<TransactionId>) -> Result<()> {
     let success = Success { timestamp: Timestamp::now().to_string(), run: run.map(|run| run.0), plan: plan.clone() };
     let line = serde_json::to_string(&success)
         .map_err(|error| Error::new(ErrorKind::Io, format!("the plan cannot be written as JSON: {error}")))?;
@@ -57,7 +57,7 @@ pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
 ///
 /// # Errors
 /// [`ErrorKind::NotFound`] when there is none, or it is no longer in the history.
-pub fn last_successful(state: &State, run: Option<RunId>) -> Result<Plan> {
+pub fn last_successful(state: &State, run: Option<TransactionId>) -> Result<Plan> {
     let found = all(state)?.into_iter().rev().find(|success| run.is_none() || success.run == run.map(|run| run.0));
     found.map(|success| success.plan).ok_or_else(|| {
         let what = match run {
@@ -66,7 +66,7 @@ pub fn last_successful(state: &State, run: Option<RunId>) -> Result<Plan> {
             }
             None => "no plan has succeeded in this vault yet".to_owned(),
         };
-        Error::new(ErrorKind::NotFound, what).remedy("run the plan first, or name its file")
+        Error::new(ErrorKind::NotFound, what).with_remedy("run the plan first, or name its file")
     })
 }
 
@@ -110,19 +110,19 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = State::at(folder.path().join("state"));
         assert_eq!(last_successful(&state, None).unwrap_err().kind(), ErrorKind::NotFound);
-        add(&state, &plan("one"), Some(RunId(3))).unwrap();
+        add(&state, &plan("one"), Some(TransactionId(3))).unwrap();
         state.append(FILE, "{\"half").unwrap();
         add(&state, &plan("two"), None).unwrap();
         assert_eq!(last_successful(&state, None).unwrap(), plan("two"));
-        assert_eq!(last_successful(&state, Some(RunId(3))).unwrap(), plan("one"));
-        assert!(last_successful(&state, Some(RunId(4))).is_err());
+        assert_eq!(last_successful(&state, Some(TransactionId(3))).unwrap(), plan("one"));
+        assert!(last_successful(&state, Some(TransactionId(4))).is_err());
         assert!(has_succeeded(&state, &plan("one")).unwrap() && !has_succeeded(&state, &plan("three")).unwrap());
         // An entry of a version that had foreach.concurrency.
         let mut old = serde_json::to_value(plan("old")).unwrap();
         old["steps"][0]["foreach"] = json!({ "from": "$steps.a.items", "concurrency": 2 });
         let line = json!({ "timestamp": Timestamp::now().to_string(), "run": 9, "plan": old });
         state.append(FILE, &line.to_string()).unwrap();
-        assert_eq!(last_successful(&state, Some(RunId(9))).unwrap().goal, "old");
+        assert_eq!(last_successful(&state, Some(TransactionId(9))).unwrap().goal, "old");
         // The file does not grow without limit.
         let long = "x".repeat(1 << 20);
         for number in 0..12 {

@@ -254,7 +254,7 @@ impl DryRun<'_, '_> {
         if self.output_bytes > MAX_OUTPUT_BYTES {
             let limit = MAX_OUTPUT_BYTES / 1_000_000;
             return Err(Error::new(ErrorKind::Plan, format!("the outputs of the plan exceed {limit} MB"))
-                .remedy("make it several plans, or read less in one: fewer notes, or shorter lists"));
+                .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists"));
         }
         Ok(done)
     }
@@ -311,7 +311,7 @@ impl DryRun<'_, '_> {
     fn finish(self, checked: &Checked) -> Result<PlanPreview> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.into_change();
-        change.tell_only(&|path| policy.permits_path(path.as_str()));
+        change.retain_notices(&|path| policy.permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);
@@ -395,8 +395,8 @@ fn at_step(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
     let path = error.path().map(|path| format!("{path}: ")).unwrap_or_default();
     let message = format!("the step {} ({}{item}): {path}{}", step.id, step.tool, error.message());
     let located = Error::new(error.kind(), message);
-    match error.remedy_text() {
-        Some(remedy) => located.remedy(remedy),
+    match error.remedy() {
+        Some(remedy) => located.with_remedy(remedy),
         None => located,
     }
 }

@@ -10,15 +10,16 @@ use super::event::{Event, RunStatus};
 use super::history;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
-use crate::change::{ApplyOptions, Applying, Go, Vault};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
-use crate::journal::RunId;
+use crate::journal::TransactionId;
 use crate::log::{Approval, Record};
 use crate::policy::{Grants, Permission};
 use crate::tool::{Cancel, HostEffect};
 use crate::toolbox::{Toolbox, millis_since};
 use crate::tools::fill_in_times;
+use crate::transaction::{ApplyOptions, ApplyProgress, ControlFlow};
+use crate::vault::Vault;
 
 /// The result of running a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,7 +28,7 @@ pub struct PlanRun {
     /// How it ended.
     pub status: RunStatus,
     /// The transaction that `undo` reverts, if anything was changed.
-    pub run: Option<RunId>,
+    pub run: Option<TransactionId>,
     /// The outputs of the steps that are done, by id.
     pub outputs: BTreeMap<String, Value>,
     /// The step that failed, and why.
@@ -87,8 +88,8 @@ fn run_approved(
     let mut cursor = StepCursor::new(preview, &vault, toolbox.host(), cancel, on_event);
     let mut run = None;
     while !preview.change.is_empty() {
-        let mut progress = |at: Applying| cursor.reach(at.index);
-        let options = ApplyOptions { label: preview.plan.goal.clone(), progress: Some(&mut progress) };
+        let mut progress = |at: ApplyProgress| cursor.reach(at.index);
+        let options = ApplyOptions::new().label(&preview.plan.goal).progress(&mut progress);
         match vault.apply(&preview.change, options).map_err(|error| policy.discreet(error, &named)) {
             Ok(done) => run = (done.done > 0).then_some(done.id),
             Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
@@ -234,7 +235,7 @@ impl<'a> StepCursor<'a> {
 
     /// Called before action `index`: finishes the steps before the one that the action belongs to, and starts that one.
     /// Returns whether to go on. A step that is cancelled is rolled back.
-    fn reach(&mut self, index: usize) -> Go {
+    fn reach(&mut self, index: usize) -> ControlFlow {
         while let (None, Some(step)) = (&self.failed, self.preview.steps.get(self.at)) {
             if let StepState::Skipped { reason } = &step.state {
                 (self.on_event)(&Event::StepSkipped { step: step.id.clone(), reason: reason.clone() });
@@ -253,15 +254,15 @@ impl<'a> StepCursor<'a> {
                 && let Err(error) = self.check_limits(step)
             {
                 self.fail(error, 1);
-                return Go::StopAt(if has_actions_left { step.actions.start } else { step.actions.end });
+                return ControlFlow::StopAt(if has_actions_left { step.actions.start } else { step.actions.end });
             }
             if has_actions_left {
                 self.report_progress(step, index - step.actions.start);
-                return Go::On;
+                return ControlFlow::Continue;
             }
             self.finish(step);
         }
-        if self.failed.is_none() { Go::On } else { Go::Stop }
+        if self.failed.is_none() { ControlFlow::Continue } else { ControlFlow::Stop }
     }
 
     /// # Errors
@@ -272,7 +273,7 @@ impl<'a> StepCursor<'a> {
         match (timeout, self.started) {
             (Some(timeout), Some(started)) if started.elapsed() > timeout => {
                 let message = format!("it took longer than {} ms", timeout.as_millis());
-                Err(Error::new(ErrorKind::TimedOut, message).remedy("allow more time with timeoutMs"))
+                Err(Error::new(ErrorKind::TimedOut, message).with_remedy("allow more time with timeoutMs"))
             }
             _ => Ok(()),
         }

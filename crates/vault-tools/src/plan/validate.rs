@@ -55,7 +55,7 @@ impl From<InvalidPlan> for Error {
     fn from(invalid: InvalidPlan) -> Self {
         let count = invalid.issues.len();
         let noun = if count == 1 { "issue" } else { "issues" };
-        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{invalid}")).remedy("nothing was done")
+        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{invalid}")).with_remedy("nothing was done")
     }
 }
 
@@ -186,7 +186,7 @@ impl Checker<'_> {
         self.references(&args, &format!("{at}/args"), &bound);
         match self.toolbox.tool(&step.tool) {
             Err(error) => {
-                let remedy = error.remedy_text().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+                let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
                 self.issue(format!("{at}/tool"), format!("{}{remedy}", error.message()));
             }
             Ok(tool) => {

@@ -8,13 +8,15 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{Deletion, Overlay, Vault};
+use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
-use crate::policy::{Policy, Trash};
+use crate::overlay::Overlay;
+use crate::policy::Policy;
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::tool::step_cache::StepCache;
+use crate::vault::Vault;
 
 /// What a call works with.
 ///
@@ -143,9 +145,8 @@ impl<'a> Cancel<'a> {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(
-                Error::new(ErrorKind::TimedOut, "it took longer than allowed").remedy("allow more time with timeoutMs")
-            );
+            return Err(Error::new(ErrorKind::TimedOut, "it took longer than allowed")
+                .with_remedy("allow more time with timeoutMs"));
         }
         Ok(())
     }
@@ -189,15 +190,15 @@ impl Context<'_, '_> {
 
     /// Where deleted files go: where the user's settings say, but into `.trash` in a vault that Obsidian is set to keep
     /// deleted files in. The vault's settings cannot make a delete permanent.
-    pub fn deletion(&self) -> Deletion {
+    pub fn deletion(&self) -> DeleteMode {
         let keeps_its_own = || {
             let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
             let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
             settings["trashOption"] == "local"
         };
         match self.policy.trash() {
-            Trash::System if !keeps_its_own() => Deletion::SystemTrash,
-            Trash::System | Trash::Vault => Deletion::Trash,
+            DeleteMode::SystemTrash if keeps_its_own() => DeleteMode::Trash,
+            mode => mode,
         }
     }
 

@@ -112,7 +112,7 @@ impl Tool {
         let run = move |args: Value, context: &mut Context<'_, '_>| {
             let args = serde_json::from_value(args).map_err(|error| {
                 Error::new(ErrorKind::InvalidArguments, format!("{name}: {error}"))
-                    .remedy("compare them with the schema")
+                    .with_remedy("compare them with the schema")
             })?;
             serde_json::to_value(call(args, context)?).map_err(|error| {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))

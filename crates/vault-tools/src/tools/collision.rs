@@ -3,8 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Overlay;
 use crate::error::{Error, ErrorKind, Result};
+use crate::overlay::Overlay;
 use crate::sandbox::SafePath;
 
 /// What happens if the path exists.
@@ -24,7 +24,7 @@ pub enum Collision {
 pub(super) fn taken(path: &SafePath) -> Error {
     Error::new(ErrorKind::Exists, "a file or folder of this name exists")
         .at(path)
-        .remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
+        .with_remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
 }
 
 /// The first free path: itself, or its name with ` 1`, ` 2` and so on. Paths that differ in case only are not free.

@@ -77,7 +77,7 @@ pub(super) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<Comman
     } else if !context.host.commands()?.iter().any(|command| command.id == args.id) {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no command `{}`", args.id))
             .at("/id")
-            .remedy("commands.list lists them"));
+            .with_remedy("commands.list lists them"));
     }
     context.effects.push(HostEffect::Command { id: args.id.clone() });
     Ok(CommandRun { id: args.id, executed: true, error_message: None })

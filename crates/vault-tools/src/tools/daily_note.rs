@@ -63,6 +63,8 @@ fn on(date: &str, now: &Zoned) -> Result<Zoned> {
     let day = date.trim().parse::<Date>().ok();
     let moment = day.and_then(|day| day.to_datetime(now.time()).to_zoned(now.time_zone().clone()).ok());
     moment.ok_or_else(|| {
-        Error::new(ErrorKind::InvalidArguments, format!("`{date}` is not a day")).at("/date").remedy("write YYYY-MM-DD")
+        Error::new(ErrorKind::InvalidArguments, format!("`{date}` is not a day"))
+            .at("/date")
+            .with_remedy("write YYYY-MM-DD")
     })
 }

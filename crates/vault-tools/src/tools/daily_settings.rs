@@ -4,10 +4,10 @@ use jiff::Zoned;
 use serde::Deserialize;
 
 use super::moment;
-use crate::change::Vault;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
+use crate::vault::Vault;
 
 /// The settings file in `.obsidian`.
 const SETTINGS: &str = "daily-notes.json";
@@ -48,7 +48,7 @@ impl DailySettings {
         let settings: Self = serde_json::from_str(text).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot be parsed: {error}"))
                 .at(".obsidian/daily-notes.json")
-                .remedy("set up daily notes in Obsidian again, or delete the file")
+                .with_remedy("set up daily notes in Obsidian again, or delete the file")
         })?;
         Ok(if settings.format.is_empty() { Self { format: DEFAULT_FORMAT.into(), ..settings } } else { settings })
     }
@@ -79,7 +79,7 @@ impl DailySettings {
         if !context.overlay.exists(&file)? {
             return Err(Error::new(ErrorKind::NotFound, "the template of the daily notes does not exist")
                 .at(file)
-                .remedy("create it, or choose another in Obsidian's settings for daily notes"));
+                .with_remedy("create it, or choose another in Obsidian's settings for daily notes"));
         }
         fill(&context.overlay.text(&file)?, day, path)
     }

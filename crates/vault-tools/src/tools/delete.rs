@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::locate::{self, NoteArgs};
-use crate::change::Deletion;
+use crate::action::DeleteMode;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
@@ -84,7 +84,7 @@ pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<Dele
     }
     // Checked before the delete: why a file cannot be deleted would reveal that it exists.
     context.all_permitted(&path)?;
-    let deletion = if args.trash { context.deletion() } else { Deletion::Permanent };
+    let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };
     let deleted = context.overlay.delete(&path, deletion)?;
     Ok(DeletedPath { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })
 }

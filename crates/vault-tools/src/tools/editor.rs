@@ -60,15 +60,14 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
             Some(span) => (span, selection.text),
             None => {
                 let message = "the selection is not from a file, so it cannot be replaced";
-                return Err(
-                    Error::new(ErrorKind::Unsupported, message).remedy("give it with --selection-from FILE:FROM-TO")
-                );
+                return Err(Error::new(ErrorKind::Unsupported, message)
+                    .with_remedy("give it with --selection-from FILE:FROM-TO"));
             }
         },
         (None, Some(cursor)) => (Span { from: cursor, to: cursor }, String::new()),
         (None, None) => {
             return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor")
-                .remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
+                .with_remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
         }
     };
     let (path, range) = type_text(span, &selected, &args.text, context)?;
@@ -98,7 +97,7 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
     let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
     let Some(cursor) = context.editor.cursor.or(behind) else {
         return Err(Error::new(ErrorKind::Unsupported, "there is no cursor")
-            .remedy("give --active-file NOTE and --cursor LINE:CH"));
+            .with_remedy("give --active-file NOTE and --cursor LINE:CH"));
     };
     let (path, range) = type_text(Span { from: cursor, to: cursor }, "", &args.text, context)?;
     Ok(InsertedText { file_path: path.to_string(), cursor_after: range.to, inserted_chars: utf16_length(&args.text) })
@@ -126,7 +125,7 @@ pub(super) fn get_active_file_path(_: NoArgs, context: &mut Context<'_, '_>) -> 
 /// No active file; a span outside the file; a file that has changed since the text was selected.
 fn type_text(span: Span, expected: &str, text: &str, context: &mut Context<'_, '_>) -> Result<(SafePath, Span)> {
     let Some(active) = context.editor.active_file.clone() else {
-        return Err(Error::new(ErrorKind::Unsupported, "no file is active").remedy("give --active-file NOTE"));
+        return Err(Error::new(ErrorKind::Unsupported, "no file is active").with_remedy("give --active-file NOTE"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
     let before = context.overlay.text(&path)?;

@@ -6,8 +6,8 @@ use vault_index::GraphNode;
 use vault_index::note::TagKey;
 
 use super::locate::parsed;
-use crate::change::Overlay;
 use crate::error::Result;
+use crate::overlay::Overlay;
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 

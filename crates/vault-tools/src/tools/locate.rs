@@ -36,7 +36,7 @@ pub(super) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath
         Some(stat) if stat.kind == EntryKind::Folder => {
             Err(Error::new(ErrorKind::InvalidArguments, "this is a folder, not a file")
                 .at(path)
-                .remedy("name a file in it"))
+                .with_remedy("name a file in it"))
         }
         Some(_) => Ok(path),
         None => Err(context.missing(&path)),
@@ -63,7 +63,7 @@ pub(super) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> Result<Safe
     }
     Err(Error::new(ErrorKind::InvalidArguments, "a note's path ends in .md")
         .at(&path)
-        .remedy(format!("write {path}.md")))
+        .with_remedy(format!("write {path}.md")))
 }
 
 /// The path of an existing Markdown note; `what` is the error for other files.
@@ -74,7 +74,7 @@ pub(super) fn markdown(path: &PathArg, what: &str, context: &Context<'_, '_>) ->
     let path = file(path, context)?;
     match path.is_markdown() {
         true => Ok(path),
-        false => Err(Error::new(ErrorKind::InvalidArguments, what).at(path).remedy("name a .md file")),
+        false => Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file")),
     }
 }
 
@@ -87,7 +87,7 @@ pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePat
     if !path.is_note() {
         return Err(Error::new(ErrorKind::InvalidArguments, "this file is not a note")
             .at(path)
-            .remedy("name a .md file"));
+            .with_remedy("name a .md file"));
     }
     let content = context.overlay.read(&path)?;
     let note = parsed(&path, &content);

@@ -64,7 +64,7 @@ pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
 
 fn wrong(format: &str, why: &str) -> Error {
     Error::new(ErrorKind::Config, format!("the date format `{format}` cannot be used: {why}"))
-        .remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
+        .with_remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
 }
 
 fn token_text(moment: &Zoned, token: &str) -> String {

@@ -48,7 +48,9 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
         notes.retain(|note| passing.contains(note.as_str()));
     }
     if notes.is_empty() {
-        return Err(Error::new(ErrorKind::NotFound, "no note passes the filter").remedy("use a weaker filter, or none"));
+        return Err(
+            Error::new(ErrorKind::NotFound, "no note passes the filter").with_remedy("use a weaker filter, or none")
+        );
     }
     let seed = args.seed.unwrap_or_else(|| context.now.timestamp().as_nanosecond() as u64);
     let path = &notes[(mixed_bits(seed) % notes.len() as u64) as usize];

@@ -43,7 +43,7 @@ pub(super) fn search_by_tag(args: Args, context: &mut Context<'_, '_>) -> Result
     if let Some(empty) = keys.iter().position(|key| key.as_str().is_empty()) {
         return Err(Error::new(ErrorKind::InvalidArguments, "this is not a tag")
             .at(format!("/tags/{empty}"))
-            .remedy("write a tag's name, such as garden or garden/roses"));
+            .with_remedy("write a tag's name, such as garden or garden/roses"));
     }
     let matches = |tags: &[String]| match args.matching {
         Match::All => has_all(tags, &keys),

@@ -56,7 +56,7 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
     if args.query.trim().is_empty() && filter.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
             .at("/query")
-            .remedy("say what to find, or give a filter"));
+            .with_remedy("say what to find, or give a filter"));
     }
     // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
     let mut limit = args.top_k;

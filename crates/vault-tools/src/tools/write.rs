@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 
 use super::collision::{Collision, free, taken};
 use super::locate;
-use crate::change::Written;
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, Result};
+use crate::overlay::Written;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 

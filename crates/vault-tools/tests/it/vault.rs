@@ -67,8 +67,8 @@ impl TestVault {
         let index = vault_index::Options::new()
             .index_file(self.folder.path().join("index/index.db"))
             .embedder(Arc::new(Hashed::new()));
-        let state_folder = Some(self.folder.path().join("state"));
-        Vault::open(self.root(), VaultOptions { index, state_folder, ..VaultOptions::default() }).unwrap()
+        let options = VaultOptions::new().index(index).state_folder(self.folder.path().join("state"));
+        Vault::open(self.root(), options).unwrap()
     }
 
     /// The tools with a headless host and the default settings.

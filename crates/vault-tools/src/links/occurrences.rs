@@ -1,4 +1,4 @@
-//! Where in a note's or canvas's text the path of each link stands, so that it alone can be written anew.
+//! Where in the text of a note or canvas the path of each link stands, so that only the path can be rewritten.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
@@ -13,16 +13,16 @@ use crate::sandbox::SafePath;
 
 /// A text with links in it: a whole note, or a text within the JSON of a canvas.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Fragment {
+pub(crate) struct Fragment {
     pub text: String,
     /// Where it stands in the file as a JSON string, quotes included; `None` for a whole note.
     pub json: Option<Range<usize>>,
-    pub sites: Vec<Site>,
+    pub links: Vec<LinkOccurrence>,
 }
 
 /// A link in a fragment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Site {
+pub(crate) struct LinkOccurrence {
     /// In the file, from 1.
     pub line: u32,
     /// All of the link as written.
@@ -30,19 +30,19 @@ pub(super) struct Site {
     /// Its path, decoded.
     pub path: String,
     /// Where its path stands and how it is written there; `None` where that cannot be told.
-    pub place: Option<Place>,
+    pub location: Option<LinkLocation>,
 }
 
 /// Where the path of a link stands in its fragment, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place {
+pub(crate) struct LinkLocation {
     pub span: Range<usize>,
-    pub code: Code,
+    pub encoding: LinkEncoding,
 }
 
 /// How the path of a link is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Code {
+pub(crate) enum LinkEncoding {
     /// Between `[[` and `]]`, as it is.
     Wikilink,
     /// The same in a quoted text of the frontmatter, with the quote.
@@ -56,37 +56,37 @@ pub(super) enum Code {
 }
 
 /// The links of a file, in the order in which they stand.
-pub(super) fn fragments(path: &SafePath, text: &str) -> Vec<Fragment> {
+pub(crate) fn fragments(path: &SafePath, text: &str) -> Vec<Fragment> {
     match path.vault_path().kind() {
-        FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, sites: sites(text) }],
+        FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, links: links_of_text(text) }],
         FileKind::Canvas => canvas(text),
         FileKind::Attachment => Vec::new(),
     }
 }
 
 /// The keys under which a file's links are looked up.
-pub(super) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
+pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
     let fragments = fragments(path, text);
-    fragments.iter().flat_map(|fragment| &fragment.sites).map(|site| link_key(&site.path)).collect()
+    fragments.iter().flat_map(|fragment| &fragment.links).map(|link| link_key(&link.path)).collect()
 }
 
 /// The links of a Markdown text.
-fn sites(text: &str) -> Vec<Site> {
+fn links_of_text(text: &str) -> Vec<LinkOccurrence> {
     // The name of the file decides nothing here but that it is Markdown.
     let Some(path) = VaultPath::new("-.md") else { return Vec::new() };
     // Links of notes that are too large for the index are kept, too.
     let note = parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX });
     let head = note.frontmatter.clone().unwrap_or(0..0);
-    let site = |link: &Link| Site {
+    let occurrence = |link: &Link| LinkOccurrence {
         line: link.line,
         raw: link.raw.clone(),
         path: link.path.clone(),
-        place: place(text, link, &head),
+        location: location(text, link, &head),
     };
-    note.links.iter().map(site).collect()
+    note.links.iter().map(occurrence).collect()
 }
 
-fn place(text: &str, link: &Link, head: &Range<usize>) -> Option<Place> {
+fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation> {
     let raw = text.get(link.span.clone())?;
     let marks = raw.strip_prefix('!').unwrap_or(raw);
     if marks.starts_with("[[") {
@@ -95,19 +95,19 @@ fn place(text: &str, link: &Link, head: &Range<usize>) -> Option<Place> {
         let end = inner.find(['|', '#']).unwrap_or(inner.len());
         // In a table the bar is written `\|`.
         let end = if inner[end..].starts_with('|') && inner[..end].ends_with('\\') { end - 1 } else { end };
-        let code = if head.contains(&link.span.start) {
-            Code::Quoted(quote_before(text, link.span.start)?)
+        let encoding = if head.contains(&link.span.start) {
+            LinkEncoding::Quoted(quote_before(text, link.span.start)?)
         } else {
-            Code::Wikilink
+            LinkEncoding::Wikilink
         };
-        return Some(Place { span: trimmed(text, start..start + end), code });
+        return Some(LinkLocation { span: trimmed(text, start..start + end), encoding });
     }
-    let (span, code) = match inline_destination(raw) {
-        Some((span, code)) => (link.span.start + span.start..link.span.start + span.end, code),
+    let (span, encoding) = match inline_destination(raw) {
+        Some((span, encoding)) => (link.span.start + span.start..link.span.start + span.end, encoding),
         None => definition(text, link.definition.clone()?)?,
     };
     let path = end_of_path(&text[span.clone()]);
-    Some(Place { span: span.start..span.start + path, code })
+    Some(LinkLocation { span: span.start..span.start + path, encoding })
 }
 
 /// Where the subpath of a destination begins, or its end: at the first `#`, as it is once backslashes and entities
@@ -165,7 +165,7 @@ fn quote_before(text: &str, at: usize) -> Option<char> {
 }
 
 /// The destination of `[text](destination "title")` or `![…](…)`; `None` for a link without one.
-fn inline_destination(raw: &str) -> Option<(Range<usize>, Code)> {
+fn inline_destination(raw: &str) -> Option<(Range<usize>, LinkEncoding)> {
     let bytes = raw.as_bytes();
     let open = raw.find('[')?;
     let mut at = end_of_text(bytes, open)?;
@@ -179,15 +179,15 @@ fn inline_destination(raw: &str) -> Option<(Range<usize>, Code)> {
     destination(bytes, at)
 }
 
-/// A destination that begins at a place.
-fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, Code)> {
+/// A destination that begins at a location.
+fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncoding)> {
     if bytes.get(at) == Some(&b'<') {
         let start = at + 1;
         at = start;
         while *bytes.get(at)? != b'>' {
             at += if bytes[at] == b'\\' { 2 } else { 1 };
         }
-        return Some((start..at, Code::Pointed));
+        return Some((start..at, LinkEncoding::Pointed));
     }
     let (start, mut depth) = (at, 0usize);
     while let Some(byte) = bytes.get(at) {
@@ -201,10 +201,10 @@ fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, Code)> {
         }
         at += 1;
     }
-    Some((start..at.min(bytes.len()), Code::Destination))
+    Some((start..at.min(bytes.len()), LinkEncoding::Destination))
 }
 
-/// Behind the `]` that closes the `[` at a place. What is escaped or code closes nothing.
+/// Behind the `]` that closes the `[` at a location. What is escaped or encoding closes nothing.
 fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0usize);
     while at < bytes.len() {
@@ -225,7 +225,7 @@ fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Behind a code span; behind its backticks if nothing closes it.
+/// Behind a encoding span; behind its backticks if nothing closes it.
 fn end_of_code(bytes: &[u8], start: usize) -> usize {
     let run = |from: usize| bytes[from..].iter().take_while(|byte| **byte == b'`').count();
     let ticks = run(start);
@@ -241,7 +241,7 @@ fn end_of_code(bytes: &[u8], start: usize) -> usize {
 }
 
 /// The destination of a definition, `[label]: destination "title"`.
-fn definition(text: &str, span: Range<usize>) -> Option<(Range<usize>, Code)> {
+fn definition(text: &str, span: Range<usize>) -> Option<(Range<usize>, LinkEncoding)> {
     let bytes = &text.as_bytes()[..span.end];
     let label = end_of_text(bytes, span.start)?;
     let mut at = label + 1;
@@ -280,27 +280,27 @@ fn canvas(text: &str) -> Vec<Fragment> {
         };
         let Some((value, span)) = string(key) else { continue };
         let line = lines.line_at(span.start);
-        let sites = if is_text {
+        let links = if is_text {
             node_sites(&value, line)
         } else {
-            let place = Place { span: 0..value.len(), code: Code::Bare };
-            vec![Site { line, raw: value.clone(), path: tidy(&value), place: Some(place) }]
+            let location = LinkLocation { span: 0..value.len(), encoding: LinkEncoding::Bare };
+            vec![LinkOccurrence { line, raw: value.clone(), path: tidy(&value), location: Some(location) }]
         };
-        fragments.push(Fragment { text: value, json: Some(span), sites });
+        fragments.push(Fragment { text: value, json: Some(span), links });
     }
     fragments
 }
 
 /// The links of a canvas node's text, which has no frontmatter: with a line before it, no text has.
-fn node_sites(text: &str, line: u32) -> Vec<Site> {
-    let mut sites = sites(&format!("\n{text}"));
-    for site in &mut sites {
-        site.line = line;
-        if let Some(place) = &mut site.place {
-            place.span = place.span.start - 1..place.span.end - 1;
+fn node_sites(text: &str, line: u32) -> Vec<LinkOccurrence> {
+    let mut links = links_of_text(&format!("\n{text}"));
+    for link in &mut links {
+        link.line = line;
+        if let Some(location) = &mut link.location {
+            location.span = location.span.start - 1..location.span.end - 1;
         }
     }
-    sites
+    links
 }
 
 fn tidy(path: &str) -> String {
@@ -317,8 +317,10 @@ mod tests {
         let fragments = fragments(&path, text);
         let found: Vec<&str> = fragments
             .iter()
-            .flat_map(|fragment| fragment.sites.iter().map(move |site| (fragment, site)))
-            .map(|(fragment, site)| site.place.as_ref().map_or("?", |place| &fragment.text[place.span.clone()]))
+            .flat_map(|fragment| fragment.links.iter().map(move |link| (fragment, link)))
+            .map(|(fragment, link)| {
+                link.location.as_ref().map_or("?", |location| &fragment.text[location.span.clone()])
+            })
             .collect();
         assert_eq!(found, expected, "{text}");
     }
@@ -349,9 +351,9 @@ mod tests {
             {"type":"file","file":"p/é.md","subpath":"#h"},{"type":"link","url":"c"}],"edges":[]}"##;
         let fragments = fragments(&path, text);
         assert_eq!(fragments.len(), 2);
-        let paths: Vec<&str> = fragments.iter().flat_map(|f| &f.sites).map(|site| site.path.as_str()).collect();
+        let paths: Vec<&str> = fragments.iter().flat_map(|f| &f.links).map(|link| link.path.as_str()).collect();
         assert_eq!(paths, ["a", "b.md", "p/é.md"]);
         assert_eq!(&text[fragments[1].json.clone().unwrap()], "\"p/é.md\"");
-        assert_eq!(fragments[1].sites[0].line, 2);
+        assert_eq!(fragments[1].links[0].line, 2);
     }
 }

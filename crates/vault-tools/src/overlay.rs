@@ -1,24 +1,51 @@
 //! The vault with changes not yet made: what the disk holds, and over it what was proposed. Nothing here writes.
+//!
+//! A tool works on an [`Overlay`]: it reads what would be there, and what it changes is recorded as actions. What is
+//! shown is made from those actions, and the same actions are applied.
+
+mod relink;
+mod edits;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::action::Action;
-use crate::change::seen::Seen;
-use crate::change::sources::Sources;
-use crate::change::{Carried, Change, Notice, Vault, origin_of};
+use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
+use crate::links::LinkIndex;
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
+use crate::store::VaultStore;
+
+pub use edits::{Deleted, Renamed, Written};
 
 /// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
 const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };
 
 /// The vault as it would be.
 ///
-/// An operation that fails changes nothing.
+/// An operation that fails changes nothing. Reads are those of [`View`].
+///
+/// ```
+/// use vault_tools::{IndexUse, SafePath, Vault, VaultOptions, View};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # std::fs::create_dir(folder.path().join("notes"))?;
+/// # std::fs::write(folder.path().join("notes/Home.md"), "See [[Roses]].\n")?;
+/// # std::fs::write(folder.path().join("notes/Roses.md"), "Prune them.\n")?;
+/// # let options = VaultOptions::new().state_folder(folder.path().join("state")).use_index(IndexUse::Scan);
+/// let vault = Vault::open(folder.path().join("notes"), options)?;
+/// let mut overlay = vault.overlay();
+/// overlay.write(&SafePath::new("Roses.md")?, "Prune them in spring.\n")?;
+/// let renamed = overlay.rename(&SafePath::new("Roses.md")?, &SafePath::new("Pruning.md")?)?;
+/// assert_eq!(renamed.rewritten[0].after, "Pruning");
+/// assert_eq!(overlay.text(&SafePath::new("Home.md")?)?, "See [[Pruning]].\n");
+/// assert_eq!(std::fs::read_to_string(folder.path().join("notes/Home.md"))?, "See [[Roses]].\n"); // not applied yet
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Overlay<'v> {
-    pub(super) vault: &'v Vault,
+    pub(crate) store: &'v VaultStore,
     /// What differs from the disk, and what lies below it; see [`Overlay::look_up`].
     pub(super) nodes: BTreeMap<SafePath, Node>,
     /// Files of the disk that would lie elsewhere: from where, to where.
@@ -26,16 +53,16 @@ pub struct Overlay<'v> {
     pub(super) actions: Vec<Action>,
     /// Actions before this one are never changed again.
     pub(super) sealed: usize,
-    /// What was told, and how many actions there were by then.
-    pub(super) notices: Vec<(usize, Notice)>,
-    /// What moves along with folders, by the place of the action.
+    /// What the reader of a preview should know, and how many actions there were by then.
+    notices: Vec<(usize, Notice)>,
+    /// What moves along with folders, by the index of the action.
     carried: BTreeMap<usize, Carried>,
     /// Names of all files and who links to what; made when first needed.
-    pub(super) sources: Option<Sources>,
-    /// Where nodes have changed since `sources` last looked at them.
+    links: Option<LinkIndex>,
+    /// Where nodes have changed since `links` was last brought up to date.
     pub(super) touched: Vec<SafePath>,
-    /// What links were kept by so far.
-    pub(super) seen: Seen,
+    /// What was assumed of the disk so far, beside the files that were read.
+    preconditions: Preconditions,
     reads: Mutex<BTreeMap<SafePath, ContentHash>>,
     /// Whether several calls work on it, one upon the other.
     is_shared: bool,
@@ -49,7 +76,7 @@ pub struct Overlay<'v> {
 #[derive(Debug, Clone)]
 pub(super) enum Node {
     /// Nothing is there any more.
-    Gone,
+    Deleted,
     /// A folder that is new there: what the disk has at and below this path does not show.
     Folder,
     /// A file.
@@ -82,18 +109,18 @@ pub(super) enum LookUp<'o> {
 }
 
 impl<'v> Overlay<'v> {
-    pub(super) fn new(vault: &'v Vault) -> Self {
+    pub(crate) fn new(store: &'v VaultStore) -> Self {
         Self {
-            vault,
+            store,
             nodes: BTreeMap::new(),
             moved: HashMap::new(),
             actions: Vec::new(),
             sealed: 0,
             notices: Vec::new(),
             carried: BTreeMap::new(),
-            sources: None,
+            links: None,
             touched: Vec::new(),
-            seen: Seen::default(),
+            preconditions: Preconditions::default(),
             reads: Mutex::default(),
             is_shared: true,
             folded: HashMap::new(),
@@ -117,9 +144,9 @@ impl<'v> Overlay<'v> {
         let reads = std::mem::take(&mut *self.lock_reads());
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(at, _)| *at <= mark);
-        let seen = std::mem::take(&mut self.seen);
+        let preconditions = std::mem::take(&mut self.preconditions);
         let is_shared = self.is_shared;
-        *self = Self { notices, seen, reads: Mutex::new(reads), is_shared, ..Self::new(self.vault) };
+        *self = Self { notices, preconditions, reads: Mutex::new(reads), is_shared, ..Self::new(self.store) };
         for action in actions {
             self.push(action);
         }
@@ -137,7 +164,7 @@ impl<'v> Overlay<'v> {
             actions: self.actions.clone(),
             carried: self.carried.clone(),
             reads: self.lock_reads().clone(),
-            seen: self.seen.clone(),
+            preconditions: self.preconditions.clone(),
             notices: self.notices.iter().map(|(_, notice)| notice.clone()).collect(),
         }
     }
@@ -148,7 +175,7 @@ impl<'v> Overlay<'v> {
             actions: self.actions,
             carried: self.carried,
             reads: self.reads.into_inner().unwrap_or_else(PoisonError::into_inner),
-            seen: self.seen,
+            preconditions: self.preconditions,
             notices: self.notices.into_iter().map(|(_, notice)| notice).collect(),
         }
     }
@@ -169,10 +196,10 @@ impl<'v> Overlay<'v> {
 
     /// Adds a line to what the reader of a preview should know.
     pub fn notice(&mut self, text: impl Into<String>) {
-        self.tell(text.into().into());
+        self.add_notice(text.into().into());
     }
 
-    pub(super) fn tell(&mut self, notice: Notice) {
+    fn add_notice(&mut self, notice: Notice) {
         self.notices.push((self.actions.len(), notice));
     }
 
@@ -181,7 +208,7 @@ impl<'v> Overlay<'v> {
         match self.nodes.get(path) {
             Some(Node::File(file)) => return LookUp::File(file),
             Some(Node::Folder) => return LookUp::Folder,
-            Some(Node::Gone) => return LookUp::Nothing,
+            Some(Node::Deleted) => return LookUp::Nothing,
             None if self.nodes.is_empty() => return LookUp::Disk,
             None => {}
         }
@@ -199,7 +226,7 @@ impl<'v> Overlay<'v> {
     /// The file a path stands for: itself, or the one it is a symbolic link to.
     pub(crate) fn real(&self, path: &SafePath) -> Result<SafePath> {
         match self.look_up(path) {
-            LookUp::Disk => self.vault.sandbox().real(path),
+            LookUp::Disk => self.store.sandbox.real(path),
             LookUp::File(FileNode { link: Some(target), .. }) => Ok(target.clone()),
             _ => Ok(path.clone()),
         }
@@ -214,11 +241,11 @@ impl<'v> Overlay<'v> {
             LookUp::Folder => {
                 return Err(Error::new(ErrorKind::InvalidArguments, "is a folder")
                     .at(path)
-                    .remedy("name a file, or list the folder"));
+                    .with_remedy("name a file, or list the folder"));
             }
             _ => return Err(Error::not_found(path, &[])),
         };
-        let content = self.vault.sandbox().read(&base).map_err(|error| match error.kind() {
+        let content = self.store.sandbox.read(&base).map_err(|error| match error.kind() {
             ErrorKind::NotFound => Error::not_found(path, &[]),
             _ => error,
         })?;
@@ -249,7 +276,7 @@ impl<'v> Overlay<'v> {
     }
 
     /// Adds an action, and shows what it does.
-    pub(super) fn push(&mut self, action: Action) {
+    pub(crate) fn push(&mut self, action: Action) {
         self.held_bytes += action.content_bytes();
         self.enter(&action);
         self.actions.push(action);
@@ -283,18 +310,18 @@ impl<'v> Overlay<'v> {
         }
         let what =
             format!("one change can hold {} MB of file contents, and this is more", MAX_CHANGE_BYTES / 1_000_000);
-        Err(Error::new(ErrorKind::Unsupported, what).remedy(
+        Err(Error::new(ErrorKind::Unsupported, what).with_remedy(
             "make several smaller changes, one after the other; what is deleted to .trash or moved counts for nothing",
         ))
     }
 
     /// The names in a folder that no tool sees; they move with it.
-    pub(super) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
+    pub(crate) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
         let origin = origin_of(&self.actions, folder);
         match self.look_up(folder) {
             // What the disk has at the path of a folder that is new is another one.
             LookUp::Folder if origin == *folder => Ok(Vec::new()),
-            _ => self.vault.sandbox().unseen(&origin),
+            _ => self.store.sandbox.unseen(&origin),
         }
     }
 
@@ -303,7 +330,7 @@ impl<'v> Overlay<'v> {
         let number = self.actions.len();
         match action {
             Action::MakeFolder { path } => self.set(path, Node::Folder),
-            Action::RemoveFolder { path } | Action::Delete { path, .. } => self.set(path, Node::Gone),
+            Action::RemoveFolder { path } | Action::Delete { path, .. } => self.set(path, Node::Deleted),
             Action::Create { path, content } => {
                 let content = Some(content.clone());
                 self.set(path, Node::File(FileNode { content, set_by: Some(number), ..FileNode::default() }));
@@ -353,7 +380,7 @@ impl<'v> Overlay<'v> {
             self.nodes.remove(&path);
             self.touched.push(path);
         }
-        self.set(from, Node::Gone);
+        self.set(from, Node::Deleted);
         for (path, node) in files {
             if let Node::File(FileNode { base: Some(base), .. }) = &node {
                 self.moved.insert(base.clone(), path.clone());
@@ -371,7 +398,7 @@ impl<'v> Overlay<'v> {
         match self.look_up(path) {
             LookUp::File(file) => file.clone(),
             _ => {
-                let real = self.vault.sandbox().real(path).ok().filter(|real| real != path);
+                let real = self.store.sandbox.real(path).ok().filter(|real| real != path);
                 FileNode { base: Some(path.clone()), link: real, ..FileNode::default() }
             }
         }
@@ -381,10 +408,10 @@ impl<'v> Overlay<'v> {
         if let Some(names) = self.folded.get_mut(&path.parent()) {
             let folded = path.file_name().to_lowercase();
             match node {
-                Node::Gone if names.get(&folded).is_some_and(|name| name == path.file_name()) => {
+                Node::Deleted if names.get(&folded).is_some_and(|name| name == path.file_name()) => {
                     names.remove(&folded);
                 }
-                Node::Gone => {}
+                Node::Deleted => {}
                 _ => {
                     names.insert(folded, path.file_name().to_string());
                 }
@@ -416,6 +443,12 @@ impl<'v> Overlay<'v> {
     }
 }
 
+impl fmt::Debug for Overlay<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Overlay").field("vault", &self.store.sandbox.vault()).field("actions", &self.actions).finish()
+    }
+}
+
 impl View for Overlay<'_> {
     fn read(&self, path: &SafePath) -> Result<Content> {
         self.content(&self.real(path)?)
@@ -429,9 +462,9 @@ impl View for Overlay<'_> {
             LookUp::Folder => Ok(new(EntryKind::Folder, 0)),
             LookUp::File(FileNode { link: Some(target), .. }) => Ok(self.stat(target)?.map(symlink)),
             LookUp::File(FileNode { content: Some(content), .. }) => Ok(new(EntryKind::File, content.len() as u64)),
-            LookUp::File(FileNode { base: Some(base), .. }) => self.vault.sandbox().stat(base),
+            LookUp::File(FileNode { base: Some(base), .. }) => self.store.sandbox.stat(base),
             LookUp::File(_) => Ok(new(EntryKind::File, 0)),
-            LookUp::Disk => match self.vault.sandbox().stat(path)? {
+            LookUp::Disk => match self.store.sandbox.stat(path)? {
                 Some(stat) if stat.symlink => match self.real(path) {
                     Ok(real) if real != *path => Ok(self.stat(&real)?.map(symlink)),
                     _ => Ok(None),
@@ -443,7 +476,7 @@ impl View for Overlay<'_> {
 
     fn list(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>> {
         let from_disk = match folder.map(|folder| self.look_up(folder)) {
-            None | Some(LookUp::Disk) => self.vault.sandbox().list(folder)?,
+            None | Some(LookUp::Disk) => self.store.sandbox.list(folder)?,
             Some(LookUp::Folder) => Vec::new(),
             Some(_) => {
                 let name = folder.map_or("", SafePath::as_str);
@@ -482,8 +515,8 @@ impl View for Overlay<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::Deletion;
-    use crate::change::tests::{Fixture, path};
+    use crate::action::DeleteMode;
+    use crate::vault::tests::{Fixture, path};
 
     #[test]
     fn a_change_above_the_limit_is_refused_and_leaves_the_overlay_as_it_was() {
@@ -501,8 +534,8 @@ mod tests {
         overlay.write(&path("large.md"), vec![b'z'; MAX_CHANGE_BYTES - 1000]).unwrap();
         overlay.mark();
         assert!(overlay.write(&path("large.md"), vec![b'w'; 2000]).is_err());
-        assert!(overlay.delete(&path("large.md"), Deletion::Permanent).is_err());
-        overlay.delete(&path("large.md"), Deletion::Trash).unwrap();
+        assert!(overlay.delete(&path("large.md"), DeleteMode::Permanent).is_err());
+        overlay.delete(&path("large.md"), DeleteMode::Trash).unwrap();
         overlay.rollback(0);
         overlay.create(&path("large.md"), large).unwrap();
     }

@@ -11,6 +11,7 @@ use vault_index::{FileId, VaultPath};
 use super::tests::{Fixture, path};
 use super::*;
 use crate::sandbox::{EntryKind, View};
+use crate::*;
 
 /// A file of a random vault: where, and links as (style, which file, case).
 type File = (String, Vec<(u8, Pick, bool)>);
@@ -197,7 +198,7 @@ proptest! {
             let to = path(to);
             // What cannot be done is refused, and changes nothing.
             let (shown_before, actions) = (shown(&overlay), overlay.change());
-            let deletion = if *flag { Deletion::Trash } else { Deletion::Permanent };
+            let deletion = if *flag { DeleteMode::Trash } else { DeleteMode::Permanent };
             let done = match step {
                 0 => overlay.create(&to, "[[a]] [[f/b]]").is_ok(),
                 1 => overlay.write(&some, "[[A b]] new").is_ok(),

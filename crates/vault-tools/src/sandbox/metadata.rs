@@ -14,12 +14,12 @@ use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
 /// What a file or folder is given back when it is made or moved back: the name that the disk had for it, where that
 /// is another spelling of the path's, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct SavedMetadata {
     name: Option<String>,
     mode: Option<u32>,
 }
 
-impl Kept {
+impl SavedMetadata {
     pub(crate) fn new(name: Option<String>, mode: Option<u32>) -> Self {
         Self { name, mode: mode.map(|mode| mode & 0o7777) }
     }
@@ -48,11 +48,11 @@ impl Kept {
 
 impl Sandbox {
     /// What would have to be given back if a path were moved or deleted. Nothing for a path where nothing is.
-    pub(crate) fn kept(&self, path: &SafePath) -> Result<Kept> {
-        let Some(place) = self.place(path)? else { return Ok(Kept::default()) };
-        let Some(metadata) = Self::metadata(&place, path)? else { return Ok(Kept::default()) };
+    pub(crate) fn saved_metadata(&self, path: &SafePath) -> Result<SavedMetadata> {
+        let Some(place) = self.place(path)? else { return Ok(SavedMetadata::default()) };
+        let Some(metadata) = Self::metadata(&place, path)? else { return Ok(SavedMetadata::default()) };
         let name = (place.name != path.file_name()).then_some(place.name);
-        Ok(Kept::new(name, mode_of(&metadata)))
+        Ok(SavedMetadata::new(name, mode_of(&metadata)))
     }
 
     /// The names in a folder that no list shows: what is hidden, leads out of the vault or is no file. None if there

@@ -4,11 +4,11 @@ use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode
 use vault_index::links::{Names, ranked, resolve};
 use vault_index::{FileId, FileKind, VaultPath};
 
-use crate::change::place_of_links::Code;
+use super::occurrences::LinkEncoding;
 
 /// Obsidian's "new link format".
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) enum LinkFormat {
+pub(crate) enum LinkFormat {
     /// The name where it is enough, else the path from the vault's root.
     #[default]
     Shortest,
@@ -31,10 +31,10 @@ impl LinkFormat {
 }
 
 /// A link that has to be written anew.
-pub(super) struct Spelling<'a> {
+pub(crate) struct LinkRewrite<'a> {
     /// Its path as written, decoded.
     pub written: &'a str,
-    pub code: Code,
+    pub encoding: LinkEncoding,
     /// The note it stands in, before and after.
     pub source: (&'a VaultPath, &'a VaultPath),
     /// The file it leads to, before and after.
@@ -56,7 +56,7 @@ enum Style {
     Relative,
 }
 
-impl Spelling<'_> {
+impl LinkRewrite<'_> {
     /// The path that leads to the file in the style of the old one; `None` when no path of a link could.
     pub fn new_path(&self) -> Option<String> {
         let (_, to) = self.target;
@@ -93,8 +93,8 @@ impl Spelling<'_> {
     }
 
     fn leads_there(&self, path: &str) -> bool {
-        let fits = match self.code {
-            Code::Wikilink | Code::Quoted(_) => !path.contains(['#', '|', '[', ']']),
+        let fits = match self.encoding {
+            LinkEncoding::Wikilink | LinkEncoding::Quoted(_) => !path.contains(['#', '|', '[', ']']),
             _ => true,
         };
         fits && resolve(self.names, path, self.source.1).target == Some(self.id)
@@ -102,7 +102,7 @@ impl Spelling<'_> {
 
     /// Whether the link told the way to the file exactly, and no longer does. Upper and lower case count where they
     /// are all that changes: elsewhere than in Obsidian such a link would break.
-    pub fn is_by_chance(&self) -> bool {
+    pub fn loses_its_exact_path(&self) -> bool {
         let case = match self.target {
             (from, to) if from != to && from.as_str().to_lowercase() == to.as_str().to_lowercase() => Case::Counts,
             _ => Case::Folds,
@@ -124,7 +124,7 @@ impl Spelling<'_> {
             Style::Dotted
         } else if written.starts_with('/') {
             Style::Rooted
-        } else if self.code == Code::Bare {
+        } else if self.encoding == LinkEncoding::Bare {
             Style::FromRoot
         } else if written.contains('/') {
             let is_relative = is_way(written, folder, from, Case::Folds);
@@ -198,13 +198,13 @@ const POINTED: &AsciiSet =
     &CONTROLS.add(b'%').add(b'#').add(b'<').add(b'>').add(b'\\').add(b'|').add(b'`').add(b'$').add(b'[').add(b']');
 
 /// Writes a path as it stands in a link; `old` is what stands there now.
-pub(super) fn encode(path: &str, code: Code, old: &str) -> String {
-    match code {
-        Code::Wikilink | Code::Bare => path.to_owned(),
-        Code::Quoted('"') => path.replace('\\', "\\\\").replace('"', "\\\""),
-        Code::Quoted(_) => path.replace('\'', "''"),
-        Code::Destination | Code::Pointed => {
-            let set = if code == Code::Pointed { POINTED } else { DESTINATION };
+pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {
+    match encoding {
+        LinkEncoding::Wikilink | LinkEncoding::Bare => path.to_owned(),
+        LinkEncoding::Quoted('"') => path.replace('\\', "\\\\").replace('"', "\\\""),
+        LinkEncoding::Quoted(_) => path.replace('\'', "''"),
+        LinkEncoding::Destination | LinkEncoding::Pointed => {
+            let set = if encoding == LinkEncoding::Pointed { POINTED } else { DESTINATION };
             let encodes_letters = old.is_ascii() && old.contains('%') && is_beyond_ascii(old);
             let mut text = String::new();
             let colons = path.find('/').unwrap_or(path.len());
@@ -249,18 +249,18 @@ mod tests {
 
     #[test]
     fn paths_are_written_as_their_place_demands() {
-        for (path, code, old, expected) in [
-            ("a b.md", Code::Destination, "x.md", "a%20b.md"),
-            ("a b.md", Code::Pointed, "x.md", "a b.md"),
-            ("é (1).md", Code::Destination, "x.md", "é%20%281%29.md"),
-            ("é.md", Code::Destination, "%C3%A4.md", "%C3%A9.md"),
-            ("100% #1.md", Code::Pointed, "x", "100%25 %231.md"),
-            ("a:b/c:d.md", Code::Destination, "x", "a%3Ab/c:d.md"),
-            ("it's", Code::Quoted('\''), "x", "it''s"),
-            ("a\"b", Code::Quoted('"'), "x", "a\\\"b"),
-            ("a b", Code::Wikilink, "x", "a b"),
+        for (path, encoding, old, expected) in [
+            ("a b.md", LinkEncoding::Destination, "x.md", "a%20b.md"),
+            ("a b.md", LinkEncoding::Pointed, "x.md", "a b.md"),
+            ("é (1).md", LinkEncoding::Destination, "x.md", "é%20%281%29.md"),
+            ("é.md", LinkEncoding::Destination, "%C3%A4.md", "%C3%A9.md"),
+            ("100% #1.md", LinkEncoding::Pointed, "x", "100%25 %231.md"),
+            ("a:b/c:d.md", LinkEncoding::Destination, "x", "a%3Ab/c:d.md"),
+            ("it's", LinkEncoding::Quoted('\''), "x", "it''s"),
+            ("a\"b", LinkEncoding::Quoted('"'), "x", "a\\\"b"),
+            ("a b", LinkEncoding::Wikilink, "x", "a b"),
         ] {
-            assert_eq!(encode(path, code, old), expected, "{path}");
+            assert_eq!(encode(path, encoding, old), expected, "{path}");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! What must be where on the disk when the first so many actions of a run are done. Pure.
+//! What must be where on the disk when the first n actions of a transaction are done. Pure.
 //!
-//! With none done it is what must hold before the run; with all done, before it is taken back; and a run that was
-//! cut stands where the disk is as expected.
+//! With none done it is what must hold before the transaction; with all done, before it is undone; and one that was
+//! interrupted stands where the disk is as expected.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::action::Action;
 use crate::content::ContentHash;
-use crate::journal::LoggedAction;
+use crate::journal::JournalAction;
 use crate::sandbox::{Found, SafePath};
 
 /// What must be at a path.
@@ -24,7 +24,7 @@ pub(super) enum Expected {
 
 /// An action without its contents.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum ActionOutline {
     MakeFolder(SafePath),
     RemoveFolder(SafePath),
     Create(SafePath, ContentHash),
@@ -45,7 +45,7 @@ impl Expected {
     }
 }
 
-impl Step {
+impl ActionOutline {
     pub(super) fn of(action: &Action) -> Self {
         match action {
             Action::MakeFolder { path } => Self::MakeFolder(path.clone()),
@@ -58,7 +58,7 @@ impl Step {
     }
 
     /// From the journal; `None` for a record that no version of ours wrote.
-    pub(super) fn logged(action: &LoggedAction) -> Option<Self> {
+    pub(super) fn logged(action: &JournalAction) -> Option<Self> {
         let path = action.path.clone();
         Some(match action.kind.as_str() {
             "make-folder" => Self::MakeFolder(path),
@@ -116,13 +116,13 @@ impl Step {
 ///
 /// Of each path the last step before that point decides, else the first one after it; paths that a move carries
 /// along are followed.
-pub(super) fn expected(steps: &[Step], done: usize) -> BTreeMap<SafePath, Expected> {
+pub(super) fn expected(steps: &[ActionOutline], done: usize) -> BTreeMap<SafePath, Expected> {
     let (past, coming) = steps.split_at(done.min(steps.len()));
     let mut found: BTreeMap<SafePath, Expected> = BTreeMap::new();
     let mut passed = Passed::default();
     for step in past.iter().rev() {
         for (path, expected) in step.after().into_iter().flatten() {
-            if let Some(now) = passed.follow(path, Way::Forward) {
+            if let Some(now) = passed.follow(path, Direction::Forward) {
                 note(&mut found, now, expected);
             }
         }
@@ -131,7 +131,7 @@ pub(super) fn expected(steps: &[Step], done: usize) -> BTreeMap<SafePath, Expect
     passed = Passed::default();
     for step in coming {
         for (path, expected) in step.before().into_iter().flatten() {
-            if let Some(now) = passed.follow(path, Way::Back) {
+            if let Some(now) = passed.follow(path, Direction::Back) {
                 note(&mut found, now, expected);
             }
         }
@@ -143,38 +143,38 @@ pub(super) fn expected(steps: &[Step], done: usize) -> BTreeMap<SafePath, Expect
 /// The steps between a step and the point in question, the nearest to the point first.
 #[derive(Default)]
 struct Passed<'s> {
-    steps: Vec<&'s Step>,
+    steps: Vec<&'s ActionOutline>,
     has_moves: bool,
     touched: BTreeSet<&'s SafePath>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum Direction {
     Forward,
     Back,
 }
 
 impl<'s> Passed<'s> {
-    fn add(&mut self, step: &'s Step) {
-        self.has_moves |= matches!(step, Step::Move(..));
+    fn add(&mut self, step: &'s ActionOutline) {
+        self.has_moves |= matches!(step, ActionOutline::Move(..));
         self.touched.extend(step.before().into_iter().flatten().map(|(path, _)| path));
         self.steps.push(step);
     }
 
     /// Where a path of a step is at the point in question; `None` when a step in between decides what is there.
-    fn follow(&self, path: &SafePath, way: Way) -> Option<SafePath> {
+    fn follow(&self, path: &SafePath, direction: Direction) -> Option<SafePath> {
         if !self.has_moves {
             return (!self.touched.contains(path)).then(|| path.clone());
         }
         let mut path = path.clone();
         for step in self.steps.iter().rev() {
-            match (step, way) {
-                (Step::Move(from, to), Way::Forward) => match path.moved(from, to) {
+            match (step, direction) {
+                (ActionOutline::Move(from, to), Direction::Forward) => match path.moved(from, to) {
                     Some(moved) => path = moved,
                     None if path.is_in(to) => return None,
                     None => {}
                 },
-                (Step::Move(from, to), Way::Back) => match path.moved(to, from) {
+                (ActionOutline::Move(from, to), Direction::Back) => match path.moved(to, from) {
                     Some(moved) => path = moved,
                     None if path.is_in(from) => return None,
                     None => {}
@@ -207,13 +207,13 @@ mod tests {
     }
 
     #[test]
-    fn every_point_of_a_run_has_its_own_look() {
+    fn every_point_of_a_transaction_expects_its_own_files() {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let steps = [
-            Step::MakeFolder(path("new")),
-            Step::Move(path("a.md"), path("new/a.md")),
-            Step::Edit(path("new/a.md"), hash("1"), hash("2")),
-            Step::Create(path("a.md"), hash("3")),
+            ActionOutline::MakeFolder(path("new")),
+            ActionOutline::Move(path("a.md"), path("new/a.md")),
+            ActionOutline::Edit(path("new/a.md"), hash("1"), hash("2")),
+            ActionOutline::Create(path("a.md"), hash("3")),
         ];
         let at = |done: usize| {
             let found = expected(&steps, done);
@@ -231,9 +231,9 @@ mod tests {
     fn what_lies_in_a_folder_moves_with_it() {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let steps = [
-            Step::Edit(path("f/a.md"), hash("1"), hash("2")),
-            Step::Move(path("f"), path("g")),
-            Step::Edit(path("g/b.md"), hash("3"), hash("4")),
+            ActionOutline::Edit(path("f/a.md"), hash("1"), hash("2")),
+            ActionOutline::Move(path("f"), path("g")),
+            ActionOutline::Edit(path("g/b.md"), hash("3"), hash("4")),
         ];
         assert_eq!(expected(&steps, 0)[&path("f/b.md")], Expected::File(hash("3")));
         assert_eq!(expected(&steps, 2)[&path("g/a.md")], Expected::File(hash("2")));
@@ -244,11 +244,11 @@ mod tests {
     fn what_was_there_before_is_not_what_comes_after() {
         let hash = |text: &str| ContentHash::of(text.as_bytes());
         let steps = [
-            Step::Move(path("a.md"), path("b.md")),
-            Step::Create(path("a.md"), hash("1")),
-            Step::Edit(path("a.md"), hash("1"), hash("2")),
-            Step::Delete(path("b.md"), hash("0")),
-            Step::Move(path("a.md"), path("b.md")),
+            ActionOutline::Move(path("a.md"), path("b.md")),
+            ActionOutline::Create(path("a.md"), hash("1")),
+            ActionOutline::Edit(path("a.md"), hash("1"), hash("2")),
+            ActionOutline::Delete(path("b.md"), hash("0")),
+            ActionOutline::Move(path("a.md"), path("b.md")),
         ];
         assert_eq!(expected(&steps, 0)[&path("a.md")], Expected::File(hash("0")));
         assert_eq!(expected(&steps, 5)[&path("b.md")], Expected::File(hash("2")));

@@ -5,7 +5,7 @@ use std::ops::Range;
 /// The bytes of a JSON string, quotes included, in which a range of the text it stands for is written.
 ///
 /// `None` for a range that is not in the text, or for what is no JSON string.
-pub(super) fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
+pub(crate) fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let (mut start, mut end) = (None, None);
     let mut decoded = 0;
     let mut rest = json.strip_prefix('"')?;

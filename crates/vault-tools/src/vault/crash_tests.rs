@@ -1,12 +1,13 @@
 //! A process that is killed at any step leaves a vault that the next start brings back as a whole.
 //!
-//! The test runs itself as a child, which ends at its n-th step (`fault.rs`), for every n there is.
+//! The test runs itself as a child, which ends at its n-th step (`failpoint.rs`), for every n there is.
 
 use std::path::Path;
 use std::process::Command;
 
 use super::tests::{open, path, snapshot, write};
 use super::*;
+use crate::*;
 
 const FOLDER: &str = "VAULT_TOOLS_CRASH_FOLDER";
 const DOES: &str = "VAULT_TOOLS_CRASH_DOES";
@@ -19,8 +20,8 @@ fn propose(overlay: &mut Overlay<'_>) {
     overlay.rename(&path("f"), &path("g/f")).unwrap();
     overlay.rename(&path("a.md"), &path("b.md")).unwrap();
     overlay.create(&path("a.md"), "another").unwrap();
-    overlay.delete(&path("t.md"), Deletion::Trash).unwrap();
-    overlay.delete(&path("p"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("t.md"), DeleteMode::Trash).unwrap();
+    overlay.delete(&path("p"), DeleteMode::Permanent).unwrap();
     overlay.write(&path("g/f/x.md"), "[[b]] and more").unwrap();
 }
 
@@ -60,7 +61,7 @@ fn child() {
 /// Whether the child came to its end.
 fn run(folder: &Path, does: &str, die_at: Option<usize>) -> bool {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", "change::crash_tests::child", "--test-threads", "1"]).env(FOLDER, folder).env(DOES, does);
+    child.args(["--exact", "vault::crash_tests::child", "--test-threads", "1"]).env(FOLDER, folder).env(DOES, does);
     if let Some(step) = die_at {
         child.env(DIE_AT, step.to_string());
     }
@@ -127,22 +128,65 @@ fn killed_while_redoing() {
     killed_anywhere(&prepare, "redo");
 }
 
-#[test]
-fn what_was_edited_after_the_crash_stays() {
-    let folder = tempfile::tempdir().unwrap();
-    make(folder.path());
-    let before = snapshot(&folder.path().join("vault"));
-    // Somewhere behind the first edits.
+/// Kills `apply` somewhere behind its first edits.
+fn interrupted(folder: &Path) {
+    make(folder);
     let mut step = 40;
-    while run(folder.path(), "apply", Some(step)) {
-        let vault = open(folder.path());
-        vault.undo(None, Force::No).unwrap();
+    while run(folder, "apply", Some(step)) {
+        open(folder).undo(None, Force::No).unwrap();
         step -= 3;
     }
-    write(&folder.path().join("vault"), "s.md", "mine");
+}
+
+#[test]
+fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked() {
+    for edited in ["s.md", "elsewhere.md"] {
+        let folder = tempfile::tempdir().unwrap();
+        interrupted(folder.path());
+        let root = folder.path().join("vault");
+        write(&root, edited, "mine");
+        let left = snapshot(&root);
+        let vault = open(folder.path());
+        assert!(vault.recovered().is_none() && vault.warnings().len() == 1, "{:?}", vault.warnings());
+        assert!(
+            vault.warnings()[0].contains(edited) && vault.warnings()[0].contains("--recover"),
+            "{:?}",
+            vault.warnings()
+        );
+        assert_eq!(vault.transactions().unwrap()[0].status, TransactionStatus::Interrupted);
+        let mut overlay = vault.overlay();
+        overlay.create(&path("later.md"), "x").unwrap();
+        let refused = vault.apply(&overlay.change(), ApplyOptions::new()).unwrap_err();
+        assert_eq!((refused.kind(), snapshot(&root)), (ErrorKind::Journal, left));
+        assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
+        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().reverted > 0);
+        let mut expected = {
+            let fresh = tempfile::tempdir().unwrap();
+            make(fresh.path());
+            snapshot(&fresh.path().join("vault"))
+        };
+        expected.insert(edited.into(), Some(b"mine".to_vec()));
+        assert_eq!(snapshot(&root), expected);
+        assert!(vault.recover(Recover::RollBack).unwrap().is_none());
+        vault.apply(&overlay.change(), ApplyOptions::new()).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_transaction_that_is_kept_can_be_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(folder.path());
+    let root = folder.path().join("vault");
+    write(&root, "elsewhere.md", "mine");
+    let left = snapshot(&root);
     let vault = open(folder.path());
-    assert!(vault.recovered().is_some());
-    let mut expected = before;
-    expected.insert("s.md".into(), Some(b"mine".to_vec()));
-    assert_eq!(snapshot(&folder.path().join("vault")), expected);
+    vault.recover(Recover::Keep).unwrap().unwrap();
+    let of_ours = |name: &String| !name.ends_with(".tmp");
+    let left: Vec<_> = left.into_iter().filter(|(name, _)| of_ours(name)).collect();
+    assert_eq!(snapshot(&root).into_iter().collect::<Vec<_>>(), left);
+    vault.undo(None, Force::No).unwrap();
+    std::fs::remove_file(root.join("elsewhere.md")).unwrap();
+    let fresh = tempfile::tempdir().unwrap();
+    make(fresh.path());
+    assert_eq!(snapshot(&root), snapshot(&fresh.path().join("vault")));
 }

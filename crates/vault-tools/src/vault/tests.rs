@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use super::*;
 use crate::error::{Error, ErrorKind};
-use crate::journal::{PruneOptions, RunId, RunKind};
+use crate::journal::{PruneOptions, TransactionId, TransactionKind};
 use crate::sandbox::{SafePath, View};
+use crate::*;
 
 /// A vault on the disk, its state folder beside it.
-pub(super) struct Fixture {
+pub(crate) struct Fixture {
     pub folder: tempfile::TempDir,
     pub vault: Vault,
 }
 
-pub(super) fn path(text: &str) -> SafePath {
+pub(crate) fn path(text: &str) -> SafePath {
     SafePath::new(text).unwrap()
 }
 
@@ -67,10 +68,13 @@ impl Fixture {
     }
 
     /// Applies what `propose` does to an overlay.
-    pub fn change<T>(&self, propose: impl FnOnce(&mut Overlay<'_>) -> Result<T, Error>) -> Result<(T, Run), Error> {
+    pub fn change<T>(
+        &self,
+        propose: impl FnOnce(&mut Overlay<'_>) -> Result<T, Error>,
+    ) -> Result<(T, Transaction), Error> {
         let mut overlay = self.vault.overlay();
         let done = propose(&mut overlay)?;
-        let run = self.vault.apply(&overlay.change(), ApplyOptions { label: "test".into(), progress: None })?;
+        let run = self.vault.apply(&overlay.change(), ApplyOptions::new().label("test"))?;
         Ok((done, run))
     }
 
@@ -250,7 +254,7 @@ fn dangling_links_are_told() {
         renamed.satisfied.iter().map(|link| (link.path.as_str(), link.line, link.raw.as_str())).collect();
     assert_eq!(satisfied, [("s.md", 2, "[[b]]")]);
     assert_eq!(renamed.rewritten.len(), 1);
-    let (deleted, _) = fixture.change(|overlay| overlay.delete(&path("b.md"), Deletion::Trash)).unwrap();
+    let (deleted, _) = fixture.change(|overlay| overlay.delete(&path("b.md"), DeleteMode::Trash)).unwrap();
     assert_eq!((deleted.trashed_to.as_deref(), deleted.dangling.len()), (Some(".trash/b.md"), 2));
 }
 
@@ -292,18 +296,21 @@ fn only_the_case_changes() {
 fn what_is_deleted_can_be_restored() {
     let fixture = Fixture::new("//- a.md\none\n//- f/b.md\n\n//- f/g/c.png\n\n//- f/.hidden\n\n");
     let before = fixture.snapshot();
-    for (what, deletion) in
-        [("a.md", Deletion::Trash), ("f", Deletion::Trash), ("a.md", Deletion::Permanent), ("f/g", Deletion::Permanent)]
-    {
+    for (what, deletion) in [
+        ("a.md", DeleteMode::Trash),
+        ("f", DeleteMode::Trash),
+        ("a.md", DeleteMode::Permanent),
+        ("f/g", DeleteMode::Permanent),
+    ] {
         fixture.change(|overlay| overlay.delete(&path(what), deletion)).unwrap();
         assert!(!fixture.root().join(what).exists(), "{what}");
         fixture.vault.undo(None, Force::No).unwrap();
         assert_eq!(fixture.snapshot(), before, "{what} {deletion:?}");
     }
     // A second file of the same name gets a place of its own.
-    fixture.change(|overlay| overlay.delete(&path("a.md"), Deletion::Trash)).unwrap();
+    fixture.change(|overlay| overlay.delete(&path("a.md"), DeleteMode::Trash)).unwrap();
     fixture.change(|overlay| overlay.create(&path("a.md"), "two")).unwrap();
-    fixture.change(|overlay| overlay.delete(&path("a.md"), Deletion::Trash)).unwrap();
+    fixture.change(|overlay| overlay.delete(&path("a.md"), DeleteMode::Trash)).unwrap();
     assert_eq!((fixture.read(".trash/a.md").as_str(), fixture.read(".trash/a 2.md").as_str()), ("one\n", "two"));
 }
 
@@ -319,7 +326,7 @@ fn later_steps_see_what_earlier_ones_did() {
     let names: Vec<String> = overlay.walk(None).unwrap().iter().map(|entry| entry.path.to_string()).collect();
     assert_eq!(names, ["b.md", "old", "old/c.md", "old/x.md"]);
     assert_eq!(overlay.read(&path("a.md")).unwrap_err().kind(), ErrorKind::NotFound);
-    overlay.delete(&path("b.md"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("b.md"), DeleteMode::Permanent).unwrap();
     let before = fixture.snapshot();
     fixture.vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
     assert_eq!((fixture.read("old/x.md").as_str(), fixture.read("old/c.md").as_str()), ("changed", "[[x]]"));
@@ -352,7 +359,7 @@ fn the_preview_tells_file_by_file() {
     overlay.write(&path("f/new.md"), "y\n").unwrap();
     overlay.rename(&path("a.md"), &path("z.md")).unwrap();
     overlay.write(&path("z.md"), "one\n2\n").unwrap();
-    overlay.delete(&path("c.md"), Deletion::Trash).unwrap();
+    overlay.delete(&path("c.md"), DeleteMode::Trash).unwrap();
     let change = overlay.change();
     let preview = change.preview();
     let lines: Vec<(Kind, &str, Option<&str>, usize, usize)> = preview
@@ -430,7 +437,7 @@ fn what_changed_since_is_a_conflict() {
     apply(&rename, &|| write(&root, "d.md", "[[a]]"));
     apply(&|overlay| drop(overlay.rename(&path("a.md"), &path("f/z.md")).unwrap()), &|| write(&root, "z.md", ""));
     apply(&|overlay| overlay.create(&path("f/n.md"), "x").unwrap(), &|| write(&root, "n.md", "other"));
-    apply(&|overlay| drop(overlay.delete(&path("a.md"), Deletion::Trash).unwrap()), &|| {
+    apply(&|overlay| drop(overlay.delete(&path("a.md"), DeleteMode::Trash).unwrap()), &|| {
         std::fs::remove_file(root.join("a.md")).unwrap();
     });
     // What was only read counts, too.
@@ -441,7 +448,7 @@ fn what_changed_since_is_a_conflict() {
         },
         &|| write(&root, "c.md", "other"),
     );
-    assert!(fixture.vault.runs().unwrap().is_empty());
+    assert!(fixture.vault.transactions().unwrap().is_empty());
 }
 
 #[test]
@@ -468,12 +475,12 @@ fn an_undo_that_would_lose_something_is_refused() {
 }
 
 #[test]
-fn runs_are_taken_back_one_by_one() {
+fn runs_are_reverted_one_by_one() {
     let fixture = Fixture::new("//- a.md\n0\n");
     let write = |text: &str| fixture.change(|overlay| overlay.write(&path("a.md"), text)).unwrap().1.id;
     let (one, two) = (write("1"), write("2"));
     let kept = fixture.change(|overlay| overlay.create(&path("b.md"), "b")).unwrap().1.id;
-    assert_eq!((one, two, kept), (RunId(1), RunId(2), RunId(3)));
+    assert_eq!((one, two, kept), (TransactionId(1), TransactionId(2), TransactionId(3)));
     // In the middle of history: only if nothing was built on it.
     assert_eq!(fixture.vault.undo(Some(one), Force::No).unwrap_err().kind(), ErrorKind::Conflict);
     fixture.vault.undo(Some(two), Force::No).unwrap();
@@ -492,14 +499,18 @@ fn runs_are_taken_back_one_by_one() {
     fixture.vault.undo(Some(two), Force::No).unwrap();
     // The undo of one that was done again, named by its number.
     fixture.vault.undo(Some(two), Force::No).unwrap_err();
-    let undo_of_two = fixture.vault.runs().unwrap()[0].id;
+    let undo_of_two = fixture.vault.transactions().unwrap()[0].id;
     fixture.vault.undo(Some(undo_of_two), Force::No).unwrap();
-    assert_eq!((fixture.read("a.md").as_str(), fixture.vault.runs().unwrap()[0].kind), ("2", RunKind::Redo));
+    assert_eq!(
+        (fixture.read("a.md").as_str(), fixture.vault.transactions().unwrap()[0].kind),
+        ("2", TransactionKind::Redo)
+    );
     let twice = fixture.vault.undo(Some(undo_of_two), Force::No).unwrap_err();
-    assert!(twice.to_string().contains(&format!("run {undo_of_two} is taken back already")), "{twice}");
+    assert!(twice.to_string().contains(&format!("transaction {undo_of_two} is undone already")), "{twice}");
     fixture.vault.undo(Some(two), Force::No).unwrap();
-    let status: Vec<RunStatus> = fixture.vault.runs().unwrap().iter().rev().take(3).map(|run| run.status).collect();
-    assert_eq!(status, [RunStatus::Done, RunStatus::TakenBack, RunStatus::Done]);
+    let status: Vec<TransactionStatus> =
+        fixture.vault.transactions().unwrap().iter().rev().take(3).map(|run| run.status).collect();
+    assert_eq!(status, [TransactionStatus::Done, TransactionStatus::Undone, TransactionStatus::Done]);
 }
 
 #[test]
@@ -526,8 +537,8 @@ fn a_run_can_be_stopped() {
     for name in ["x.md", "y.md", "z.md"] {
         overlay.create(&path(name), name).unwrap();
     }
-    let mut progress = |at: Applying| if at.index == 2 { Go::Stop } else { Go::On };
-    let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+    let mut progress = |at: ApplyProgress| if at.index == 2 { ControlFlow::Stop } else { ControlFlow::Continue };
+    let options = ApplyOptions::new().label("stopped").progress(&mut progress);
     let run = fixture.vault.apply(&overlay.change(), options).unwrap();
     assert_eq!((run.done, run.stopped, fixture.root().join("z.md").exists()), (2, true, false));
     fixture.vault.undo(None, Force::No).unwrap();
@@ -545,8 +556,9 @@ fn a_run_can_be_put_back_to_a_place() {
     let change = overlay.change();
     let last = change.actions().len() - 1;
     let stopped_at = |at: usize, stays: usize| {
-        let mut progress = |now: Applying| if now.index == at { Go::StopAt(stays) } else { Go::On };
-        let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+        let mut progress =
+            |now: ApplyProgress| if now.index == at { ControlFlow::StopAt(stays) } else { ControlFlow::Continue };
+        let options = ApplyOptions::new().label("stopped").progress(&mut progress);
         fixture.vault.apply(&change, options).unwrap()
     };
     let run = stopped_at(last, mark);
@@ -557,8 +569,8 @@ fn a_run_can_be_put_back_to_a_place() {
     assert_eq!(fixture.snapshot(), before);
     // Back to the beginning, nothing was done that could be taken back.
     let run = stopped_at(last, 0);
-    assert_eq!((run.id, run.done, fixture.snapshot()), (RunId(0), 0, before));
-    assert_eq!(fixture.vault.runs().unwrap()[0].status, RunStatus::RolledBack);
+    assert_eq!((run.id, run.done, fixture.snapshot()), (TransactionId(0), 0, before));
+    assert_eq!(fixture.vault.transactions().unwrap()[0].status, TransactionStatus::RolledBack);
 }
 
 /// Places are those of the change, whatever is there by now.
@@ -572,11 +584,11 @@ fn a_folder_that_is_there_by_now_shifts_nothing() {
     let change = overlay.change();
     std::fs::create_dir(fixture.root().join("f")).unwrap();
     let mut seen = Vec::new();
-    let mut progress = |now: Applying| {
+    let mut progress = |now: ApplyProgress| {
         seen.push((now.index, now.total));
-        if now.index == mark { Go::StopAt(mark) } else { Go::On }
+        if now.index == mark { ControlFlow::StopAt(mark) } else { ControlFlow::Continue }
     };
-    let options = ApplyOptions { label: "stopped".into(), progress: Some(&mut progress) };
+    let options = ApplyOptions::new().label("stopped").progress(&mut progress);
     let run = fixture.vault.apply(&change, options).unwrap();
     assert_eq!((seen, run.done), (vec![(1, 3), (2, 3)], 1));
     fixture.vault.undo(None, Force::No).unwrap();
@@ -621,24 +633,19 @@ fn the_journal_can_be_pruned() {
     }
     let none =
         fixture.vault.prune(&PruneOptions { older_than: Some(Duration::from_secs(60)), max_bytes: None }).unwrap();
-    assert_eq!((none.runs, none.left), (0, 3));
-    let some = fixture.vault.prune(&PruneOptions { older_than: None, max_bytes: Some(some_bytes(&fixture)) }).unwrap();
-    assert_eq!((some.runs, some.left), (2, 1));
+    assert_eq!((none.transactions, none.left), (0, 3));
+    let some = fixture.vault.prune(&PruneOptions { older_than: None, max_bytes: Some(1000) }).unwrap();
+    assert_eq!((some.transactions, some.left), (2, 1));
     fixture.vault.undo(None, Force::No).unwrap();
     assert_eq!(fixture.read("a.md"), "2");
     assert_eq!(fixture.vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::NotFound);
-}
-
-/// Less than two runs.
-fn some_bytes(fixture: &Fixture) -> u64 {
-    std::fs::metadata(fixture.vault.state().folder().join("journal")).unwrap().len() / 2
 }
 
 #[test]
 fn one_writer_at_a_time() {
     let fixture = Fixture::new("//- a.md\n0\n");
     let other = open(fixture.folder.path());
-    let held = other.lock().unwrap();
+    let held = other.store.lock().unwrap();
     let hasty = open_waiting(fixture.folder.path(), Duration::ZERO);
     let mut overlay = hasty.overlay();
     overlay.write(&path("a.md"), "1").unwrap();

@@ -3,12 +3,13 @@
 use super::tests::{Fixture, path, write};
 use super::*;
 use crate::error::ErrorKind;
+use crate::*;
 
 /// What a folder would carry along was looked at: for links, and by whoever approved it.
 #[test]
 fn a_folder_that_got_another_file_is_a_conflict() {
     let fixture = Fixture::new("//- f/a.md\none\n//- g/b.md\n[[a]]\n");
-    for deletion in [None, Some(Deletion::Trash), Some(Deletion::Permanent)] {
+    for deletion in [None, Some(DeleteMode::Trash), Some(DeleteMode::Permanent)] {
         let mut overlay = fixture.vault.overlay();
         match deletion {
             None => drop(overlay.rename(&path("f"), &path("h")).unwrap()),

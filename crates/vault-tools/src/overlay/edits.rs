@@ -1,16 +1,14 @@
-//! What can be proposed: files made, written, renamed with every link to them, and deleted.
+//! What can be proposed: files created, written, renamed with every link to them, and deleted.
 
 use serde::Serialize;
 
-use crate::action::{Action, Gone};
-use crate::change::overlay::LookUp;
-use crate::change::relink::Relinked;
-use crate::change::seen::files_below;
-use crate::change::sources::Delta;
-use crate::change::{Notice, Overlay, origin_of};
+use super::{LookUp, Overlay};
+use crate::action::{Action, DeleteMode};
+use crate::change::{Notice, SYSTEM_TRASH, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name};
+use crate::links::{Delta, LinkAt, Relinked, Rewritten};
+use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name, files_below};
 
 /// What writing a file did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,32 +22,9 @@ pub enum Written {
     Unchanged,
 }
 
-/// A link, where it stands after the change.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct LinkAt {
-    /// The note.
-    pub path: SafePath,
-    /// The line, from 1.
-    pub line: u32,
-    /// As written.
-    pub raw: String,
-}
-
-/// A link that was written anew.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Rewritten {
-    /// The note, where it lies after the change.
-    pub path: SafePath,
-    /// The line, from 1.
-    pub line: u32,
-    /// Its path as it was written.
-    pub before: String,
-    /// Its path as it is written now.
-    pub after: String,
-}
-
 /// What a rename did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Renamed {
     /// Each file, from where to where.
     pub moved: Vec<(SafePath, SafePath)>,
@@ -59,26 +34,11 @@ pub struct Renamed {
     pub satisfied: Vec<LinkAt>,
 }
 
-/// Where deleted files go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Deletion {
-    /// Into the vault's `.trash`, in the folder they lay in.
-    #[default]
-    Trash,
-    /// A file into the system's trash; undo makes it anew from the journal. What could not be made anew as it was, a
-    /// folder or a symbolic link, goes into `.trash`.
-    SystemTrash,
-    /// Nowhere; the journal alone still has them.
-    Permanent,
-}
-
-/// What stands for the place of what is in the system's trash.
-pub(super) const SYSTEM_TRASH: &str = "the system's trash";
-
 /// What a deletion did.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Deleted {
-    /// Where it lies now: a path in `.trash`, or `the system's trash`.
+    /// Where it is now: a path in `.trash`, or `the system's trash`.
     pub trashed_to: Option<String>,
     /// Links that lead nowhere now.
     pub dangling: Vec<LinkAt>,
@@ -111,19 +71,22 @@ impl Overlay<'_> {
         if self.exists(path)? {
             return Err(Error::new(ErrorKind::Exists, "is there already")
                 .at(path)
-                .remedy("choose another name, or change the file that is there"));
+                .with_remedy("choose another name, or change the file that is there"));
         }
         self.check_no_dead_link(path)?;
         let folders = self.folders_above(path)?;
         self.check_new(path, None)?;
-        let relinked =
-            self.relink(&Delta { made: vec![path.clone()], made_bytes: content.len() as u64, ..Delta::default() })?;
+        let relinked = self.relink(&Delta {
+            created: vec![path.clone()],
+            created_bytes: content.len() as u64,
+            ..Delta::default()
+        })?;
         for folder in folders {
             self.push(Action::MakeFolder { path: folder });
         }
         self.push(Action::Create { path: path.clone(), content });
         self.edit_all(relinked.edits);
-        relinked.unread.into_iter().for_each(|told| self.tell(told));
+        relinked.unread.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(())
     }
 
@@ -181,12 +144,12 @@ impl Overlay<'_> {
         let moved = self.files_of(from, &stat)?;
         let moved: Vec<(SafePath, SafePath)> =
             moved.into_iter().filter_map(|file| Some((file.clone(), file.moved(from, to)?))).collect();
-        let (gone, trashing) = match &over {
+        let (deleted, trashing) = match &over {
             Some(stat) => (self.files_of(to, stat)?, self.trash(to)?),
             None => (Vec::new(), Vec::new()),
         };
         self.mark();
-        let relinked = self.relink(&Delta { moves: moved.clone(), gone, ..Delta::default() })?;
+        let relinked = self.relink(&Delta { moves: moved.clone(), deleted, ..Delta::default() })?;
         for action in trashing {
             self.push(action);
         }
@@ -196,10 +159,10 @@ impl Overlay<'_> {
         self.push(Action::Move { from: from.clone(), to: to.clone() });
         let Relinked { edits, rewritten, satisfied, dangling, redirected, unread } = relinked;
         self.edit_all(edits);
-        self.tell_of(&satisfied, "led nowhere and leads to a note now");
-        self.tell_of(&dangling, "leads nowhere now");
-        self.tell_of(&redirected, "led to what was there before and leads to what takes its place");
-        unread.into_iter().for_each(|told| self.tell(told));
+        self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
+        self.add_link_notices(&dangling, "leads nowhere now");
+        self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
+        unread.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(Renamed { moved, rewritten, satisfied })
     }
 
@@ -208,25 +171,25 @@ impl Overlay<'_> {
     /// # Errors
     /// [`ErrorKind::NotFound`]; [`ErrorKind::Refused`] for a symbolic link that would be gone for good, or a folder
     /// with hidden files in it that would stay.
-    pub fn delete(&mut self, path: &SafePath, deletion: Deletion) -> Result<Deleted> {
+    pub fn delete(&mut self, path: &SafePath, mode: DeleteMode) -> Result<Deleted> {
         let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         self.mark();
-        let gone = self.files_of(path, &stat)?;
-        let actions = match deletion {
-            Deletion::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
-            Deletion::Trash | Deletion::SystemTrash => self.trash(path)?,
-            Deletion::Permanent => self.delete_for_good(path, &stat)?,
+        let deleted = self.files_of(path, &stat)?;
+        let actions = match mode {
+            DeleteMode::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
+            DeleteMode::Trash | DeleteMode::SystemTrash => self.trash(path)?,
+            DeleteMode::Permanent => self.delete_permanently(path, &stat)?,
         };
-        let relinked = self.relink(&Delta { gone, ..Delta::default() })?;
+        let relinked = self.relink(&Delta { deleted, ..Delta::default() })?;
         let trashed_to = match actions.last() {
             Some(Action::Move { to, .. }) => Some(to.to_string()),
-            Some(Action::Delete { to: Gone::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
+            Some(Action::Delete { mode: DeleteMode::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
             _ => None,
         };
         if trashed_to.as_deref() == Some(SYSTEM_TRASH) {
             let what = "goes to the system's trash; undo makes it anew from the journal and leaves that copy there";
             self.notice(format!("{path} {what}"));
-        } else if deletion == Deletion::SystemTrash {
+        } else if mode == DeleteMode::SystemTrash {
             self.notice(format!(
                 "{path} goes to the vault's .trash, since undo could not make it anew from the journal"
             ));
@@ -235,16 +198,16 @@ impl Overlay<'_> {
             self.push(action);
         }
         let Relinked { dangling, redirected, unread, .. } = relinked;
-        self.tell_of(&dangling, "leads nowhere now");
-        self.tell_of(&redirected, "leads to another note of that name now");
-        unread.into_iter().for_each(|told| self.tell(told));
+        self.add_link_notices(&dangling, "leads nowhere now");
+        self.add_link_notices(&redirected, "leads to another note of that name now");
+        unread.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(Deleted { trashed_to, dangling, redirected })
     }
 
-    fn tell_of(&mut self, links: &[LinkAt], what: &str) {
+    fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
         for link in links {
             let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
-            self.tell(Notice { about: Some(link.path.clone()), text });
+            self.add_notice(Notice { about: Some(link.path.clone()), text });
         }
     }
 
@@ -278,14 +241,14 @@ impl Overlay<'_> {
     fn system_trash(&self, path: &SafePath) -> Result<Vec<Action>> {
         if !HAS_SYSTEM_TRASH {
             return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
-                .remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
+                .with_remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
         }
         let content = self.read(path)?;
         self.check_size(content.len() as u64)?;
-        Ok(vec![Action::Delete { path: path.clone(), content, to: Gone::SystemTrash }])
+        Ok(vec![Action::Delete { path: path.clone(), content, mode: DeleteMode::SystemTrash }])
     }
 
-    fn delete_for_good(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
+    fn delete_permanently(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
         let mut actions = Vec::new();
         let mut folders = Vec::new();
         let mut entries = vec![(path.clone(), *stat)];
@@ -297,21 +260,21 @@ impl Overlay<'_> {
             if stat.symlink {
                 return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
                     .at(&path)
-                    .remedy("delete it to the trash"));
+                    .with_remedy("delete it to the trash"));
             }
             match stat.kind {
                 EntryKind::Folder => {
                     if let Some(name) = self.unseen(&path)?.first() {
                         let what = format!("holds {name:?}, which no tool sees, so that it cannot be deleted for good");
-                        return Err(Error::new(ErrorKind::Refused, what)
-                            .at(&path)
-                            .remedy("delete it to the trash (trash: true), where it goes with all that is in it"));
+                        return Err(Error::new(ErrorKind::Refused, what).at(&path).with_remedy(
+                            "delete it to the trash (trash: true), where it goes with all that is in it",
+                        ));
                     }
                     folders.push(Action::RemoveFolder { path });
                 }
                 EntryKind::File => {
                     let content = self.read(&path)?;
-                    actions.push(Action::Delete { path, content, to: Gone::ForGood });
+                    actions.push(Action::Delete { path, content, mode: DeleteMode::Permanent });
                 }
             }
         }
@@ -321,9 +284,9 @@ impl Overlay<'_> {
     }
 
     /// Whether anything is at a path, hidden or not.
-    pub(super) fn is_there(&self, path: &SafePath) -> Result<bool> {
+    pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
         match self.look_up(path) {
-            LookUp::Disk => self.vault.sandbox().is_there(path),
+            LookUp::Disk => self.store.sandbox.is_there(path),
             LookUp::Nothing => Ok(false),
             _ => Ok(true),
         }
@@ -335,7 +298,7 @@ impl Overlay<'_> {
             return Ok(vec![path.clone()]);
         }
         if matches!(self.look_up(path), LookUp::Disk) {
-            self.seen.folders.insert(path.clone(), files_below(self.vault.sandbox(), path)?);
+            self.preconditions.folders.insert(path.clone(), files_below(&self.store.sandbox, path)?);
         }
         Ok(files_below(&*self, path)?.into_iter().collect())
     }
@@ -355,7 +318,7 @@ impl Overlay<'_> {
         {
             return Err(Error::new(ErrorKind::Exists, "is there already")
                 .at(to)
-                .remedy("choose another name, or move that one away first"));
+                .with_remedy("choose another name, or move that one away first"));
         }
         if !is_other_case && over.is_none() {
             self.check_no_dead_link(to)?;
@@ -366,7 +329,7 @@ impl Overlay<'_> {
                 "is a symbolic link, which would lead elsewhere from another folder",
             )
             .at(from)
-            .remedy("move the file that it leads to"));
+            .with_remedy("move the file that it leads to"));
         }
         self.check_new(to, Some(from))
     }
@@ -382,7 +345,7 @@ impl Overlay<'_> {
                 let there = path.parent().map_or(name.clone(), |folder| format!("{folder}/{name}"));
                 Err(Error::new(ErrorKind::Exists, format!("differs from {there:?} only in upper and lower case"))
                     .at(path)
-                    .remedy("use that path, or another name: not every system tells the two apart"))
+                    .with_remedy("use that path, or another name: not every system tells the two apart"))
             }
             _ => Ok(()),
         }
@@ -406,7 +369,9 @@ impl Overlay<'_> {
             real if real != *path => "is a symbolic link to a file that is not there",
             _ => "is neither a file nor a folder",
         };
-        Err(Error::new(ErrorKind::Exists, what).at(path).remedy("choose another name, or take that away by hand first"))
+        Err(Error::new(ErrorKind::Exists, what)
+            .at(path)
+            .with_remedy("choose another name, or take that away by hand first"))
     }
 
     fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
@@ -423,7 +388,7 @@ impl Overlay<'_> {
                 Some(_) => {
                     return Err(Error::new(ErrorKind::Exists, "is a file, so nothing can lie in it")
                         .at(&path)
-                        .remedy("choose another folder"));
+                        .with_remedy("choose another folder"));
                 }
                 None => {}
             }
@@ -447,8 +412,8 @@ impl Overlay<'_> {
             return;
         }
         self.push(Action::Edit { path: path.clone(), before, after });
-        if let Ok(Some(caution)) = self.vault.sandbox().caution(&origin_of(&self.actions, path)) {
-            self.tell(Notice { about: Some(path.clone()), text: format!("{path} {caution}") });
+        if let Ok(Some(caution)) = self.store.sandbox.caution(&origin_of(&self.actions, path)) {
+            self.add_notice(Notice { about: Some(path.clone()), text: format!("{path} {caution}") });
         }
     }
 }

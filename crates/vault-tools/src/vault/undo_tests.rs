@@ -4,14 +4,15 @@ use super::tests::{Fixture, path, write};
 use super::*;
 use crate::error::ErrorKind;
 use crate::sandbox::View;
+use crate::*;
 
 #[test]
 fn folders_that_are_gone_are_made_again() {
     type Propose = fn(&mut Overlay<'_>);
     let proposals: [(Propose, Force); 5] = [
-        (|overlay| drop(overlay.delete(&path("x/y/a.md"), Deletion::Trash).unwrap()), Force::No),
-        (|overlay| drop(overlay.delete(&path("x/y/a.md"), Deletion::Permanent).unwrap()), Force::No),
-        (|overlay| drop(overlay.delete(&path("x/y"), Deletion::Permanent).unwrap()), Force::No),
+        (|overlay| drop(overlay.delete(&path("x/y/a.md"), DeleteMode::Trash).unwrap()), Force::No),
+        (|overlay| drop(overlay.delete(&path("x/y/a.md"), DeleteMode::Permanent).unwrap()), Force::No),
+        (|overlay| drop(overlay.delete(&path("x/y"), DeleteMode::Permanent).unwrap()), Force::No),
         (|overlay| drop(overlay.rename(&path("x/y/a.md"), &path("z.md")).unwrap()), Force::No),
         (|overlay| assert_eq!(overlay.write(&path("x/y/a.md"), "other").unwrap(), Written::Overwritten), Force::Yes),
     ];
@@ -37,11 +38,11 @@ fn folders_that_are_gone_are_made_again() {
 #[test]
 fn nothing_that_is_left_is_no_undo() {
     let fixture = Fixture::new("//- a.md\nhi\n");
-    fixture.change(|overlay| overlay.delete(&path("a.md"), Deletion::Trash)).unwrap();
+    fixture.change(|overlay| overlay.delete(&path("a.md"), DeleteMode::Trash)).unwrap();
     std::fs::remove_dir_all(fixture.root().join(".trash")).unwrap();
     let refused = fixture.vault.undo(None, Force::Yes).unwrap_err();
     assert!(refused.to_string().contains(".trash/a.md is gone"), "{refused}");
-    assert_eq!(fixture.vault.runs().unwrap()[0].status, RunStatus::Done);
+    assert_eq!(fixture.vault.transactions().unwrap()[0].status, TransactionStatus::Done);
 }
 
 #[test]
@@ -50,7 +51,7 @@ fn what_a_forced_undo_loses_is_in_its_preview() {
     fixture.change(|overlay| overlay.write(&path("a.md"), "two")).unwrap();
     write(fixture.root(), "a.md", "three");
     let preview = fixture.vault.preview_undo(None, Force::Yes).unwrap().preview();
-    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the run"]);
+    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the transaction"]);
 }
 
 #[test]
@@ -72,18 +73,18 @@ fn a_folder_that_stays_is_not_said_to_go() {
 fn a_folder_with_hidden_files_cannot_be_deleted_for_good() {
     let fixture = Fixture::new("//- x/a.md\n1\n//- x/y/.DS_Store\n\n//- s.md\n\n");
     let before = fixture.snapshot();
-    let refused = fixture.vault.overlay().delete(&path("x"), Deletion::Permanent).unwrap_err();
+    let refused = fixture.vault.overlay().delete(&path("x"), DeleteMode::Permanent).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
     assert!(refused.to_string().contains(".DS_Store") && refused.to_string().contains("trash"), "{refused}");
     // Wherever the folder would be by then; one that is new where it was is another one.
     let mut overlay = fixture.vault.overlay();
     overlay.rename(&path("x"), &path("z")).unwrap();
-    overlay.delete(&path("z"), Deletion::Permanent).unwrap_err();
+    overlay.delete(&path("z"), DeleteMode::Permanent).unwrap_err();
     overlay.make_folder(&path("x/y")).unwrap();
-    overlay.delete(&path("x"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("x"), DeleteMode::Permanent).unwrap();
     // To the trash it goes with all that is in it, and what that is is shown.
     let mut overlay = fixture.vault.overlay();
-    overlay.delete(&path("x"), Deletion::Trash).unwrap();
+    overlay.delete(&path("x"), DeleteMode::Trash).unwrap();
     let change = overlay.change();
     let files = change.preview().files;
     assert_eq!(files.len(), 1);
@@ -98,7 +99,7 @@ fn a_folder_with_hidden_files_cannot_be_deleted_for_good() {
 fn a_folder_that_is_not_empty_by_now_is_a_conflict() {
     let fixture = Fixture::new("//- x/a.md\n1\n//- s.md\n\n");
     let mut overlay = fixture.vault.overlay();
-    overlay.delete(&path("x"), Deletion::Permanent).unwrap();
+    overlay.delete(&path("x"), DeleteMode::Permanent).unwrap();
     write(fixture.root(), "x/.hidden", "mine");
     let before = fixture.snapshot();
     let refused = fixture.vault.apply(&overlay.change(), ApplyOptions::default()).unwrap_err();
@@ -123,8 +124,8 @@ fn permissions_come_back() {
     let delete = |overlay: &mut Overlay<'_>| {
         // Under another name by then.
         overlay.rename(&path("f"), &path("h"))?;
-        overlay.delete(&path("h"), Deletion::Permanent)?;
-        overlay.delete(&path("c.md"), Deletion::Permanent)
+        overlay.delete(&path("h"), DeleteMode::Permanent)?;
+        overlay.delete(&path("c.md"), DeleteMode::Permanent)
     };
     fixture.change(delete).unwrap();
     fixture.vault.undo(None, Force::No).unwrap();
@@ -138,8 +139,9 @@ fn permissions_come_back() {
     delete(&mut overlay).unwrap();
     let change = overlay.change();
     let last = change.actions().len() - 1;
-    let mut progress = |now: Applying| if now.index == last { Go::StopAt(0) } else { Go::On };
-    let options = ApplyOptions { label: String::new(), progress: Some(&mut progress) };
+    let mut progress =
+        |now: ApplyProgress| if now.index == last { ControlFlow::StopAt(0) } else { ControlFlow::Continue };
+    let options = ApplyOptions::new().progress(&mut progress);
     fixture.vault.apply(&change, options).unwrap();
     check("after a stop");
 }
@@ -176,9 +178,9 @@ fn names_come_back_as_the_disk_had_them() {
     for number in 0..6 {
         let change = |overlay: &mut Overlay<'_>| match number {
             0 => overlay.rename(&note, &path("b.md")).map(drop),
-            1 => overlay.delete(&note, Deletion::Trash).map(drop),
-            2 => overlay.delete(&note, Deletion::Permanent).map(drop),
-            3 => overlay.delete(&folder, Deletion::Permanent).map(drop),
+            1 => overlay.delete(&note, DeleteMode::Trash).map(drop),
+            2 => overlay.delete(&note, DeleteMode::Permanent).map(drop),
+            3 => overlay.delete(&folder, DeleteMode::Permanent).map(drop),
             4 => overlay.rename(&folder, &path("f")).map(drop),
             _ => {
                 overlay.rename(&folder, &path("f"))?;
