@@ -37,12 +37,7 @@ const MAX_ATTEMPTS: usize = 5;
 /// # let dir = folder.path().join("notes");
 /// # std::fs::create_dir(&dir)?;
 /// # std::fs::write(dir.join("Log.md"), "- begun\n")?;
-/// # let mut options = VaultOptions::default();
-/// # options.state_folder = Some(folder.path().join("state"));
-/// # options.use_index = vault_tools::IndexUse::Scan;
-/// # /*
-/// let options = VaultOptions::default();
-/// # */
+/// # let options = VaultOptions::new().state_folder(folder.path().join("state")).use_index(vault_tools::IndexUse::Scan);
 /// let vault = Arc::new(Vault::open(&dir, options)?);
 /// let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
 /// let args = json!({ "path": "Log.md", "content": "- done" });

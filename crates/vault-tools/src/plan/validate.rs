@@ -65,9 +65,8 @@ impl From<InvalidPlan> for Error {
 /// use serde_json::json;
 /// use vault_tools::plan::validate;
 /// # let folder = tempfile::tempdir()?;
-/// # let mut options = vault_tools::VaultOptions::default();
-/// # options.state_folder = Some(folder.path().join("state"));
-/// # options.use_index = vault_tools::IndexUse::Scan;
+/// # let options = vault_tools::VaultOptions::new().state_folder(folder.path().join("state"));
+/// # let options = options.use_index(vault_tools::IndexUse::Scan);
 /// # std::fs::create_dir(folder.path().join("notes"))?;
 /// # let vault = std::sync::Arc::new(vault_tools::Vault::open(folder.path().join("notes"), options)?);
 /// # let toolbox = vault_tools::Toolbox::new(vault, Box::new(vault_tools::Headless::default()), Default::default());
