@@ -39,7 +39,7 @@ fn tick_task(args: Args, context: &mut Context<'_, '_>) -> Result<Ticked> {
     let matching: Vec<&usize> = open.iter().filter(of_task).collect();
     let [at] = matching.as_slice() else {
         let message = format!("{} open tasks have these words", matching.len());
-        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).remedy("give the words of one"));
+        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).with_remedy("give the words of one"));
     };
     let (before, rest) = text.split_at(**at);
     context.overlay.write(&path, format!("{before}- [x] {}", &rest["- [ ] ".len()..]))?;
