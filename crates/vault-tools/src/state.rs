@@ -273,6 +273,11 @@ impl State {
         self.folder.join(name).exists()
     }
 
+    /// Renames a file.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        std::fs::rename(self.folder.join(from), self.folder.join(to)).map_err(|error| self.failed(from, &error))
+    }
+
     /// A name that no file has: this one, or with a number.
     pub(crate) fn free_name(&self, name: &str) -> String {
         let numbered = |number: u32| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };

@@ -47,7 +47,7 @@ impl Preconditions {
     /// What is added was observed in this version of the index, if in the index at all.
     pub fn observe(&mut self, version: Option<&IndexVersion>) {
         self.observed = match (version, &self.observed) {
-            (Some(version), Observed::Never) => Observed::At(version.clone()),
+            (Some(version), Observed::Never) => Observed::At(*version),
             (Some(version), Observed::At(first)) if version == first => return,
             _ => Observed::Unknown,
         };

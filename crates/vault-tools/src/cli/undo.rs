@@ -116,8 +116,8 @@ fn take_back(
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
-    if vault.is_journal_damaged()? {
-        say("warning", "parts of the journal cannot be read; the transactions they held are missing or damaged");
+    if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == "damaged") {
+        say("warning", "the journal is damaged: transactions that it has lost, or not as a whole, cannot be undone");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {

@@ -168,7 +168,7 @@ fn is_damage(error: &rusqlite::Error) -> bool {
 /// Ends what a crash in [`super::salvage`] left: the old file is set aside, the new one not yet in its place.
 fn finish_salvage(state: &State) -> Result<(), Error> {
     if state.has(SALVAGED) && !state.has(FILE) {
-        std::fs::rename(state.folder().join(SALVAGED), path(state)).map_err(|error| state.failed(FILE, &error))?;
+        state.rename(SALVAGED, FILE)?;
         state.sync_folder();
     }
     Ok(())

@@ -78,8 +78,7 @@ pub(crate) fn take_over(state: &State) -> Result<()> {
     copy(state, runs(&bytes)).map_err(|failure| failure.into_error(state))?;
     failpoint::step();
     let old = state.free_name("journal.old");
-    std::fs::rename(state.folder().join(FILE), state.folder().join(&old))
-        .map_err(|error| state.failed(FILE, &error))?;
+    state.rename(FILE, &old)?;
     state.sync_folder();
     ::log::info!("the journal of an earlier version was taken over; it is kept as {old}");
     Ok(())

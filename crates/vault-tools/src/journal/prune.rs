@@ -72,10 +72,11 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
     let mut left = 0;
     // From the newest back: what is left is a history without gaps.
     for entry in entries.iter().rev() {
-        let rows = entry.actions.first().map_or(0..=-1, |first| first.row..=first.row + entry.actions.len() as i64 - 1);
+        let first = entry.actions.first().map_or(1, |first| first.row);
+        let last = first + entry.actions.len() as i64 - 1;
         bytes += connection.query_row(
             "SELECT 300 + coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action WHERE id BETWEEN ? AND ?",
-            [rows.start(), rows.end()],
+            [first, last],
             |row| row.get::<_, u64>(0),
         )?;
         if entry.time < oldest || options.max_bytes.is_some_and(|max| bytes > max) {

@@ -47,16 +47,13 @@ pub(super) fn set_aside(state: &State) -> Result<PathBuf> {
     };
     copied().map_err(|failure| failure.into_error(state))?;
     let aside = state.free_name(&format!("{FILE}.damaged"));
-    let rename = |from: &str, to: &str| {
-        std::fs::rename(state.folder().join(from), state.folder().join(to)).map_err(|error| state.failed(from, &error))
-    };
     let journal = format!("{FILE}-journal");
     if state.has(&journal) {
-        rename(&journal, &format!("{aside}-journal"))?;
+        state.rename(&journal, &format!("{aside}-journal"))?;
     }
-    rename(FILE, &aside)?;
-    rename(SALVAGED, FILE)?;
-    rename(&format!("{SALVAGED}-journal"), &journal)?;
+    state.rename(FILE, &aside)?;
+    state.rename(SALVAGED, FILE)?;
+    state.rename(&format!("{SALVAGED}-journal"), &journal)?;
     state.sync_folder();
     ::log::warn!("the journal was damaged: it is kept as {aside}, and what can be read of it was copied");
     Ok(state.folder().join(aside))
