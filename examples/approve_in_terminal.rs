@@ -2,7 +2,9 @@
 
 use std::io::{BufRead, Write};
 
-use agent_loop::{About, Agent, Event, Pause, Question, Run, RunId, RunOptions, Scripted, Step, Tool, Verdict};
+use agent_loop::{
+    About, Agent, Decision, Event, Pause, Question, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool,
+};
 use serde_json::json;
 
 /// Writes a note.
@@ -12,24 +14,24 @@ struct WriteNote {
     text: String,
 }
 
-fn ask(question: &Question) -> Verdict {
-    let About::Running { why } = &question.about else { return Verdict::Allow };
+fn ask(question: &Question) -> Decision {
+    let About::Running { why } = &question.about else { return Decision::Allow };
     println!("\n{why}: {} {:#}", question.call.name, question.call.arguments);
     print!("[y]es, [s]ession, [e]dit, anything else is no: ");
     std::io::stdout().flush().expect("the terminal is there");
     let mut lines = std::io::stdin().lock().lines();
     let mut line = || lines.next().and_then(Result::ok).unwrap_or_default();
     match line().trim() {
-        "y" => Verdict::Allow,
-        "s" => Verdict::AllowForSession,
+        "y" => Decision::Allow,
+        "s" => Decision::AllowForSession,
         "e" => {
             println!("all arguments, as JSON on one line:");
             match serde_json::from_str(&line()) {
-                Ok(arguments) => Verdict::AllowEdited { arguments },
-                Err(error) => Verdict::Deny { reason: Some(format!("the edited arguments are no JSON: {error}")) },
+                Ok(arguments) => Decision::AllowEdited { arguments },
+                Err(error) => Decision::Deny { reason: Some(format!("the edited arguments are no JSON: {error}")) },
             }
         }
-        reason => Verdict::Deny { reason: (!reason.is_empty()).then(|| reason.to_string()) },
+        reason => Decision::Deny { reason: (!reason.is_empty()).then(|| reason.to_string()) },
     }
 }
 
@@ -39,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         Ok(format!("wrote {} bytes to {path} (not really)", text.len()))
     })];
     let call = ("write_note", json!({"path": "Plan.md", "text": "1. Prune the roses."}));
-    let model = Scripted::new([Step::calls([call]), Step::text("That is all.")]);
+    let model = Scripted::new([ScriptedReply::calls([call]), ScriptedReply::text("That is all.")]);
     let agent = Agent::new(model, tools)?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Write down my plan.");
     let mut show = |event: Event| match event {
@@ -52,7 +54,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Pause::Done(outcome) => break println!("\n({})", outcome.stop),
             Pause::Waiting(questions) => {
                 let decisions: Vec<_> = questions.iter().map(|question| question.decide(ask(question))).collect();
-                for rejection in run.decide(agent.rules(), decisions).err().into_iter().flatten() {
+                for rejection in run.decide(agent.context(), decisions).err().into_iter().flatten() {
                     println!("not taken: {rejection}");
                 }
             }

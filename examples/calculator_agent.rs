@@ -1,6 +1,6 @@
 //! The whole loop in one page, offline: `cargo run -p examples --example calculator_agent`.
 
-use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, Step, Tool, ToolError};
+use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool, ToolError};
 use serde_json::json;
 
 /// Calculates with two numbers.
@@ -31,12 +31,12 @@ async fn calculate(Calculate { a, operator, b }: Calculate) -> Result<Json<f64>,
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let model = Scripted::new([
         // Two calls side by side; one names an operator that is not there, and the model is told which there are.
-        Step::calls([
+        ScriptedReply::calls([
             ("calculate", json!({"a": 1, "operator": "+", "b": 2})),
             ("calculate", json!({"a": 1, "operator": "-", "b": 2})),
         ]),
-        Step::calls([("calculate", json!({"a": 3, "operator": "/", "b": 0}))]),
-        Step::text("1 + 2 is 3, and nothing can be divided by zero."),
+        ScriptedReply::calls([("calculate", json!({"a": 3, "operator": "/", "b": 0}))]),
+        ScriptedReply::text("1 + 2 is 3, and nothing can be divided by zero."),
     ]);
     let agent = Agent::new(model, vec![Tool::read("calculate", calculate)])?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "What is (1 + 2) / 0?");

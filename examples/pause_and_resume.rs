@@ -1,7 +1,9 @@
 //! A run that waits for a person is saved, and goes on in "another process":
 //! `cargo run -p examples --example pause_and_resume`.
 
-use agent_loop::{Agent, Durability, Pause, Run, RunId, RunOptions, Scripted, Step, Tool, Transcript, Verdict};
+use agent_loop::{
+    Agent, Decision, Durability, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool, Transcript,
+};
 use serde_json::json;
 
 /// Deletes a note.
@@ -18,7 +20,7 @@ fn tools() -> Vec<Tool> {
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::temp_dir().join(format!("{}.jsonl", RunId::random()));
 
-    let call = Step::calls([("delete", json!({"path": "Old.md"}))]);
+    let call = ScriptedReply::calls([("delete", json!({"path": "Old.md"}))]);
     let first = Agent::new(Scripted::new([call]), tools())?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Delete the old note.");
     let mut transcript = Transcript::create(&path, &run, Durability::Machine)?;
@@ -30,9 +32,9 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let (mut transcript, mut run, repairs) = Transcript::open(&path, Durability::Machine)?;
     println!("loaded with {} repairs", repairs.len());
-    let second = Agent::new(Scripted::new([Step::text("It is deleted.")]), tools())?;
-    let decision = questions[0].decide(Verdict::Allow);
-    run.decide(second.rules(), [decision]).map_err(|rejections| rejections[0].to_string())?;
+    let second = Agent::new(Scripted::new([ScriptedReply::text("It is deleted.")]), tools())?;
+    let decision = questions[0].decide(Decision::Allow);
+    run.decide(second.context(), [decision]).map_err(|rejections| rejections[0].to_string())?;
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &Default::default()).await? else {
         return Err("nothing is left to ask".into());
     };

@@ -2,7 +2,7 @@
 //! `cargo run -p examples --example responses_proxy -- [PORT]`.
 
 use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
-use agent_loop::{Boxed, Delta, EndReason, Model, ReplyStream, Request, Result, ToolSupport};
+use agent_loop::{BoxFuture, Delta, EndReason, Model, ReplyStream, Request, Result, ToolSupport};
 use futures_util::stream;
 
 /// Asks for the time once, and then says what it was told. A real one sends the request to its backend.
@@ -18,7 +18,7 @@ impl Model for Clock {
         ToolSupport::None
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         let last = request.messages.last().map(|message| message.text()).unwrap_or_default();
         let text = match () {
             () if last.contains("<tool_result") => format!("This is what I was told:\n{last}"),
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = std::env::args().nth(1).map_or(Ok(0), |port| port.parse())?;
     let listener = Proxy::listen(port).await?;
     println!("http://{}/v1", listener.local_addr()?);
-    let options = ProxyOptions { unknown_model: UnknownModel::First, ..ProxyOptions::default() };
+    let options = ProxyOptions::default().unknown_model(UnknownModel::First);
     Proxy::new(options).model("clock", Clock).serve(listener, std::future::pending()).await?;
     Ok(())
 }

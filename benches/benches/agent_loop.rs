@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::text_calls::Parser;
 use agent_loop::{
-    Agent, Boxed, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
-    Scripted, Step, Tool, ToolOutput,
+    Agent, BoxFuture, Budget, Delta, EndReason, Model, Pause, ReplyStream, Request, Result, Run, RunId, RunOptions,
+    Scripted, ScriptedReply, Tool, ToolOutput,
 };
 use benches::median;
 use futures_util::{StreamExt, stream};
@@ -51,7 +51,7 @@ impl Model for Told {
         "told"
     }
 
-    fn reply(&self, _: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, _: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async {
             let first = stream::poll_fn(|cx| {
                 let told = self.tell.lock().expect("nothing panics here").poll_recv(cx);
@@ -144,7 +144,7 @@ fn overhead() {
 /// Calls in every reply, then says that it is done.
 fn script(turns: usize) -> Scripted {
     let calls = |turn| (0..PARALLEL).map(move |index| ("look", json!({"number": turn * PARALLEL + index})));
-    Scripted::new((0..turns).map(|turn| Step::calls(calls(turn))).chain([Step::text("done")]))
+    Scripted::new((0..turns).map(|turn| ScriptedReply::calls(calls(turn))).chain([ScriptedReply::text("done")]))
 }
 
 /// Microseconds of one run.
@@ -155,8 +155,8 @@ async fn run(turns: usize) -> f64 {
     }
     let look = Tool::read("look", |Number { number }| async move { Ok(ToolOutput::text(number.to_string())) });
     let agent = Agent::new(script(turns), vec![look]).expect("one tool");
-    let budget = Budget { turns: None, calls: None, ..Budget::default() };
-    let mut run = Run::new(RunId::random(), RunOptions { budget, ..RunOptions::default() }, "go");
+    let budget = Budget::default().turns(None).calls(None);
+    let mut run = Run::new(RunId::random(), RunOptions::default().budget(budget), "go");
     let start = Instant::now();
     let pause = agent.drive(&mut run, &mut (), &Default::default()).await.expect("nothing fails");
     let time = start.elapsed();

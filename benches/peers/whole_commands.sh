@@ -126,6 +126,9 @@ if command -v iwe >/dev/null; then
   [[ -d .iwe ]] || iwe init --defaults >/dev/null
   row "first sync of $SMALL small notes without vectors, \`iwe stats\`" "1, and 1500 ms" 5 \
     "$(sync small small-index --no-vectors)" "iwe stats" "rm -rf $WORK/small-index"
+  row "search by words in $SMALL small notes, \`iwe find --lexical\`" 1 10 \
+    "$BIN/vault-search --no-sync --mode lexical --vault $WORK/small --index $WORK/small-index/index.db $WORD" \
+    "iwe find --lexical $WORD"
   echo
   iwe --version
 else

@@ -1,9 +1,9 @@
 //! The promise of a rename, on vaults that people wrote: every link of the vault leads where it led before.
 
+mod tree;
 mod led;
 mod names;
 mod respelled;
-mod tree;
 mod trial;
 
 pub use led::{Led, Links};

@@ -1,31 +1,58 @@
-//! The driver: does what the run says, and tells it how it went. All waiting, time and concurrency of the loop is here.
+//! The agent loop, in [`Agent::drive`]: ask the run what is next, do it, report the outcome. All waiting, time and
+//! concurrency is here; `run.rs` decides.
+//!
+//! ```text
+//! loop:
+//!     next = run.next(tools, policy)        pure: what is needed now
+//!     save(run)
+//!     CallModel -> reply                    streamed, retried while nothing was shown      reply.rs, retry.rs
+//!     RunTools  -> results                  reads in parallel, a write alone               tools.rs
+//!     Compact   -> a shorter history                                                       compact.rs
+//!     Ask       -> return Waiting           a person decides; drive again, here or elsewhere
+//!     Done      -> return Done
+//! ```
 
-mod compact;
 mod event;
-mod limits;
-mod reply;
 mod retry;
+mod timeouts;
+mod compact;
+mod reply;
 mod tools;
 
+use std::fmt;
 use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{AskBeforeWriting, Policy, Question};
-use crate::compaction::{Compaction, DropThenSummarise};
+use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Rules, Run};
+use crate::run::{Next, Outcome, Run, RunContext};
 use crate::tool::{ToolSet, Tools};
 
 pub use event::{Event, Observer};
-pub use limits::Limits;
 pub use retry::Retries;
+pub use timeouts::Limits;
 
-use reply::Ended;
+use reply::ReplyOutcome;
 
-/// A model, tools and a policy, ready to drive runs; any number at once.
+/// A model, tools and a policy that drive runs, any number at once.
+///
+/// ```
+/// use agent_loop::{Agent, AllowAll, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> agent_loop::Result<()> {
+/// let model = Scripted::new([ScriptedReply::text("Hello!")]);
+/// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
+/// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
+/// let pause = agent.drive(&mut run, &mut (), &Default::default()).await?;
+/// assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "Hello!"));
+/// # Ok(())
+/// # }
+/// ```
 pub struct Agent {
     model: Arc<dyn Model>,
     tools: Arc<dyn Tools>,
@@ -35,7 +62,16 @@ pub struct Agent {
     limits: Limits,
 }
 
-/// Why the driver came back.
+impl fmt::Debug for Agent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tools: Vec<&str> = self.set.specs().iter().map(|spec| spec.name.as_str()).collect();
+        let mut agent = f.debug_struct("Agent");
+        agent.field("model", &self.model.name()).field("tools", &tools).field("limits", &self.limits);
+        agent.finish_non_exhaustive()
+    }
+}
+
+/// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pause {
     /// A person has to decide about these; then drive on, here or in another process.
@@ -48,38 +84,38 @@ impl Agent {
     /// An agent that asks before writing, with the default compaction and limits.
     ///
     /// # Errors
-    /// `Tools` when two tools have one name or a schema is none.
+    /// `Tools` when two tools have the same name or a schema is invalid.
     pub fn new(model: impl Model + 'static, tools: impl Tools + 'static) -> Result<Self> {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
-        let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarise::default()));
+        let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarize::default()));
         Ok(Self { model, tools, set, policy, compaction, limits: Limits::default() })
     }
 
-    /// With another policy.
+    /// Sets the policy.
     #[must_use]
     pub fn policy(mut self, policy: impl Policy + 'static) -> Self {
         self.policy = Arc::new(policy);
         self
     }
 
-    /// With another compaction.
+    /// Sets the compaction.
     #[must_use]
     pub fn compaction(mut self, compaction: impl Compaction + 'static) -> Self {
         self.compaction = Arc::new(compaction);
         self
     }
 
-    /// With other limits.
+    /// Sets timeouts, parallelism and retries.
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
         self
     }
 
-    /// What its runs are judged by; [`Run::decide`] wants it.
-    pub fn rules(&self) -> Rules<'_> {
-        Rules { tools: &self.set, policy: &*self.policy }
+    /// The tools and the policy, as [`Run::decide`] needs them.
+    pub fn context(&self) -> RunContext<'_> {
+        RunContext { tools: &self.set, policy: &*self.policy }
     }
 
     /// Drives a run until a person is needed or it is done.
@@ -95,7 +131,7 @@ impl Agent {
             if cancel.is_cancelled() {
                 run.cancel(Vec::new());
             }
-            let next = run.next(self.rules());
+            let next = run.next(self.context());
             observer.save(run)?;
             match next {
                 Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
@@ -107,6 +143,7 @@ impl Agent {
                     return Ok(Pause::Waiting(questions));
                 }
                 Next::Done(outcome) => {
+                    log::debug!("{}: done after {} turns", run.id(), outcome.spent.turns);
                     observer.event(Event::Done(outcome.clone()));
                     return Ok(Pause::Done(outcome));
                 }
@@ -126,9 +163,9 @@ impl Agent {
         drop(request);
         run.spend_time(started.elapsed());
         match ended {
-            Ended::Replied(reply) => run.replied(reply),
-            Ended::Failed(error) => run.failed(&error),
-            Ended::Cancelled(said) => {
+            ReplyOutcome::Replied(reply) => run.replied(reply),
+            ReplyOutcome::Failed(error) => run.failed(&error),
+            ReplyOutcome::Cancelled(said) => {
                 run.cancel(said);
                 Ok(())
             }

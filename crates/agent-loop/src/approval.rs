@@ -1,5 +1,15 @@
-//! Who decides that a call may run: the policy, then a person whose decision is bound to exactly one call.
+//! Approval of tool calls: the policy's permission, a person's decision bound to one call, and [`check`], which combines them.
+//!
+//! ```text
+//! call ──> Policy::permission ──┬─ Allow ───────────────────────────────> runs
+//!                               ├─ Ask ──> a grant or a decision? ─ yes ─> runs
+//!                               │                 └─ no ──> Question ──> a person ──> BoundDecision
+//!                               └─ Deny ──> a result that says why
+//! ```
+//!
+//! `run/calls.rs` calls [`check`] for every open call, applies decisions, and runs what is approved in order.
 
+use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,10 +19,10 @@ use crate::canonical::{Fingerprint, canonical_json};
 use crate::message::{CallId, ToolCall};
 use crate::tool::{Effect, ToolOutput, ToolSpec};
 
-/// What a policy says of a call.
+/// A policy's answer about a call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "ruling", rename_all = "snake_case")]
-pub enum Ruling {
+pub enum Permission {
     /// It runs.
     Allow,
     /// A person decides.
@@ -39,11 +49,11 @@ pub enum Review {
     Ask,
 }
 
-/// Decides about calls. A pure function of configuration and call: it is asked again whenever a run goes on, so that a
-/// decision never outlives the policy it was made under.
+/// Decides which calls run. A pure function of configuration and call: it is evaluated again whenever a run resumes, so
+/// that a decision never outlives the policy it was made under.
 pub trait Policy: Send + Sync {
-    /// Whether this call runs.
-    fn rule(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling;
+    /// Whether this call may run.
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission;
 
     /// Whether a person sees its result first.
     fn review(&self, call: &ToolCall, spec: &ToolSpec) -> Review {
@@ -52,32 +62,72 @@ pub trait Policy: Send + Sync {
     }
 }
 
-/// What reads runs; before something is written, a person is asked. A grant is for one tool.
+/// Allows reads and asks before writes. A grant is for one tool.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AskBeforeWriting;
 
 impl Policy for AskBeforeWriting {
-    fn rule(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
         match spec.effect {
-            Effect::Read => Ruling::Allow,
-            Effect::Write => Ruling::Ask { why: format!("{} changes something", call.name), grant: call.name.clone() },
+            Effect::Read => Permission::Allow,
+            Effect::Write => {
+                Permission::Ask { why: format!("{} changes something", call.name), grant: call.name.clone() }
+            }
         }
     }
 }
 
-/// Everything runs. For tools that cannot do harm.
+/// Allows everything. For tools that can do no harm.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AllowAll;
 
 impl Policy for AllowAll {
-    fn rule(&self, _: &ToolCall, _: &ToolSpec) -> Ruling {
-        Ruling::Allow
+    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
+        Permission::Allow
     }
 }
 
-impl<F: Fn(&ToolCall, &ToolSpec) -> Ruling + Send + Sync> Policy for F {
-    fn rule(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
+impl<F: Fn(&ToolCall, &ToolSpec) -> Permission + Send + Sync> Policy for F {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
         self(call, spec)
+    }
+}
+
+/// What the policy asked about a call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ApprovalRequest {
+    pub(crate) why: String,
+    pub(crate) grant: String,
+    pub(crate) effect: Effect,
+}
+
+/// Whether a call may run now.
+pub(crate) enum Approval {
+    /// It runs. The policy may have asked first.
+    Approved(Option<ApprovalRequest>),
+    /// A person has to decide.
+    Pending(ApprovalRequest),
+    /// It does not run, for this reason.
+    Denied(String),
+}
+
+/// Decides whether a call may run: the policy first; where it asks, a grant for the session or a person's decision about
+/// this call. A denial by the policy stands, whatever a person said.
+pub(crate) fn check(
+    policy: &dyn Policy,
+    call: &ToolCall,
+    spec: &ToolSpec,
+    grants: &BTreeSet<String>,
+    allowed_by_person: bool,
+) -> Approval {
+    match policy.permission(call, spec) {
+        Permission::Allow => Approval::Approved(None),
+        Permission::Deny { reason } => Approval::Denied(reason),
+        Permission::Ask { why, grant } => {
+            let is_granted = allowed_by_person || grants.contains(&grant);
+            let request = ApprovalRequest { why, grant, effect: spec.effect };
+            if is_granted { Approval::Approved(Some(request)) } else { Approval::Pending(request) }
+        }
     }
 }
 
@@ -92,14 +142,14 @@ impl fmt::Display for RunId {
     }
 }
 
-/// What a decision is bound to, in 64 hexadecimal digits: BLAKE3 over the run, the call's id, its name, its arguments
+/// The fingerprint that a decision is bound to, as 64 hexadecimal digits: BLAKE3 over the run, the call's id, its name, its arguments
 /// with sorted keys, and the items of its result where those are the question; each with its length before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Digest(pub String);
 
 impl Digest {
-    /// Of a call of a run, and of its result if that is what is asked about.
+    /// The digest of a call of a run, and of its result if the question is about the result.
     pub fn of(run: &RunId, call: &ToolCall, output: Option<&ToolOutput>) -> Self {
         let mut all = Fingerprint::of([&run.0, &call.id.0, &call.name, &*canonical_json(&call.arguments)]);
         if let Some(output) = output {
@@ -121,7 +171,7 @@ pub struct Question {
     pub effect: Effect,
     /// What is asked about it.
     pub about: About,
-    /// What a decision has to name.
+    /// The digest that a decision has to repeat.
     pub digest: Digest,
 }
 
@@ -136,40 +186,42 @@ pub enum About {
     },
     /// What of its result the model may see.
     Sharing {
-        /// The result; a decision names items by their place in it.
+        /// The result; a decision names items by index.
         output: ToolOutput,
     },
 }
 
 impl Question {
-    /// The decision about it.
-    pub fn decide(&self, verdict: Verdict) -> Decision {
-        Decision { run: self.run.clone(), call: self.call.id.clone(), digest: self.digest.clone(), verdict }
+    /// Binds a decision to this question.
+    pub fn decide(&self, decision: Decision) -> BoundDecision {
+        BoundDecision { run: self.run.clone(), call: self.call.id.clone(), digest: self.digest.clone(), decision }
     }
 }
 
-/// What a person said, bound to what the person saw.
+/// A person's decision, bound to exactly what the person was shown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct BoundDecision {
     /// The run.
     pub run: RunId,
     /// The call.
     pub call: CallId,
-    /// Of the question.
+    /// The digest of the question.
     pub digest: Digest,
-    /// What is to happen.
-    pub verdict: Verdict,
+    /// What the person decided.
+    #[serde(rename = "verdict")]
+    pub decision: Decision,
 }
 
-/// What is to happen with a call or its result.
+/// A person's answer to a [`Question`]: about running a call, or about sharing its result with the model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "snake_case")]
-pub enum Verdict {
+#[non_exhaustive]
+pub enum Decision {
     /// It runs, this once.
     Allow,
     /// It runs, and in this run so does every later call that asks for the same grant.
     AllowForSession,
-    /// It runs once, with other arguments; they must fit the schema, and the model is told.
+    /// It runs once, with other arguments; they must fit the schema, and the result tells the model.
     AllowEdited {
         /// All arguments, the unchanged ones included.
         arguments: Value,
@@ -186,8 +238,9 @@ pub enum Verdict {
     },
 }
 
-/// Why a decision was not taken. The question stays open.
+/// Why a decision was rejected. The question stays open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Rejection {
     /// The call it named.
     pub call: CallId,
@@ -200,7 +253,7 @@ pub struct Rejection {
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum RejectedBecause {
-    /// It is of another run.
+    /// It belongs to another run.
     OtherRun,
     /// No such call is open.
     UnknownCall,
@@ -208,11 +261,11 @@ pub enum RejectedBecause {
     AlreadyDecided,
     /// The call, its arguments or its result are not those that were asked about.
     OtherDigest,
-    /// A verdict about running where sharing was the question, or the other way round.
+    /// A decision about running where the question was about sharing, or the other way round.
     OtherQuestion,
     /// The edited arguments do not fit; the text names each fault.
     BadArguments(String),
-    /// The result has no item at this place.
+    /// The result has no item at this index.
     NoSuchItem(usize),
 }
 
@@ -220,13 +273,13 @@ impl fmt::Display for Rejection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { call, why } = self;
         match why {
-            RejectedBecause::OtherRun => write!(f, "{call}: the decision is of another run"),
+            RejectedBecause::OtherRun => write!(f, "{call}: the decision belongs to another run"),
             RejectedBecause::UnknownCall => write!(f, "{call}: no such call is open"),
-            RejectedBecause::AlreadyDecided => write!(f, "{call}: it is decided already"),
-            RejectedBecause::OtherDigest => write!(f, "{call}: it is not what was asked about; ask again"),
-            RejectedBecause::OtherQuestion => write!(f, "{call}: the verdict answers another question"),
+            RejectedBecause::AlreadyDecided => write!(f, "{call}: it has been decided already"),
+            RejectedBecause::OtherDigest => write!(f, "{call}: the decision was made about other content; ask again"),
+            RejectedBecause::OtherQuestion => write!(f, "{call}: the decision answers another question"),
             RejectedBecause::BadArguments(faults) => write!(f, "{call}: {faults}"),
-            RejectedBecause::NoSuchItem(place) => write!(f, "{call}: its result has no item {place}"),
+            RejectedBecause::NoSuchItem(index) => write!(f, "{call}: its result has no item {index}"),
         }
     }
 }

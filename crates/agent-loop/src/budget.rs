@@ -1,4 +1,4 @@
-//! How much a run may use before it ends: turns, calls, tokens, time, and identical calls. Counts, never estimates a price.
+//! The budget of a run: limits on turns, calls, tokens, time and identical calls. It never estimates prices.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -12,6 +12,7 @@ use crate::canonical::{Fingerprint, canonical_json};
 /// The limits of one run, counted from the person's last message on. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Budget {
     /// Replies of the model; by default 10.
     pub turns: Option<u32>,
@@ -19,14 +20,23 @@ pub struct Budget {
     pub calls: Option<u32>,
     /// Tokens in and out, as the provider counts them; where it does not, four bytes count as one.
     pub tokens: Option<u64>,
-    /// Time in which the model or tools work. Waiting for a person does not count. It is looked at between turns: a
-    /// reply or a tool that is under way is not cut off by it, but by the agent's own limits.
+    /// Time in which the model or tools work. Waiting for a person does not count. It is checked between turns: a reply or
+    /// a tool in progress is limited by the agent's own timeouts instead.
     pub time: Option<Duration>,
     /// The same call (name and arguments) giving the same result this many times ends the run; by default 3.
     pub repeats: Option<u32>,
     /// What happens at a limit of turns, calls or repeats.
     pub at_limit: AtLimit,
 }
+
+setters!(Budget {
+    turns: Option<u32>,
+    calls: Option<u32>,
+    tokens: Option<u64>,
+    time: Option<Duration>,
+    repeats: Option<u32>,
+    at_limit: AtLimit,
+});
 
 impl Default for Budget {
     fn default() -> Self {
@@ -49,6 +59,7 @@ pub enum AtLimit {
 /// A limit that was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Limit {
     /// Of turns.
     Turns,
@@ -77,6 +88,7 @@ impl fmt::Display for Limit {
 /// What a run has used since the person's last message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Spent {
     /// Replies of the model.
     pub turns: u32,

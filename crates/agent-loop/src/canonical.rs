@@ -1,4 +1,4 @@
-//! What makes two calls the same: hashes of JSON in which the order of keys does not count.
+//! Canonical JSON and fingerprints: two calls are equal whatever the order of their keys.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 pub(crate) struct Fingerprint(blake3::Hasher);
 
 impl Fingerprint {
-    /// Of these texts, in their order.
+    /// The fingerprint of these texts, in order.
     pub(crate) fn of<'a>(parts: impl IntoIterator<Item = &'a str>) -> Self {
         let mut this = Self::default();
         parts.into_iter().for_each(|part| this.add(part));

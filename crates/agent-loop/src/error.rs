@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what, where and what to do; never with a key or a prompt in it.
+//! Errors with kind, message, path and remedy; never with a key or a prompt in them.
 
 use std::fmt;
 use std::time::Duration;
@@ -12,12 +12,12 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug)]
 pub struct Error(Box<Details>);
 
-/// Behind a pointer: results are passed through many functions, and most of them are fine.
+/// Boxed, so that `Result` stays small.
 #[derive(Debug)]
 struct Details {
     kind: ErrorKind,
     message: String,
-    place: Option<String>,
+    path: Option<String>,
     remedy: Option<String>,
     status: Option<u16>,
     request_id: Option<String>,
@@ -30,7 +30,7 @@ struct Details {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// The provider does not accept the key, or there is none.
+    /// The key is missing, or the provider rejected it.
     Authentication,
     /// Too many requests; [`Error::retry_after`] may say how long to wait.
     RateLimit,
@@ -40,23 +40,23 @@ pub enum ErrorKind {
     // Saved runs may name a kind that is no longer there.
     #[serde(alias = "refused")]
     Filtered,
-    /// The provider could not be reached, or said that it cannot serve now.
+    /// The provider could not be reached, or is temporarily unavailable.
     Unavailable,
-    /// Nothing came for longer than the caller was ready to wait.
+    /// No data arrived within the time limit.
     TimedOut,
     /// A stream ended without its terminal event; what came before it may be incomplete.
     CutStream,
-    /// The provider answered with something that is not of its format.
+    /// The provider's answer does not have the expected format.
     BadResponse,
-    /// The request is wrong: the provider says so, or it cannot be sent.
+    /// The provider rejected the request as invalid, or it cannot be sent.
     BadRequest,
-    /// The model takes no tools; [`TextCalls`](crate::TextCalls) gives it calls in text.
+    /// The model does not support tools; [`TextCalls`](crate::TextCalls) lets it call them in text.
     ToolsUnsupported,
-    /// The list of tools is wrong: two of one name, or a schema that is none.
+    /// The list of tools is invalid: a duplicate name, or an invalid schema.
     Tools,
-    /// A message that would leave a call without its one result.
+    /// A message that would break the pairing of calls and results.
     History,
-    /// The run was asked for something that its state does not allow.
+    /// The run's state does not allow this operation.
     State,
     /// Saved by a newer version of the program.
     Newer,
@@ -69,7 +69,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// Whether the same request may succeed when it is made again later.
+    /// Whether the same request may succeed later.
     pub fn is_retryable(self) -> bool {
         matches!(self, Self::RateLimit | Self::Unavailable | Self::TimedOut | Self::CutStream)
     }
@@ -81,7 +81,7 @@ impl Error {
         Self(Box::new(Details {
             kind,
             message: message.into(),
-            place: None,
+            path: None,
             remedy: None,
             status: None,
             request_id: None,
@@ -90,16 +90,16 @@ impl Error {
         }))
     }
 
-    /// Where: a file, a provider, a tool.
+    /// Names where it happened: a file, a provider, a tool.
     #[must_use]
-    pub fn at(mut self, place: impl Into<String>) -> Self {
-        self.0.place = Some(place.into());
+    pub fn with_path(mut self, path: impl Into<String>) -> Self {
+        self.0.path = Some(path.into());
         self
     }
 
-    /// What the reader can do.
+    /// Says what the reader can do about it.
     #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
@@ -125,14 +125,14 @@ impl Error {
         self
     }
 
-    /// The error below this one; its text is appended to the message.
+    /// Sets the cause, which [`source`](std::error::Error::source) returns.
     #[must_use]
-    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+    pub fn with_source(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.0.source = Some(source.into());
         self
     }
 
-    /// Without a secret, wherever it stands in the texts: providers repeat keys in their messages.
+    /// Removes a secret from the message and the cause: providers repeat keys in their messages.
     pub(crate) fn without(mut self, secret: &str) -> Self {
         if !secret.is_empty() {
             self.0.message = self.0.message.replace(secret, "…");
@@ -143,20 +143,55 @@ impl Error {
         self
     }
 
-    /// With at most so many bytes of its message. Secrets go first: half a key is found by no search for a whole one.
+    /// Truncates the message. Remove secrets first: a search for the whole key would not find half of it.
     pub(crate) fn shortened(mut self, most: usize) -> Self {
         self.0.message.truncate(self.0.message.floor_char_boundary(most));
         self
     }
 
-    /// Its kind.
+    /// The kind of error.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// What happened, without place and remedy.
+    /// What happened, without path, remedy and cause.
     pub fn message(&self) -> &str {
         &self.0.message
+    }
+
+    /// Where it happened, if known: a file, a provider, a tool.
+    pub fn path(&self) -> Option<&str> {
+        self.0.path.as_deref()
+    }
+
+    /// What the reader can do about it, if anything is known.
+    pub fn remedy(&self) -> Option<&str> {
+        self.0.remedy.as_deref()
+    }
+
+    /// The full text including the cause, for output that has no error chain.
+    pub(crate) fn text_with_source(&self) -> String {
+        let mut text = self.head();
+        if let Some(source) = &self.0.source {
+            text.push_str(&format!(": {source}"));
+        }
+        text + &self.tail()
+    }
+
+    fn head(&self) -> String {
+        let mut text = self.path().map_or_else(String::new, |path| format!("{path}: "));
+        text.push_str(self.message());
+        if let Some(status) = self.status() {
+            text.push_str(&format!(" (status {status})"));
+        }
+        if let Some(id) = self.request_id() {
+            text.push_str(&format!(" [request {id}]"));
+        }
+        text
+    }
+
+    fn tail(&self) -> String {
+        self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"))
     }
 
     /// The HTTP status it came with, if any.
@@ -175,25 +210,11 @@ impl Error {
     }
 }
 
+/// Everything but the cause, which [`source`](std::error::Error::source) returns.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if let Some(place) = &self.0.place {
-            write!(f, "{place}: ")?;
-        }
-        f.write_str(&self.0.message)?;
-        if let Some(status) = self.0.status {
-            write!(f, " (status {status})")?;
-        }
-        if let Some(id) = &self.0.request_id {
-            write!(f, " [request {id}]")?;
-        }
-        if let Some(source) = &self.0.source {
-            write!(f, ": {source}")?;
-        }
-        if let Some(remedy) = &self.0.remedy {
-            write!(f, " ({remedy})")?;
-        }
-        Ok(())
+        f.write_str(&self.head())?;
+        f.write_str(&self.tail())
     }
 }
 
@@ -203,18 +224,18 @@ impl std::error::Error for Error {
     }
 }
 
-/// An [`Error`] as a value that a run can keep: what stopped it, and whether trying again makes sense.
+/// An [`Error`] as plain data that a run can store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// The kind of error.
     pub kind: ErrorKind,
-    /// Its full text, with place and remedy.
+    /// Its full text, with path, cause and remedy.
     pub message: String,
 }
 
 impl From<&Error> for Failure {
     fn from(error: &Error) -> Self {
-        Self { kind: error.kind(), message: error.to_string() }
+        Self { kind: error.kind(), message: error.text_with_source() }
     }
 }
 
@@ -229,22 +250,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_says_what_where_and_what_to_do() {
+    fn an_error_shows_path_message_and_remedy_and_its_cause_only_as_source() {
         let error = Error::new(ErrorKind::RateLimit, "too many requests")
-            .at("openai")
+            .with_path("openai")
             .with_status(429)
             .with_request_id("req_7")
-            .because("slow down")
-            .remedy("wait a minute");
+            .with_source("slow down")
+            .with_remedy("wait a minute");
+        assert_eq!(error.to_string(), "openai: too many requests (status 429) [request req_7] (wait a minute)");
+        assert_eq!(std::error::Error::source(&error).unwrap().to_string(), "slow down");
+        assert_eq!((error.path(), error.remedy()), (Some("openai"), Some("wait a minute")));
         assert_eq!(
-            error.to_string(),
+            Failure::from(&error).message,
             "openai: too many requests (status 429) [request req_7]: slow down (wait a minute)"
         );
         assert!(error.kind().is_retryable() && !ErrorKind::BadRequest.is_retryable());
     }
 
     #[test]
-    fn kinds_of_the_past_go_on_loading() {
+    fn a_former_name_of_a_kind_still_loads() {
         assert_eq!(serde_json::from_str::<ErrorKind>("\"refused\"").unwrap(), ErrorKind::Filtered);
     }
 }

@@ -1,4 +1,4 @@
-//! A loop between a language model and tools that can be trusted with any model.
+//! An agent loop: a language model in, tool calls out, with approvals, budgets and runs that can be saved at any step.
 //!
 //! ```text
 //!            ┌──────────────────────── run: what is needed next (pure, can be saved) ───────────────────────┐
@@ -8,12 +8,12 @@
 //!            └──────────────────────── agent: does it (time, concurrency, retries) ─────────────────────────┘
 //! ```
 //!
-//! Every call gets exactly one result before the model speaks again; a person decides what the policy leaves open, in
-//! this process or a later one; one budget ends a run, unless all its limits are taken away. The eleven invariants are
-//! tests with their numbers (`invariant_05_…`), in `tests/it` and beside the code they are about.
+//! Every call gets exactly one result before the model speaks again. Where the policy asks, a person decides, in this
+//! process or a later one. One budget ends a run, unless every limit is removed. Each of the eleven invariants is a test
+//! with its number (`invariant_05_…`), in `tests/it` or beside the code.
 //!
 //! ```
-//! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, Step, Tool};
+//! use agent_loop::{Agent, Event, Json, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply, Tool};
 //!
 //! /// Adds two numbers.
 //! #[derive(serde::Deserialize, schemars::JsonSchema)]
@@ -26,8 +26,8 @@
 //! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let tools = vec![Tool::read("add", |Add { a, b }| async move { Ok(Json(a + b)) })];
 //! let model = Scripted::new([
-//!     Step::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
-//!     Step::text("It is 5."),
+//!     ScriptedReply::calls([("add", serde_json::json!({"a": 2, "b": 3}))]),
+//!     ScriptedReply::text("It is 5."),
 //! ]);
 //! let agent = Agent::new(model, tools)?;
 //! let mut run = Run::new(RunId::random(), RunOptions::default(), "What is 2 + 3?");
@@ -47,9 +47,25 @@
 //! # }
 //! ```
 
-#![deny(missing_docs)]
+#![deny(missing_docs, missing_debug_implementations)]
 
-// The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
+/// Builder methods, one for each named public field: `Options::default().field(value)`.
+macro_rules! setters {
+    ($type:ident { $($field:ident: $value:ty),+ $(,)? }) => {
+        impl $type {
+            $(
+                #[doc = concat!("Sets the field `", stringify!($field), "`.")]
+                #[must_use]
+                pub fn $field(mut self, $field: $value) -> Self {
+                    self.$field = $field;
+                    self
+                }
+            )+
+        }
+    };
+}
+
+// The order of the modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod error;
 mod canonical;
 mod message;
@@ -63,31 +79,36 @@ mod agent;
 mod transcript;
 pub mod text_calls;
 pub mod responses;
-pub mod schema;
+mod schema;
 mod models;
 
 pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
 pub use approval::{
-    About, AllowAll, AskBeforeWriting, Decision, Digest, Policy, Question, RejectedBecause, Rejection, Review, Ruling,
-    RunId, Verdict,
+    About, AllowAll, AskBeforeWriting, BoundDecision, Decision, Digest, Permission, Policy, Question, RejectedBecause,
+    Rejection, Review, RunId,
 };
-pub use budget::{AtLimit, Budget, Limit, Repeats, Spent};
-pub use compaction::{Compaction, DropThenSummarise};
+pub use budget::{AtLimit, Budget, Limit, Spent};
+// For the benchmarks and the tests.
+#[doc(hidden)]
+pub use budget::Repeats;
+pub use compaction::{Compaction, DropThenSummarize};
 pub use error::{Error, ErrorKind, Failure, Result};
 pub use message::{CallId, History, Message, Messages, Part, Repair, Status, ToolCall, ToolResult, Usage};
 pub use model::{
-    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, TextPosition, ToolChoice, ToolSupport,
+    Delta, EndReason, Model, Parallel, Reply, ReplyBuilder, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport,
 };
 pub use models::{
-    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, Step, Streaming, TextPieces, Transport,
-    Wire,
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, Replay, Scripted, ScriptedReply, Streaming, TextDeltas,
+    Transport, Wire,
 };
 #[cfg(feature = "hosted")]
 pub use models::{Http, HttpOptions, HttpProxy};
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Rules, Run, RunOptions, SavedRun, Stop, VERSION};
+#[doc(hidden)]
+pub use run::VERSION;
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, SavedRun, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
-    Boxed, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
+    BoxFuture, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
 };
 pub use transcript::{Durability, Transcript, to_markdown};
 

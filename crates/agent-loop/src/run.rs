@@ -1,4 +1,5 @@
-//! THE LOOP as a state machine without I/O: it says what it needs, is given the answer, and can be saved between any two.
+//! A run as a state machine without I/O: it says what it needs next, is given the answer, and can be saved between any
+//! two steps. `agent.rs` has the loop that drives it.
 //!
 //! ```text
 //!            ┌────────────── say (a person's message) ───────────────┐
@@ -12,12 +13,12 @@
 //!                            RunTools ── finished ─┘  └─ Ask ── decide
 //! ```
 //!
-//! Whoever drives it does what [`Run::next`] says and tells the run how it went; [`Agent`](crate::Agent) is such a driver.
+//! The driver does what [`Run::next`] says and reports the outcome to the run; [`Agent`](crate::Agent) is such a driver.
 //! It never reads a clock, a file or a random number.
 
 mod answer;
 mod calls;
-mod exchange;
+mod transitions;
 mod saved;
 
 use std::collections::BTreeSet;
@@ -27,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{Decision, Policy, Question, Rejection, RunId};
+use crate::approval::{BoundDecision, Policy, Question, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{CallId, History, Message, ToolCall};
@@ -39,9 +40,10 @@ pub use saved::{SavedRun, VERSION};
 
 use calls::Calls;
 
-/// What a run is like. It is saved with the run.
+/// The options of a run. They are saved with it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// The system text.
     pub system: Option<String>,
@@ -59,13 +61,29 @@ pub struct RunOptions {
     pub temperature: Option<f64>,
 }
 
-/// What a run is judged by whenever it goes on.
+setters!(RunOptions {
+    system: Option<String>,
+    budget: Budget,
+    answer: Option<AnswerShape>,
+    parallel: Parallel,
+    compact_above: Option<u64>,
+    max_output_tokens: Option<u32>,
+    temperature: Option<f64>,
+});
+
+/// The tools and the policy that a run is checked against now.
 #[derive(Clone, Copy)]
-pub struct Rules<'a> {
+pub struct RunContext<'a> {
     /// The tools there are now.
     pub tools: &'a ToolSet,
     /// The policy in force now.
     pub policy: &'a dyn Policy,
+}
+
+impl fmt::Debug for RunContext<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunContext").field("tools", &self.tools.specs().len()).finish_non_exhaustive()
+    }
 }
 
 /// What a run needs next.
@@ -79,7 +97,7 @@ pub enum Next {
     /// These calls run now: one that writes, or any number that read, side by side. Save the run before they start;
     /// then [`Run::finished`] for each.
     RunTools(Vec<ReadyCall>),
-    /// Nothing: results of calls that were handed out are still owed.
+    /// Nothing: calls are still running.
     Wait,
     /// Decisions about these; then [`Run::decide`]. All that could run without them has run.
     Ask(Vec<Question>),
@@ -89,6 +107,7 @@ pub enum Next {
 
 /// A call that may run now.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ReadyCall {
     /// The call, with the arguments it runs with.
     pub call: ToolCall,
@@ -102,7 +121,7 @@ pub struct ReadyCall {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "stop", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Stop {
+pub enum StopReason {
     /// The model answered without calling a tool.
     Answered,
     /// The model answered, but never in the shape that was asked for.
@@ -132,7 +151,7 @@ pub enum Stop {
     },
 }
 
-impl fmt::Display for Stop {
+impl fmt::Display for StopReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Answered => f.write_str("answered"),
@@ -150,9 +169,10 @@ impl fmt::Display for Stop {
 
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Outcome {
     /// Why.
-    pub stop: Stop,
+    pub stop: StopReason,
     /// What the model said last since the person's message; empty if it said nothing.
     pub text: String,
     /// The answer, where [`RunOptions::answer`] asked for one and it fits.
@@ -161,7 +181,24 @@ pub struct Outcome {
     pub spent: Spent,
 }
 
-/// One conversation and where it stands. A value: clone it, save it, go on in another process.
+/// One conversation and its state. A value: clone it, save it, resume it in another process.
+///
+/// [`Agent::drive`](crate::Agent::drive) runs it; a program can also drive it by hand:
+///
+/// ```
+/// use agent_loop::{AllowAll, Next, Reply, Run, RunContext, RunId, RunOptions, ToolSet};
+///
+/// let tools = ToolSet::new(Vec::new())?;
+/// let context = RunContext { tools: &tools, policy: &AllowAll };
+/// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hello");
+/// assert!(matches!(run.next(context), Next::CallModel(_)));
+/// run.replied(Reply::text("Hello! How can I help?"))?;
+///
+/// let (mut loaded, _repairs) = Run::from_json(&run.to_json())?;
+/// let Next::Done(outcome) = loaded.next(context) else { panic!("the model has answered") };
+/// assert_eq!(outcome.text, "Hello! How can I help?");
+/// # Ok::<(), agent_loop::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Run {
     id: RunId,
@@ -198,7 +235,7 @@ enum Phase {
         calls: Calls,
     },
     Done {
-        stop: Stop,
+        stop: StopReason,
         answer: Option<Value>,
     },
 }
@@ -225,17 +262,17 @@ impl Run {
         run
     }
 
-    /// Its name.
+    /// Its id.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// What it is like.
+    /// Its options.
     pub fn options(&self) -> &RunOptions {
         &self.options
     }
 
-    /// What was said. While calls wait, it ends with them.
+    /// The conversation. While calls are open, it ends with them.
     pub fn history(&self) -> &History {
         &self.history
     }
@@ -245,17 +282,17 @@ impl Run {
         self.state.spent
     }
 
-    /// The grants that were given for the session.
+    /// The grants given for the session.
     pub fn grants(&self) -> impl Iterator<Item = &str> {
         self.state.grants.iter().map(String::as_str)
     }
 
-    /// Takes back all grants.
+    /// Revokes all grants.
     pub fn revoke_grants(&mut self) {
         self.state.grants.clear();
     }
 
-    /// Whether it is done until the person says something, or it is retried.
+    /// Whether it is done, until the next message or a retry.
     pub fn is_done(&self) -> bool {
         matches!(self.state.phase, Phase::Done { .. })
     }
@@ -265,7 +302,7 @@ impl Run {
     ///
     /// Costs, for each call that has not run, a check of its arguments and a question to the policy; for a request, a
     /// copy of the system text and of the answer's schema. Messages are shared, however many there are.
-    pub fn next(&mut self, rules: Rules<'_>) -> Next {
+    pub fn next(&mut self, context: RunContext<'_>) -> Next {
         loop {
             match &mut self.state.phase {
                 Phase::Done { stop, answer } => {
@@ -274,7 +311,7 @@ impl Run {
                     return Next::Done(Outcome { stop, text, answer, spent: self.state.spent });
                 }
                 Phase::Calls { calls } => {
-                    let ready = calls.take_ready(rules, &self.state.grants);
+                    let ready = calls.take_ready(context, &self.state.grants);
                     if !ready.is_empty() {
                         return Next::RunTools(ready);
                     }
@@ -291,34 +328,38 @@ impl Run {
                     if self.stopped_by_budget() {
                         continue;
                     }
-                    return if self.wants_compaction() { Next::Compact } else { Next::CallModel(self.request(rules)) };
+                    return if self.wants_compaction() {
+                        Next::Compact
+                    } else {
+                        Next::CallModel(self.request(context))
+                    };
                 }
             }
         }
     }
 
-    /// What is waiting for a person now, whether or not calls that need no decision are still running.
-    pub fn questions(&mut self, rules: Rules<'_>) -> Vec<Question> {
+    /// The questions that are open now, even while other calls are running.
+    pub fn questions(&mut self, context: RunContext<'_>) -> Vec<Question> {
         let Phase::Calls { calls } = &mut self.state.phase else { return Vec::new() };
-        calls.settle(rules, &self.state.grants);
+        calls.settle(context, &self.state.grants);
         calls.questions(&self.id, &self.state.grants)
     }
 
-    /// Takes a person's decisions, as many or as few as there are. Those that fit are kept. A call that has not run yet
+    /// Applies a person's decisions, any number of them. Valid ones take effect even if others are rejected. A call that has not run yet
     /// can be decided even where the policy of now would let it run unasked.
     ///
     /// # Errors
     /// One rejection for each that does not fit; its question stays open.
     pub fn decide(
         &mut self,
-        rules: Rules<'_>,
-        decisions: impl IntoIterator<Item = Decision>,
+        context: RunContext<'_>,
+        decisions: impl IntoIterator<Item = BoundDecision>,
     ) -> Result<(), Vec<Rejection>> {
         let mut rejections = Vec::new();
         for decision in decisions {
             let call = decision.call.clone();
             let taken = match &mut self.state.phase {
-                Phase::Calls { calls } => calls.decide(rules, &self.id, &mut self.state.grants, decision),
+                Phase::Calls { calls } => calls.decide(context, &self.id, &mut self.state.grants, decision),
                 _ => Err(calls::why_not_open(&self.history, &call)),
             };
             rejections.extend(taken.err().map(|why| Rejection { call, why }));
@@ -326,19 +367,24 @@ impl Run {
         if rejections.is_empty() { Ok(()) } else { Err(rejections) }
     }
 
-    /// How a call that was handed out ended.
+    /// Reports how a running call ended.
     ///
     /// # Errors
     /// `State` when this call is not running.
-    pub fn finished(&mut self, rules: Rules<'_>, call: &CallId, end: Result<ToolOutput, ToolError>) -> Result<()> {
+    pub fn finished(
+        &mut self,
+        context: RunContext<'_>,
+        call: &CallId,
+        end: Result<ToolOutput, ToolError>,
+    ) -> Result<()> {
         match &mut self.state.phase {
-            Phase::Calls { calls } => calls.finished(rules, call, end),
+            Phase::Calls { calls } => calls.finished(context, call, end),
             _ => Err(Error::new(ErrorKind::State, format!("the call {call} is not running"))),
         }
     }
 
-    /// Tells the run that nothing which it handed out is running any more, since whoever ran it is gone. Reads will be
-    /// handed out again; of writes the model is told that they may or may not have taken effect.
+    /// Reports that no call is running any more, because the process that ran them has ended. Reads will run again; writes
+    /// get a result that says that they may or may not have taken effect.
     pub fn interrupted(&mut self) {
         if let Phase::Calls { calls } = &mut self.state.phase {
             calls.interrupted();
@@ -367,7 +413,7 @@ impl Run {
         self.history.push(message).expect("a run adds only what its phase allows");
     }
 
-    fn stop(&mut self, stop: Stop) {
+    fn stop(&mut self, stop: StopReason) {
         self.state.phase = Phase::Done { stop, answer: None };
     }
 
@@ -400,7 +446,7 @@ impl Run {
             self.add(Message::note(format!("({limit}. Sum up what you have found so far; do not call tools.)")));
             return false;
         }
-        self.stop(Stop::Limit { limit });
+        self.stop(StopReason::Limit { limit });
         true
     }
 
@@ -410,11 +456,11 @@ impl Run {
         forced.is_some() || (above && *tries < CompactionState::MOST)
     }
 
-    fn request(&self, rules: Rules<'_>) -> Request {
+    fn request(&self, context: RunContext<'_>) -> Request {
         Request {
             system: self.options.system.as_deref().map(Into::into),
             messages: self.history.messages().clone(),
-            tools: rules.tools.specs().clone(),
+            tools: context.tools.specs().clone(),
             tool_choice: if self.state.summing_up.is_some() { ToolChoice::None } else { ToolChoice::Auto },
             parallel: self.options.parallel,
             answer_schema: self.options.answer.as_ref().map(|answer| answer.schema.clone().into()),
@@ -425,7 +471,7 @@ impl Run {
 }
 
 impl RunId {
-    /// A name that no other run has: 128 random bits.
+    /// A random id of 128 bits.
     pub fn random() -> Self {
         Self(format!("run_{:032x}", fastrand::u128(..)))
     }

@@ -1,10 +1,10 @@
-//! Many texts shared out among threads: equal ones once, long ones first, results in the order asked.
+//! Distributes many texts over threads: duplicates once, long texts first, results in the order of the input.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Vectors with the places of their texts in [`Work`].
+/// Vectors with the indices of their texts in [`Work`].
 pub(crate) type Done = Vec<(usize, Vec<f32>)>;
 
 /// The texts of one call, and how far the threads have come.
@@ -12,8 +12,8 @@ pub(crate) struct Work<'a> {
     /// Without repetitions, the longest first: whoever is free takes the next,
     /// and at the end only short ones are left to wait for.
     distinct: Vec<&'a str>,
-    /// For each text asked, its place in `distinct`.
-    place: Vec<usize>,
+    /// For each text asked, its index in `distinct`.
+    index: Vec<usize>,
     next: AtomicUsize,
     threads: usize,
 }
@@ -24,15 +24,15 @@ impl<'a> Work<'a> {
         let mut distinct = texts.to_vec();
         distinct.sort_unstable_by_key(|text| (Reverse(text.len()), *text));
         distinct.dedup();
-        let places: HashMap<&str, usize> = distinct.iter().enumerate().map(|(place, text)| (*text, place)).collect();
+        let indices: HashMap<&str, usize> = distinct.iter().enumerate().map(|(index, text)| (*text, index)).collect();
         let threads = threads.min(distinct.len()).max(1);
-        Work { place: texts.iter().map(|text| places[text]).collect(), distinct, next: AtomicUsize::new(0), threads }
+        Work { index: texts.iter().map(|text| indices[text]).collect(), distinct, next: AtomicUsize::new(0), threads }
     }
 
-    /// A text that nobody has taken yet, and its place.
+    /// A text that nobody has taken yet, and its index.
     pub(crate) fn take(&self) -> Option<(usize, &'a str)> {
-        let place = self.next.fetch_add(1, Ordering::Relaxed);
-        self.distinct.get(place).map(|text| (place, *text))
+        let index = self.next.fetch_add(1, Ordering::Relaxed);
+        self.distinct.get(index).map(|text| (index, *text))
     }
 
     /// How many texts a thread may take before it computes them, so that there is work for every thread.
@@ -53,9 +53,9 @@ impl<'a> Work<'a> {
             parts
         });
         let mut vectors = vec![Vec::new(); self.distinct.len()];
-        for (place, vector) in parts.into_iter().flatten() {
-            vectors[place] = vector;
+        for (index, vector) in parts.into_iter().flatten() {
+            vectors[index] = vector;
         }
-        self.place.iter().map(|place| vectors[*place].clone()).collect()
+        self.index.iter().map(|index| vectors[*index].clone()).collect()
     }
 }

@@ -4,23 +4,23 @@
 //! row of integers has a scale of its own, and there is no padding. Only the attention and the pooling look at
 //! more than one row, and they get one text at a time. So a vector does not depend on its neighbours.
 
-use crate::kernel::{Kernel, LANES, LINES, Line, Quantised, Room, Row, Smooth, Then};
+use crate::kernel::{AttentionScratch, Epilogue, Kernel, LANES, LINES, Line, Quantized, Row, SmoothQuant};
 use crate::weights::{Layer, Weights};
 
 /// Lines of a token between the two feed-forward matrices.
 const INNER_LINES: usize = 4 * LINES;
 const QKV_LINES: usize = 3 * LINES;
 
-/// What a run needs besides the weights. Kept, so that a later run allocates nothing.
+/// Working memory of a forward pass. It is reused, so that later passes allocate nothing.
 pub(crate) struct Scratch {
     x: Vec<Row>,
     /// Queries, keys and values; later, what lies between the feed-forward matrices.
     wide: Vec<Line>,
-    mixed: Vec<Row>,
-    /// `x` or `mixed`, and the GELU's results, as integers.
-    whole: Quantised,
-    wide_whole: Quantised,
-    room: Box<Room>,
+    attended: Vec<Row>,
+    /// `x` or `attended`, and the GELU's results, as integers.
+    quantized: Quantized,
+    wide_quantized: Quantized,
+    attention_scratch: Box<AttentionScratch>,
 }
 
 const EMPTY_LINE: Line = Line([0.0; LANES]);
@@ -30,10 +30,10 @@ impl Scratch {
         Scratch {
             x: Vec::new(),
             wide: Vec::new(),
-            mixed: Vec::new(),
-            whole: Quantised::default(),
-            wide_whole: Quantised::default(),
-            room: Box::new(Room::new()),
+            attended: Vec::new(),
+            quantized: Quantized::default(),
+            wide_quantized: Quantized::default(),
+            attention_scratch: Box::new(AttentionScratch::new()),
         }
     }
 }
@@ -47,23 +47,23 @@ pub(crate) fn encode(
     scratch: &mut Scratch,
 ) -> Vec<Vec<f32>> {
     let rows = ids.len();
-    let Scratch { x, wide, mixed, whole, wide_whole, room } = scratch;
+    let Scratch { x, wide, attended, quantized, wide_quantized, attention_scratch } = scratch;
     x.resize(rows, [EMPTY_LINE; LINES]);
-    mixed.resize(rows, [EMPTY_LINE; LINES]);
+    attended.resize(rows, [EMPTY_LINE; LINES]);
     wide.resize(rows * INNER_LINES, EMPTY_LINE);
     (kernel.embed)(ids, lengths, &weights.embeddings, x);
     (kernel.norm)(x, &weights.embedded);
     for layer in &weights.layers {
-        attention(kernel, layer, lengths, x, &mut wide[..rows * QKV_LINES], mixed, whole, room);
-        (kernel.norm)(x, &layer.middle);
-        feed_forward(kernel, layer, x, wide, whole, wide_whole);
-        (kernel.norm)(x, &layer.out);
+        attention(kernel, layer, lengths, x, &mut wide[..rows * QKV_LINES], attended, quantized, attention_scratch);
+        (kernel.norm)(x, &layer.attention_norm);
+        feed_forward(kernel, layer, x, wide, quantized, wide_quantized);
+        (kernel.norm)(x, &layer.output_norm);
     }
     let mut vector = [EMPTY_LINE; LINES];
-    let mut rest = &x[..];
+    let mut remaining = &x[..];
     let pooled = lengths.iter().map(|&length| {
-        let (text, others) = rest.split_at(length);
-        rest = others;
+        let (text, others) = remaining.split_at(length);
+        remaining = others;
         (kernel.pool)(text, &mut vector);
         vector.iter().flat_map(|line| line.0).collect()
     });
@@ -77,23 +77,23 @@ fn attention(
     lengths: &[usize],
     x: &mut [Row],
     qkv: &mut [Line],
-    mixed: &mut [Row],
-    whole: &mut Quantised,
-    room: &mut Room,
+    attended: &mut [Row],
+    quantized: &mut Quantized,
+    attention_scratch: &mut AttentionScratch,
 ) {
     let (smooth, matrix) = &layer.qkv;
-    quantise(kernel, x.as_flattened(), LINES, Some(smooth), whole);
-    (kernel.linear)(whole, matrix, Then::Keep, qkv);
+    quantize(kernel, x.as_flattened(), LINES, Some(smooth), quantized);
+    (kernel.linear)(quantized, matrix, Epilogue::Store, qkv);
     let (mut qkv, _) = qkv.as_chunks();
-    let mut rest = &mut mixed[..];
+    let mut remaining = &mut attended[..];
     for &length in lengths {
         let (text, others) = qkv.split_at(length);
-        let (out, behind) = rest.split_at_mut(length);
-        (kernel.attend)(text, room, out);
-        (qkv, rest) = (others, behind);
+        let (out, behind) = remaining.split_at_mut(length);
+        (kernel.attend)(text, attention_scratch, out);
+        (qkv, remaining) = (others, behind);
     }
-    quantise(kernel, mixed.as_flattened(), LINES, None, whole);
-    (kernel.linear)(whole, &layer.seen, Then::Add, x.as_flattened_mut());
+    quantize(kernel, attended.as_flattened(), LINES, None, quantized);
+    (kernel.linear)(quantized, &layer.attention_output, Epilogue::Add, x.as_flattened_mut());
 }
 
 fn feed_forward(
@@ -101,18 +101,18 @@ fn feed_forward(
     layer: &Layer,
     x: &mut [Row],
     inner: &mut [Line],
-    whole: &mut Quantised,
-    inner_whole: &mut Quantised,
+    quantized: &mut Quantized,
+    inner_quantized: &mut Quantized,
 ) {
     let (smooth, matrix) = &layer.inner;
-    quantise(kernel, x.as_flattened(), LINES, Some(smooth), whole);
-    (kernel.linear)(whole, matrix, Then::Gelu, inner);
+    quantize(kernel, x.as_flattened(), LINES, Some(smooth), quantized);
+    (kernel.linear)(quantized, matrix, Epilogue::Gelu, inner);
     let (smooth, matrix) = &layer.outer;
-    quantise(kernel, inner, INNER_LINES, Some(smooth), inner_whole);
-    (kernel.linear)(inner_whole, matrix, Then::Add, x.as_flattened_mut());
+    quantize(kernel, inner, INNER_LINES, Some(smooth), inner_quantized);
+    (kernel.linear)(inner_quantized, matrix, Epilogue::Add, x.as_flattened_mut());
 }
 
-fn quantise(kernel: &Kernel, rows: &[Line], width: usize, smooth: Option<&Smooth>, out: &mut Quantised) {
+fn quantize(kernel: &Kernel, rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut Quantized) {
     out.resize(rows.len() / width, width);
-    (kernel.quantise)(rows, width, smooth, out);
+    (kernel.quantize)(rows, width, smooth, out);
 }

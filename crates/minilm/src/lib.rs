@@ -41,3 +41,7 @@ pub const MAX_TOKENS: usize = 256;
 ///
 /// Ends in the first eight digits of the SHA-256 of vocabulary, graph and weights.
 pub const ID: &str = "minilm-l6-v2-int8-c2b94dcf";
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -8,20 +8,20 @@ use crate::kernel::Kernel;
 use crate::weights::Weights;
 use crate::{MAX_TOKENS, WordPiece};
 
-/// Tokens that are worth a run. Shorter texts are put together up to this, since the weights have to come from far
-/// memory for every run; more tokens at once measure no quicker.
+/// Tokens per forward pass. Short texts are batched up to this, because every pass reads all weights from memory; larger
+/// batches measured no faster.
 const ENOUGH_TOKENS: usize = 64;
 
 /// The bundled model, ready to run. Share one among all threads.
 pub struct MiniLm {
     weights: Weights,
     kernel: Kernel,
-    /// A run takes one and puts it back, so there are never more than runs at the same time.
+    /// A pass takes one and returns it, so there are never more than concurrent passes.
     idle: Mutex<Vec<Scratch>>,
 }
 
 impl MiniLm {
-    /// Costs nothing: the weights are used where the operating system mapped them.
+    /// Costs nothing: the weights are used in place, where the operating system mapped them.
     pub fn load() -> MiniLm {
         MiniLm::on(Kernel::best())
     }
@@ -40,7 +40,15 @@ impl MiniLm {
 
     /// The vectors of many texts, in their order, computed on up to `threads` threads (0 counts as 1).
     ///
-    /// Equal texts are computed once. There is no padding, and no vector depends on its neighbours.
+    /// Equal texts are computed once. There is no padding, and no vector depends on the other texts.
+    ///
+    /// ```
+    /// let model = minilm::MiniLm::load();
+    /// let vectors = model.embed_batch(&["apple trees", "pear trees", "apple trees"], 2);
+    /// assert_eq!(vectors.len(), 3);
+    /// assert_eq!(vectors[0], vectors[2]);
+    /// assert_eq!(vectors[0], model.embed("apple trees"));
+    /// ```
     pub fn embed_batch(&self, texts: &[&str], threads: usize) -> Vec<Vec<f32>> {
         let work = Work::new(texts, threads);
         work.run(|| self.with_scratch(|scratch| self.drain(&work, scratch)))
@@ -49,24 +57,24 @@ impl MiniLm {
     /// One thread's part: takes texts until none is left.
     fn drain(&self, work: &Work<'_>, scratch: &mut Scratch) -> Done {
         let mut done = Done::new();
-        let (mut ids, mut lengths, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut ids, mut lengths, mut indices) = (Vec::new(), Vec::new(), Vec::new());
         let mut text_ids = Vec::with_capacity(MAX_TOKENS);
         loop {
             let taken = work.take();
             if let Some((_, text)) = taken {
                 WordPiece::bundled().model_input(text, MAX_TOKENS, &mut text_ids);
             }
-            let is_full = ids.len() + text_ids.len() > ENOUGH_TOKENS || places.len() == work.share();
-            if !places.is_empty() && (taken.is_none() || is_full) {
+            let is_full = ids.len() + text_ids.len() > ENOUGH_TOKENS || indices.len() == work.share();
+            if !indices.is_empty() && (taken.is_none() || is_full) {
                 let vectors = encode(&self.kernel, &self.weights, &ids, &lengths, scratch);
-                done.extend(places.drain(..).zip(vectors));
+                done.extend(indices.drain(..).zip(vectors));
                 ids.clear();
                 lengths.clear();
             }
-            let Some((place, _)) = taken else { return done };
+            let Some((index, _)) = taken else { return done };
             ids.extend_from_slice(&text_ids);
             lengths.push(text_ids.len());
-            places.push(place);
+            indices.push(index);
         }
     }
 

@@ -10,7 +10,7 @@ use unicode_normalization_alignments::UnicodeNormalization;
 /// Appends `text` in normal form to `out`.
 ///
 /// A text may be cut before and after any ASCII character but control
-/// characters and normalised in parts: none of them combines with a neighbour.
+/// characters and normalized in parts: none of them combines with a neighbour.
 pub(crate) fn normalize(text: &str, out: &mut String) {
     let spaced = text.chars().filter(|c| !is_dropped(*c)).flat_map(|c| {
         let around = is_ideograph(c).then_some(' ');

@@ -3,7 +3,7 @@
 /// Where in a word a piece may stand. The number is the start value of its hash.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u64)]
-pub(crate) enum Place {
+pub(crate) enum PiecePosition {
     /// At the start of a word.
     Start = 0x51_7c_c1_b7_27_22_0a_95,
     /// Anywhere after it: written with `##` in the vocabulary file.
@@ -16,8 +16,8 @@ pub(crate) struct Hash(u64);
 
 impl Hash {
     #[inline]
-    pub(crate) fn new(place: Place) -> Hash {
-        Hash(place as u64)
+    pub(crate) fn new(position: PiecePosition) -> Hash {
+        Hash(position as u64)
     }
 
     #[inline]
@@ -51,7 +51,7 @@ struct Slot {
 struct Entry {
     start: u32,
     len: u8,
-    place: Place,
+    position: PiecePosition,
 }
 
 pub(crate) struct Vocabulary {
@@ -77,23 +77,23 @@ impl Vocabulary {
         };
         let mut line_start = 0;
         for line in text.split_terminator('\n') {
-            let (place, piece) = match line.strip_prefix("##") {
-                Some(piece) if !piece.is_empty() => (Place::Inside, piece),
-                _ => (Place::Start, line),
+            let (position, piece) = match line.strip_prefix("##") {
+                Some(piece) if !piece.is_empty() => (PiecePosition::Inside, piece),
+                _ => (PiecePosition::Start, line),
             };
             let start = line_start + line.len() - piece.len();
-            vocabulary.insert(start, piece, place);
+            vocabulary.insert(start, piece, position);
             line_start += line.len() + 1;
         }
         vocabulary
     }
 
-    fn insert(&mut self, start: usize, piece: &str, place: Place) {
+    fn insert(&mut self, start: usize, piece: &str, position: PiecePosition) {
         let id = self.entries.len() as u16;
         assert!(self.entries.len() < SLOTS / 2 && piece.len() <= usize::from(u8::MAX));
-        self.entries.push(Entry { start: start as u32, len: piece.len() as u8, place });
+        self.entries.push(Entry { start: start as u32, len: piece.len() as u8, position });
         self.longest = self.longest.max(piece.len());
-        let hash = piece.bytes().fold(Hash::new(place), Hash::add);
+        let hash = piece.bytes().fold(Hash::new(position), Hash::add);
         let mut slot = hash.slot();
         while self.slots[slot].id != EMPTY {
             slot = (slot + 1) % SLOTS;
@@ -101,9 +101,9 @@ impl Vocabulary {
         self.slots[slot] = Slot { tag: hash.tag(), id };
     }
 
-    /// The id of `piece`, whose hash (begun with `place`) the caller has.
+    /// The id of `piece`, whose hash (begun with `position`) the caller has.
     #[inline]
-    pub(crate) fn find(&self, piece: &[u8], place: Place, hash: Hash) -> Option<u32> {
+    pub(crate) fn find(&self, piece: &[u8], position: PiecePosition, hash: Hash) -> Option<u32> {
         let (mut at, tag) = (hash.slot(), hash.tag());
         loop {
             let slot = self.slots[at];
@@ -113,7 +113,7 @@ impl Vocabulary {
             if slot.tag == tag {
                 let entry = self.entries[usize::from(slot.id)];
                 let start = entry.start as usize;
-                if entry.place == place
+                if entry.position == position
                     && usize::from(entry.len) == piece.len()
                     && &self.text.as_bytes()[start..start + piece.len()] == piece
                 {
@@ -126,8 +126,8 @@ impl Vocabulary {
 
     /// [`find`](Self::find) for a token that begins a word.
     pub(crate) fn find_start(&self, token: &str) -> Option<u32> {
-        let hash = token.bytes().fold(Hash::new(Place::Start), Hash::add);
-        self.find(token.as_bytes(), Place::Start, hash)
+        let hash = token.bytes().fold(Hash::new(PiecePosition::Start), Hash::add);
+        self.find(token.as_bytes(), PiecePosition::Start, hash)
     }
 
     /// Bytes of the longest piece.
@@ -145,12 +145,12 @@ mod tests {
         let text = minilm_weights_3::VOCABULARY;
         let vocabulary = Vocabulary::new(text);
         for (id, line) in text.lines().enumerate() {
-            let (place, piece) = match line.strip_prefix("##") {
-                Some(piece) if !piece.is_empty() => (Place::Inside, piece),
-                _ => (Place::Start, line),
+            let (position, piece) = match line.strip_prefix("##") {
+                Some(piece) if !piece.is_empty() => (PiecePosition::Inside, piece),
+                _ => (PiecePosition::Start, line),
             };
-            let hash = piece.bytes().fold(Hash::new(place), Hash::add);
-            assert_eq!(vocabulary.find(piece.as_bytes(), place, hash), Some(id as u32), "{line}");
+            let hash = piece.bytes().fold(Hash::new(position), Hash::add);
+            assert_eq!(vocabulary.find(piece.as_bytes(), position, hash), Some(id as u32), "{line}");
         }
         assert_eq!(vocabulary.find_start("nosuchtoken"), None);
     }

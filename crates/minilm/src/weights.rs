@@ -9,10 +9,13 @@
 //! a matrix       weight [columns / 64][width / 4][64][4] i8, start (i32), scale and bias (f32) a column
 //! ```
 //!
-//! The graph `minilm.onnx` points to the same bytes; a test compares.
+//! `places` are the position embeddings, `seen` is the attention output projection. The graph `minilm.onnx` points to the
+//! same bytes; a test compares.
 
 use crate::MAX_TOKENS;
-use crate::kernel::{Embeddings, INNER, Linear, Norm, Smooth, WIDTH, floats, integers, lines, panels, rows, word_rows};
+use crate::kernel::{
+    Embeddings, INNER, Linear, Norm, SmoothQuant, WIDTH, floats, integers, lines, panels, rows, word_rows,
+};
 
 /// Rows of the word table.
 const WORDS: usize = 30_522;
@@ -30,13 +33,14 @@ pub(crate) struct Weights {
 #[derive(Clone, Copy)]
 pub(crate) struct Layer {
     /// Query, key and value in one; 1 / √32 lies in the query's part.
-    pub(crate) qkv: (Smooth, Linear),
-    /// Behind the attention. What would smooth its input lies in the value's part of `qkv`.
-    pub(crate) seen: Linear,
-    pub(crate) middle: Norm,
-    pub(crate) inner: (Smooth, Linear),
-    pub(crate) outer: (Smooth, Linear),
-    pub(crate) out: Norm,
+    pub(crate) qkv: (SmoothQuant, Linear),
+    /// The attention output projection (`seen` in the data). The SmoothQuant scale of its input is folded into the value
+    /// part of `qkv`.
+    pub(crate) attention_output: Linear,
+    pub(crate) attention_norm: Norm,
+    pub(crate) inner: (SmoothQuant, Linear),
+    pub(crate) outer: (SmoothQuant, Linear),
+    pub(crate) output_norm: Norm,
 }
 
 /// Where a tensor lies.
@@ -56,24 +60,24 @@ impl Weights {
         Weights::read(|_| ())
     }
 
-    /// Tells of every tensor on the way.
-    fn read(mut told: impl FnMut(Tensor)) -> Weights {
-        let told = &mut told;
-        let mut first = Reader { layer: None, file: 1, data: minilm_weights_1::BYTES, at: 0, told };
+    /// Reads all tensors and calls `visit` for each.
+    fn read(mut visit: impl FnMut(Tensor)) -> Weights {
+        let visit = &mut visit;
+        let mut first = Reader { layer: None, file: 1, data: minilm_weights_1::BYTES, at: 0, visit };
         let left = word_rows(first.take("words", "0", WORDS * WIDTH / 2));
         let scales = floats(first.take("words", "scale", WORDS * 4));
         let layer_0 = first.layer(0);
         first.end();
-        let mut second = Reader { layer: None, file: 2, data: minilm_weights_2::BYTES, at: 0, told };
+        let mut second = Reader { layer: None, file: 2, data: minilm_weights_2::BYTES, at: 0, visit };
         let right = word_rows(second.take("words", "1", WORDS * WIDTH / 2));
         let layer_1 = second.layer(1);
         second.end();
-        let mut third = Reader { layer: None, file: 3, data: minilm_weights_3::BYTES, at: 0, told };
-        let places = rows(third.take("places", "", MAX_TOKENS * WIDTH * 4));
+        let mut third = Reader { layer: None, file: 3, data: minilm_weights_3::BYTES, at: 0, visit };
+        let positions = rows(third.take("places", "", MAX_TOKENS * WIDTH * 4));
         let embedded = third.norm("x");
         let layers = [layer_0, layer_1, third.layer(2), third.layer(3), third.layer(4), third.layer(5)];
         third.end();
-        Weights { embeddings: Embeddings { words: [left, right], scales, places }, embedded, layers }
+        Weights { embeddings: Embeddings { words: [left, right], scales, positions }, embedded, layers }
     }
 }
 
@@ -83,14 +87,14 @@ struct Reader<'a, F> {
     file: usize,
     data: &'static [u8],
     at: usize,
-    told: &'a mut F,
+    visit: &'a mut F,
 }
 
 impl<F: FnMut(Tensor)> Reader<'_, F> {
     fn take(&mut self, of: &'static str, part: &'static str, bytes: usize) -> &'static [u8] {
         let offset = self.at;
         self.at += bytes.next_multiple_of(64);
-        (self.told)(Tensor { layer: self.layer, of, part, file: self.file, offset, bytes });
+        (self.visit)(Tensor { layer: self.layer, of, part, file: self.file, offset, bytes });
         &self.data[offset..offset + bytes]
     }
 
@@ -98,16 +102,16 @@ impl<F: FnMut(Tensor)> Reader<'_, F> {
         self.layer = Some(layer);
         Layer {
             qkv: (self.smooth("qkv", WIDTH), self.linear("qkv", WIDTH, 3 * WIDTH)),
-            seen: self.linear("seen", WIDTH, WIDTH),
-            middle: self.norm("middle"),
+            attention_output: self.linear("seen", WIDTH, WIDTH),
+            attention_norm: self.norm("middle"),
             inner: (self.smooth("inner", WIDTH), self.linear("inner", WIDTH, INNER)),
             outer: (self.smooth("outer", INNER), self.linear("outer", INNER, WIDTH)),
-            out: self.norm("out"),
+            output_norm: self.norm("out"),
         }
     }
 
-    fn smooth(&mut self, of: &'static str, width: usize) -> Smooth {
-        Smooth {
+    fn smooth(&mut self, of: &'static str, width: usize) -> SmoothQuant {
+        SmoothQuant {
             multiplier: lines(self.take(of, "multiplier", width * 4)),
             shift: lines(self.take(of, "shift", width * 4)),
         }
@@ -219,7 +223,7 @@ mod tests {
     #[test]
     fn sums_start_where_they_should() {
         for layer in Weights::bundled().layers {
-            for matrix in [layer.qkv.1, layer.seen, layer.inner.1, layer.outer.1] {
+            for matrix in [layer.qkv.1, layer.attention_output, layer.inner.1, layer.outer.1] {
                 let panels = matrix.weights.chunks_exact(matrix.width * PANEL);
                 assert_eq!(panels.len(), matrix.starts.len());
                 for (panel, start) in panels.zip(matrix.starts) {

@@ -14,9 +14,9 @@
 use std::sync::LazyLock;
 
 use crate::normalize::{is_latin, is_punctuation, normalize};
-use crate::vocabulary::{Hash, Place, Vocabulary};
+use crate::vocabulary::{Hash, PiecePosition, Vocabulary};
 
-/// Longer words are unknown. Counted in characters, after normalisation.
+/// Longer words are unknown. Counted in characters, after normalization.
 const MAX_WORD: usize = 100;
 
 const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
@@ -147,12 +147,12 @@ impl WordPiece {
                 }
                 Class::Letter | Class::Other => {
                     let begin = at;
-                    let mut hash = Hash::new(Place::Start);
+                    let mut hash = Hash::new(PiecePosition::Start);
                     while at < bytes.len() && LOWER[usize::from(bytes[at])] != 0 {
                         let byte = LOWER[usize::from(bytes[at])];
                         hash = hash.add(byte);
-                        if let Some(place) = word.get_mut(at - begin) {
-                            *place = byte;
+                        if let Some(position) = word.get_mut(at - begin) {
+                            *position = byte;
                         }
                         at += 1;
                     }
@@ -188,7 +188,7 @@ impl WordPiece {
                 };
                 let (word, after) = rest.split_at(len);
                 rest = after;
-                let hash = word.bytes().fold(Hash::new(Place::Start), Hash::add);
+                let hash = word.bytes().fold(Hash::new(PiecePosition::Start), Hash::add);
                 if !visit(Word::Letters(word.as_bytes(), hash)) {
                     return false;
                 }
@@ -206,7 +206,7 @@ impl WordPiece {
     fn each_piece(&self, word: Word<'_>, mut piece: impl FnMut(u32)) {
         match word {
             Word::Special(id) | Word::Mark(id) => piece(id),
-            Word::Letters(bytes, hash) => match self.vocabulary.find(bytes, Place::Start, hash) {
+            Word::Letters(bytes, hash) => match self.vocabulary.find(bytes, PiecePosition::Start, hash) {
                 Some(id) => piece(id),
                 None => {
                     let mut ids = [0; MAX_WORD];
@@ -228,23 +228,23 @@ impl WordPiece {
         if word.len() > MAX_WORD && word.iter().filter(is_character_start).count() > MAX_WORD {
             return None;
         }
-        let (mut rest, mut place, mut len) = (word, Place::Start, 0);
-        let mut hashes = [Hash::new(place); u8::MAX as usize];
+        let (mut rest, mut position, mut len) = (word, PiecePosition::Start, 0);
+        let mut hashes = [Hash::new(position); u8::MAX as usize];
         while !rest.is_empty() {
             let reach = rest.len().min(self.vocabulary.longest());
-            let mut hash = Hash::new(place);
+            let mut hash = Hash::new(position);
             for (byte, prefix) in rest[..reach].iter().zip(&mut hashes) {
                 hash = hash.add(*byte);
                 *prefix = hash;
             }
             let (end, id) = (1..=reach).rev().find_map(|end| {
-                let id = self.vocabulary.find(&rest[..end], place, hashes[end - 1])?;
+                let id = self.vocabulary.find(&rest[..end], position, hashes[end - 1])?;
                 Some((end, id))
             })?;
             ids[len] = id;
             len += 1;
             rest = &rest[end..];
-            place = Place::Inside;
+            position = PiecePosition::Inside;
         }
         Some(len)
     }

@@ -1,5 +1,6 @@
 //! Standard output: text for people, one JSON document, or JSON Lines; and the schema of each.
 
+use std::fmt;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -67,6 +68,12 @@ pub struct Out {
     /// How it may be decorated.
     pub paint: Paint,
     is_indented: bool,
+}
+
+impl fmt::Debug for Out {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Out").field("paint", &self.paint).finish_non_exhaustive()
+    }
 }
 
 impl Out {

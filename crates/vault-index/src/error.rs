@@ -152,8 +152,10 @@ impl std::error::Error for Error {
 
 /// Something odd in one note or file. The rest of it, and of the vault, is indexed all the same.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Warning {
     /// The kind of oddity.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub kind: WarningKind,
     /// The line it is on, from 1, where it has one.
     pub line: Option<u32>,

@@ -1,7 +1,7 @@
 //! What a sync did and what an index holds: plain values for people and scripts.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -13,6 +13,7 @@ use crate::path::VaultPath;
 
 /// What a sync did.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Report {
     /// Notes that are new in the index.
@@ -32,6 +33,7 @@ pub struct Report {
     /// Passages and file titles still without a vector.
     pub pending: usize,
     /// Notes that could not be read in the time there was.
+    #[serde(skip)]
     pub unread: usize,
     /// Notes that are not indexed, and why.
     pub skipped: Vec<Skipped>,
@@ -52,6 +54,7 @@ impl Report {
 
 /// A note that is not indexed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Skipped {
     /// Where it lies.
@@ -62,6 +65,7 @@ pub struct Skipped {
 
 /// A [`Warning`] and the file it is about.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct NoteWarning {
     /// Where the file lies.
@@ -99,11 +103,14 @@ pub enum Stage {
 
 /// What an index holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Status {
     /// The vault's folder.
+    #[serde(serialize_with = "lossy")]
     pub vault: PathBuf,
     /// The index file.
+    #[serde(serialize_with = "lossy")]
     pub index: PathBuf,
     /// Bytes of the index file and its log.
     pub index_bytes: u64,
@@ -116,6 +123,7 @@ pub struct Status {
     /// Passages and file titles without a vector.
     pub pending: usize,
     /// Notes that were found but not read yet.
+    #[serde(skip)]
     pub unread: usize,
     /// Links and embeds.
     pub links: usize,
@@ -132,6 +140,7 @@ pub struct Status {
     /// Vectors held, those kept for reuse included.
     pub vectors: usize,
     /// When the last sync ended.
+    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
     pub last_sync: Option<Timestamp>,
     /// Who watches the vault now, if anybody.
     pub watcher: Option<String>,
@@ -145,23 +154,32 @@ pub struct Status {
     pub warnings: Vec<NoteWarning>,
 }
 
+/// A path that is not UTF-8 is shown as well as it can be.
+fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&path.to_string_lossy())
+}
+
 /// One link of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct LinkRow {
     /// The note it stands in.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub source: VaultPath,
     /// Its line, from 1.
     pub line: u32,
     /// As written.
     pub raw: String,
     /// How it is written.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub kind: LinkKind,
     /// Its path, decoded, without subpath.
     pub path: String,
     /// What follows `#`.
     pub subpath: Option<String>,
     /// Where it leads; `None` when there is no such file yet.
+    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
     pub target: Option<VaultPath>,
     /// The line of text it stands in.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -189,6 +207,7 @@ pub struct Resolved {
 
 /// A name that links lead to and no file bears.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct UnresolvedName {
     /// The name, as first written.
@@ -196,11 +215,13 @@ pub struct UnresolvedName {
     /// How many links lead to it.
     pub count: usize,
     /// The notes they stand in.
+    #[cfg_attr(feature = "cli", schemars(with = "Vec<String>"))]
     pub sources: Vec<VaultPath>,
 }
 
 /// A tag of the vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct TagCount {
     /// As first seen, without `#`.
@@ -218,6 +239,7 @@ pub(crate) fn counted_as(number: usize, one: &str, many: &str) -> String {
 
 /// What a check found.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct CheckReport {
     /// One line a fault: what, where.

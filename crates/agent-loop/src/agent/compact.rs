@@ -1,4 +1,4 @@
-//! One compaction: bounded in time, with its tokens counted, and told whether or not it helped.
+//! One compaction: bounded in time, its tokens counted, its outcome reported as an event.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,9 +7,9 @@ use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::model::{Delta, Model, ReplyStream, Request, TextPosition, ToolSupport};
+use crate::model::{Delta, Model, ReplyStream, Request, TextCursor, ToolSupport};
 use crate::run::Run;
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 use super::{Agent, Event, Observer};
 
@@ -30,7 +30,8 @@ impl Agent {
         run.spend_tokens(model.tokens.into_inner());
         let Some(shorter) = shorter else { return Ok(()) };
         let shorter = shorter.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::TimedOut, "making the conversation shorter took too long").at(self.model.name()))
+            Err(Error::new(ErrorKind::TimedOut, "making the conversation shorter took too long")
+                .with_path(self.model.name()))
         });
         observer.event(match run.compacted(shorter)? {
             None => Event::Compacted { before, after: run.history().size() },
@@ -55,19 +56,19 @@ impl Model for Metered<'_> {
         self.model.tool_support()
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             let mut bytes: usize = request.messages.iter().map(|message| message.size()).sum();
             let stream = self.model.reply(request).await?;
-            let (mut counted, mut is_told, mut position) = (0, false, TextPosition::new());
-            let resolved = stream.map(move |delta| delta.map(|delta| position.resolve(delta)));
+            let (mut counted, mut has_usage, mut cursor) = (0, false, TextCursor::new());
+            let resolved = stream.map(move |delta| delta.map(|delta| cursor.resolve(delta)));
             let metered = resolved.inspect(move |delta| {
                 let now = match delta {
                     Ok(Delta::Usage(usage)) => {
-                        is_told = true;
+                        has_usage = true;
                         usage.total()
                     }
-                    _ if is_told => return,
+                    _ if has_usage => return,
                     // As for replies of the run itself: four bytes are one token until the provider says otherwise.
                     Ok(Delta::Text { text } | Delta::Reasoning { text, .. } | Delta::CallArguments { text, .. }) => {
                         bytes += text.len();

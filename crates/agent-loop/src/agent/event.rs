@@ -1,4 +1,4 @@
-//! What a terminal or a page is told while a run goes on, and where the run is saved.
+//! Events of a run for a user interface, and the observer that also saves the run.
 
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ pub enum Event {
         call: CallId,
         /// How.
         end: Result<ToolOutput, ToolError>,
-        /// How long after the start of its batch.
+        /// Time since the start of its batch.
         after: Duration,
     },
     /// The conversation was made shorter.
@@ -93,7 +93,7 @@ impl Event {
             Delta::CallFault { index, fault, .. } => Self::CallFault { index, fault },
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
-            Delta::TextSoFar { .. }
+            Delta::CumulativeText { .. }
             | Delta::Reasoning { .. }
             | Delta::CallEnd { .. }
             | Delta::Progress

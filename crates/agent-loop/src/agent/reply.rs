@@ -1,4 +1,4 @@
-//! One request to the model: streamed, shown, given up when silent, made again while nothing was shown.
+//! One request to the model: streamed to the observer, timed out when silent, retried while nothing was shown.
 
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
@@ -6,12 +6,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::Part;
-use crate::model::{Delta, Reply, ReplyBuilder, Request, TextPosition};
+use crate::model::{Delta, Reply, ReplyBuilder, Request, TextCursor};
 
 use super::{Agent, Event, Observer};
 
 /// How a request to the model ended.
-pub(super) enum Ended {
+pub(super) enum ReplyOutcome {
     Replied(Reply),
     Failed(Error),
     Cancelled(Vec<Part>),
@@ -24,23 +24,27 @@ impl Agent {
         request: &Request,
         observer: &mut dyn Observer,
         cancel: &CancellationToken,
-    ) -> Ended {
+    ) -> ReplyOutcome {
         for attempt in 1.. {
             let (mut builder, mut is_shown) = (ReplyBuilder::new(), false);
             let streamed = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return Ended::Cancelled(builder.give_up()),
+                () = cancel.cancelled() => return ReplyOutcome::Cancelled(builder.give_up()),
                 streamed = self.stream(request, &mut builder, &mut is_shown, observer) => streamed,
             };
             let error = match streamed.and_then(|()| builder.finish()) {
-                Ok(reply) => return Ended::Replied(reply),
+                Ok(reply) => {
+                    log::debug!("{}: reply ended {:?}, {:?}", self.model.name(), reply.end, reply.usage);
+                    return ReplyOutcome::Replied(reply);
+                }
                 Err(error) => error,
             };
             let delay = self.limits.retries.delay(attempt, &error, fastrand::f64()).filter(|_| !is_shown);
-            let Some(delay) = delay else { return Ended::Failed(error) };
+            let Some(delay) = delay else { return ReplyOutcome::Failed(error) };
+            log::warn!("{}: attempt {attempt} failed ({:?}); next in {delay:?}", self.model.name(), error.kind());
             observer.event(Event::Retry { attempt, delay, failure: (&error).into() });
             tokio::select! {
-                () = cancel.cancelled() => return Ended::Cancelled(Vec::new()),
+                () = cancel.cancelled() => return ReplyOutcome::Cancelled(Vec::new()),
                 () = sleep(delay) => {}
             }
         }
@@ -54,11 +58,12 @@ impl Agent {
         is_shown: &mut bool,
         observer: &mut dyn Observer,
     ) -> Result<()> {
-        let silent = |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").at(self.model.name());
+        let silent =
+            |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
-        let mut position = TextPosition::new();
+        let mut cursor = TextCursor::new();
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
-            let delta = position.resolve(delta?);
+            let delta = cursor.resolve(delta?);
             builder.push(&delta)?;
             *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
             Event::of(delta).into_iter().for_each(|event| observer.event(event));

@@ -1,4 +1,4 @@
-//! When a failed request is made again, and after how long. Pure: the randomness is given.
+//! Retries: exponential backoff with jitter. Pure: the random number is an argument.
 
 use std::time::Duration;
 
@@ -6,6 +6,7 @@ use crate::error::Error;
 
 /// Exponential backoff with jitter.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Retries {
     /// Attempts in all; by default 4. With 1 nothing is retried.
     pub attempts: u32,
@@ -17,6 +18,8 @@ pub struct Retries {
     /// its error, which says how long.
     pub longest_asked: Duration,
 }
+
+setters!(Retries { attempts: u32, first: Duration, longest: Duration, longest_asked: Duration });
 
 impl Default for Retries {
     fn default() -> Self {
@@ -32,7 +35,7 @@ impl Default for Retries {
 impl Retries {
     /// How long to wait after attempt number `attempt` (from 1) failed; `None`: give up. `random` is in 0..1 and spreads
     /// the wait over half to all of `first · 2^(attempt - 1)`, so that clients that failed together do not come back
-    /// together. A provider's own delay is kept, with up to a tenth on top.
+    /// together. A provider's own delay is respected, with up to a tenth on top.
     pub fn delay(&self, attempt: u32, error: &Error, random: f64) -> Option<Duration> {
         if attempt >= self.attempts || !error.kind().is_retryable() {
             return None;
@@ -51,7 +54,7 @@ mod tests {
     use crate::error::ErrorKind;
 
     #[test]
-    fn waits_double_and_stay_bounded() {
+    fn delays_double_and_stay_bounded() {
         let retries = Retries { attempts: 100, ..Retries::default() };
         let error = Error::new(ErrorKind::Unavailable, "x");
         let ms = |attempt, random| retries.delay(attempt, &error, random).unwrap().as_millis();
@@ -62,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_provider_asks_for_is_kept() {
+    fn the_providers_delay_is_respected() {
         let error = |seconds| Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(seconds));
         let retries = Retries::default();
         assert_eq!(retries.delay(1, &error(20), 0.0), Some(Duration::from_secs(20)));

@@ -1,4 +1,4 @@
-//! A batch of calls: side by side, each with its limit of time, all of them within a bound when cancelled.
+//! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
 use super::{Agent, Event, Observer};
 
-const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
@@ -28,31 +28,31 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let started = Instant::now();
-        let seats = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
+        let permits = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
         let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, (CallId, Effect)>::new());
         for ready in calls {
             observer.event(Event::ToolStarted { call: ready.call.clone() });
             let (id, effect) = (ready.call.id.clone(), ready.effect);
-            let (tools, seats, cancel) = (Arc::clone(&self.tools), Arc::clone(&seats), cancel.child_token());
+            let (tools, permits, cancel) = (Arc::clone(&self.tools), Arc::clone(&permits), cancel.child_token());
             let limit = ready.time_limit.unwrap_or(self.limits.tool);
             let task = tasks.spawn(async move {
-                let _seat = seats.acquire().await;
+                let _permit = permits.acquire().await;
                 run_one(&*tools, &ready, limit, &cancel).await
             });
             ids.insert(task.id(), (id, effect));
         }
-        let mut last_moment = None;
+        let mut deadline = None;
         loop {
             let joined = tokio::select! {
                 biased;
                 joined = tasks.join_next_with_id() => joined,
-                () = cancel.cancelled(), if last_moment.is_none() => {
-                    // A bound that clocks cannot add is none.
+                () = cancel.cancelled(), if deadline.is_none() => {
+                    // A bound too large for the clock means no bound.
                     let bound = Instant::now().checked_add(self.limits.cancel);
-                    last_moment = Some(bound.unwrap_or_else(|| Instant::now() + FOR_EVER));
+                    deadline = Some(bound.unwrap_or_else(|| Instant::now() + FOREVER));
                     continue;
                 }
-                () = sleep_until(last_moment.unwrap_or(started)), if last_moment.is_some() => break,
+                () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => break,
             };
             let (task, end) = match joined {
                 Some(Ok((task, end))) => (task, Some(end)),
@@ -60,9 +60,9 @@ impl Agent {
                 None => break,
             };
             if let Some((call, effect)) = ids.remove(&task) {
-                let end = end.unwrap_or_else(|| Err(ToolError(format!("The tool crashed.{}", doubt(effect)))));
+                let end = end.unwrap_or_else(|| Err(ToolError(format!("The tool crashed.{}", write_warning(effect)))));
                 observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
-                run.finished(self.rules(), &call, end)?;
+                run.finished(self.context(), &call, end)?;
                 observer.save(run)?;
             }
         }
@@ -79,13 +79,13 @@ async fn run_one(
 ) -> Result<ToolOutput, ToolError> {
     let Ok(end) = timeout(limit, tools.call(&ready.call, cancel)).await else {
         cancel.cancel();
-        return Err(ToolError(format!("Timed out after {limit:?}.{}", doubt(ready.effect))));
+        return Err(ToolError(format!("Timed out after {limit:?}.{}", write_warning(ready.effect))));
     };
     end
 }
 
-/// What has to be said of a call that did not come to its end.
-fn doubt(effect: Effect) -> &'static str {
+/// A warning for a write that did not complete.
+fn write_warning(effect: Effect) -> &'static str {
     match effect {
         Effect::Read => "",
         Effect::Write => " It may or may not have taken effect: check before repeating it.",

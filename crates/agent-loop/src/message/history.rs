@@ -1,4 +1,4 @@
-//! A list of messages in which every call has exactly one result before the model speaks again; others cannot be built.
+//! A message list that keeps the invariant: every call has exactly one result before the model speaks again.
 
 use std::collections::HashSet;
 use std::ops::Deref;
@@ -8,9 +8,9 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::error::{Error, ErrorKind, Result};
 
-use super::{CallId, Message, Repair, repair};
+use super::{CallId, Message};
 
-/// Messages behind one pointer. A clone costs nothing and shares all of them.
+/// An immutable, shared list of messages. Cloning is O(1).
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
@@ -22,7 +22,7 @@ impl Messages {
 }
 
 impl Messages {
-    /// Checks what every provider wants of them: each call has its one result, and no id is used twice. Linear.
+    /// Checks what every provider requires: each call has exactly one result, and ids are unique. O(n).
     ///
     /// # Errors
     /// `History`, naming the first message that does not fit, or the calls at the end that have no results.
@@ -31,7 +31,7 @@ impl Messages {
     }
 }
 
-/// Messages that were checked, so that those behind them can be checked alone.
+/// Checks a growing list incrementally: only the new messages are examined.
 #[derive(Debug, Default)]
 pub(crate) struct Checked {
     messages: Vec<Arc<Message>>,
@@ -98,12 +98,12 @@ pub struct History {
 }
 
 impl History {
-    /// An empty one.
+    /// An empty history.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes messages as they are.
+    /// Builds a history from messages, unchanged.
     ///
     /// # Errors
     /// `History`, naming the first message that does not fit. [`repaired`](Self::repaired) takes any list.
@@ -113,11 +113,6 @@ impl History {
             history.push(message)?;
         }
         Ok(history)
-    }
-
-    /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
-    pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
-        repair::repair(messages)
     }
 
     /// Adds a message at the end. Copies the list (not the messages) if somebody still holds it.
@@ -214,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_on_is_checked_from_there() {
+    fn a_longer_history_is_checked_from_its_new_messages() {
         let mut checked = Checked::default();
         let first = with(&Messages::default(), [Message::user("go")].into_iter().chain(turn("a")));
         assert_eq!(checked.check(&first).unwrap(), 3);

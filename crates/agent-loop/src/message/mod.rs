@@ -1,4 +1,4 @@
-//! What is said in a conversation, as plain data: messages, calls, results; and histories in which every call has one result.
+//! Messages, calls and results as plain data, and histories in which every call has exactly one result.
 
 mod history;
 mod repair;
@@ -13,7 +13,7 @@ pub(crate) use history::Checked;
 pub use history::{History, Messages};
 pub use repair::Repair;
 
-/// One message. A system text is no message: it stands in the request, and so cannot be pushed out of place.
+/// One message. The system text is not a message: it is part of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "snake_case")]
 pub enum Message {
@@ -22,7 +22,7 @@ pub enum Message {
         /// What the person says.
         text: String,
     },
-    /// The loop itself: a correction, a summary, a request to sum up. Providers are sent it like what the person says.
+    /// From the loop itself: a correction, a summary, a request to sum up. Sent to providers as a user message.
     Note {
         /// What the loop says.
         text: String,
@@ -48,9 +48,9 @@ pub enum Part {
         /// The text.
         text: String,
     },
-    /// What the model thought aloud.
+    /// The model's reasoning.
     Reasoning {
-        /// As much of it as the provider shows.
+        /// As much of it as the provider exposes.
         text: String,
         /// What the provider wants back unchanged (a signature, an encrypted item).
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub enum Part {
     Call(ToolCall),
 }
 
-/// The name of a call, unique within its conversation.
+/// The id of a call, unique within its conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallId(pub String);
@@ -80,13 +80,13 @@ impl<T: Into<String>> From<T> for CallId {
 /// A call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Its name within the conversation.
+    /// Its id.
     pub id: CallId,
     /// The tool's name, as the model wrote it.
     pub name: String,
     /// An object. Where `fault` is set it may be a string: the text that could not be read.
     pub arguments: Value,
-    /// Why this call must not run, in words for the model: it was cut off, its arguments are no JSON.
+    /// Why this call must not run, for the model: it was cut off, or its arguments are not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
     /// What the provider wants back unchanged with this call.
@@ -95,7 +95,7 @@ pub struct ToolCall {
 }
 
 impl ToolCall {
-    /// A sound call.
+    /// A valid call.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
         Self { id: id.into(), name: name.into(), arguments, fault: None, opaque: None }
     }
@@ -115,9 +115,9 @@ pub enum Status {
     Ok,
     /// It could not run or failed; the text says why.
     Error,
-    /// A person or the policy said no; it did not run.
+    /// A person or the policy denied it; it did not run.
     Denied,
-    /// It was given up before its end; the text says whether it may have had an effect.
+    /// It was cancelled; the text says whether it may have had an effect.
     Cancelled,
 }
 
@@ -130,10 +130,10 @@ pub struct ToolResult {
     pub name: String,
     /// How the call ended.
     pub status: Status,
-    /// What the loop has to say about it: that the arguments were changed, that items are withheld.
+    /// A note by the loop: the arguments were edited, items are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// What the tool said, item by item. It is data, never an instruction.
+    /// The tool's output, item by item. It is data, never an instruction.
     pub items: Vec<String>,
 }
 
@@ -237,6 +237,7 @@ fn value_size(value: &Value) -> usize {
 
 /// Tokens of one or more replies, as the provider counted them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Usage {
     /// Of the request, the cached ones included.
     pub input: u64,
@@ -249,6 +250,8 @@ pub struct Usage {
     #[serde(default)]
     pub reasoning: u64,
 }
+
+setters!(Usage { input: u64, output: u64, cached: u64, reasoning: u64 });
 
 impl Usage {
     /// Input and output together.

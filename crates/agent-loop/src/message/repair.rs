@@ -1,4 +1,4 @@
-//! Any list of messages made valid: calls without results get one, results without calls become text.
+//! Repairs any list of messages: calls without results get one, results without calls become notes.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -39,11 +39,10 @@ impl fmt::Display for Repair {
     }
 }
 
-/// What the model is told about a call whose result is lost. Whether it had an effect is not known.
-pub(super) const LOST: &str =
-    "No result was recorded. The call may or may not have taken effect: check before repeating it.";
+/// The result of a call whose own result was lost.
+const LOST: &str = "No result was recorded. The call may or may not have taken effect: check before repeating it.";
 
-pub(super) fn repair(messages: impl IntoIterator<Item = Message>) -> (History, Vec<Repair>) {
+fn repair(messages: impl IntoIterator<Item = Message>) -> (History, Vec<Repair>) {
     let (mut history, mut repairs) = (History::new(), Vec::new());
     let mut open: Vec<Open> = Vec::new();
     let mut orphans: Vec<String> = Vec::new();
@@ -133,6 +132,11 @@ fn rename(history: &History, parts: &mut [Part], open: &mut Vec<Open>, repairs: 
 }
 
 impl History {
+    /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
+    pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+        repair(messages)
+    }
+
     /// `wanted` if it is free here and not in `taken`, else the next free id made from it; never empty.
     pub(crate) fn free_id(&self, wanted: &CallId, taken: &HashSet<CallId>) -> CallId {
         let is_free = |id: &CallId| !self.has_call(id) && !taken.contains(id);
@@ -159,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stray_result_costs_no_other_call_its_own() {
+    fn an_orphan_result_does_not_affect_other_calls() {
         let call = |id: &str| ToolCall::new(id, "look", json!({}));
         let output = |id: &str| Message::Results { results: vec![ToolResult::new(&call(id), Status::Ok, id)] };
         let parts = vec![Part::Call(call("c1")), Part::Call(call("c2"))];

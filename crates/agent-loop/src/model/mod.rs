@@ -1,6 +1,6 @@
-//! What the loop asks of a language model: one request in, a stream of deltas out, ended by exactly one `End`.
+//! The interface to a language model: one request in, a stream of deltas out, terminated by exactly one `End`.
 
-mod position;
+mod text_cursor;
 mod reply;
 
 use std::pin::Pin;
@@ -12,16 +12,17 @@ use serde_json::Value;
 
 use crate::error::Result;
 use crate::message::{Messages, Usage};
-use crate::tool::{Boxed, ToolSpec};
+use crate::tool::{BoxFuture, ToolSpec};
 
-pub use position::TextPosition;
 pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
 pub use reply::{Reply, ReplyBuilder};
+pub use text_cursor::TextCursor;
 
-/// What a model is asked. Clones share the messages and the tools.
+/// A request to a model. Clones share messages and tools.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Request {
-    /// The system text; it comes before everything else.
+    /// The system text.
     pub system: Option<Arc<str>>,
     /// The conversation. Every call in it has its result.
     pub messages: Messages,
@@ -39,11 +40,22 @@ pub struct Request {
     pub temperature: Option<f64>,
 }
 
+setters!(Request {
+    system: Option<Arc<str>>,
+    messages: Messages,
+    tools: Arc<[ToolSpec]>,
+    tool_choice: ToolChoice,
+    parallel: Parallel,
+    answer_schema: Option<Arc<Value>>,
+    max_output_tokens: Option<u32>,
+    temperature: Option<f64>,
+});
+
 /// Whether a model may call tools.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
-    /// As it likes.
+    /// The model decides.
     #[default]
     Auto,
     /// Not in this reply.
@@ -68,19 +80,21 @@ pub enum Parallel {
 /// A piece of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "delta", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum Delta {
     /// More text.
     Text {
         /// Never empty.
         text: String,
     },
-    /// Text that is told as a whole, from providers that tell it again: what stands from byte `begin` of the reply's
-    /// text on, which is counted over all its texts. Only what lies beyond the text so far is new; it is never compared,
-    /// so what a model says twice stays. [`TextPosition`] resolves it.
-    TextSoFar {
+    /// Cumulative text, from providers that repeat what they sent: the reply's text from byte `begin` on, counted over all
+    /// its text parts. Only what lies beyond the text received so far is new. Texts are never compared, so what a model
+    /// says twice stays. [`TextCursor`] converts it to [`Delta::Text`].
+    #[serde(rename = "text_so_far")]
+    CumulativeText {
         /// 0 for the whole text of the reply.
         begin: usize,
-        /// All of it, as far as it has come.
+        /// The text received so far.
         text: String,
     },
     /// More reasoning; `opaque` replaces what was there, and ends this part.
@@ -113,7 +127,7 @@ pub enum Delta {
         /// What the provider wants back with the call.
         opaque: Option<Value>,
     },
-    /// A call that cannot be read; it never runs, and the model is told why.
+    /// A call that cannot be read; it never runs, and its result tells the model why.
     CallFault {
         /// Which call; it need not have begun.
         index: usize,
@@ -124,8 +138,8 @@ pub enum Delta {
     },
     /// Tokens so far: replaces what was said before.
     Usage(Usage),
-    /// Something came that says nothing yet: a part of a call that is held back until it is whole. It only tells that
-    /// the model is not silent.
+    /// Data arrived that yields no delta yet, such as a part of a call that is buffered. It shows that the model is not
+    /// silent.
     Progress,
     /// The reply is over. Nothing comes after it.
     End(EndReason),
@@ -145,34 +159,34 @@ pub enum EndReason {
     Refused,
 }
 
-/// Deltas as they come. Dropping it ends the request.
+/// The deltas of a reply as they arrive. Dropping the stream cancels the request.
 pub type ReplyStream<'a> = Pin<Box<dyn Stream<Item = Result<Delta>> + Send + 'a>>;
 
-/// How a model takes tools.
+/// Whether a model supports tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ToolSupport {
-    /// By itself.
+    /// It does.
     Native,
-    /// Not at all: it ignores them or refuses the request.
+    /// It ignores them or rejects the request.
     None,
 }
 
-/// A language model. Implementations retry nothing: that is the agent's business, which knows what was shown.
+/// A language model. Implementations must not retry: the agent does, because it knows what has been shown.
 pub trait Model: Send + Sync {
     /// Its name, for events and transcripts.
     fn name(&self) -> &str;
 
-    /// Whether it takes tools.
+    /// Whether it supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
     }
 
-    /// Starts one reply. A stream that ends without [`Delta::End`] is taken for cut.
+    /// Starts one reply. A stream that ends without [`Delta::End`] counts as cut.
     ///
     /// # Errors
     /// Here what fails before the first byte, in the stream what fails later; nothing follows an error. Kinds are
     /// those of models in [`ErrorKind`](crate::ErrorKind), with status, request id and `retry-after` where there are any.
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>>;
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>>;
 }
 
 impl<M: Model + ?Sized> Model for Arc<M> {
@@ -184,7 +198,7 @@ impl<M: Model + ?Sized> Model for Arc<M> {
         (**self).tool_support()
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         (**self).reply(request)
     }
 }

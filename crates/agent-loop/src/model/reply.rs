@@ -1,4 +1,4 @@
-//! Deltas put together: the parts in the order in which they began, arguments read once they are complete.
+//! Assembles deltas into a reply: parts in the order in which they began, arguments parsed once they are complete.
 
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{CallId, Part, ToolCall, Usage};
 
-use super::{Delta, EndReason, ReplyStream, TextPosition};
+use super::{Delta, EndReason, ReplyStream, TextCursor};
 
 /// A whole reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,7 +48,7 @@ impl Reply {
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
     parts: Vec<Draft>,
-    position: TextPosition,
+    cursor: TextCursor,
     end: Option<EndReason>,
     usage: Option<Usage>,
 }
@@ -92,8 +92,8 @@ impl ReplyBuilder {
             return bad("the stream went on behind its end");
         }
         match delta {
-            Delta::Text { text } => self.text(self.position.bytes(), text),
-            Delta::TextSoFar { begin, text } => self.text(*begin, text),
+            Delta::Text { text } => self.text(self.cursor.bytes(), text),
+            Delta::CumulativeText { begin, text } => self.text(*begin, text),
             Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
                 Some(Draft::Reasoning { text: last, opaque: kept @ None }) => {
                     last.push_str(text);
@@ -155,7 +155,7 @@ impl ReplyBuilder {
     }
 
     fn text(&mut self, begin: usize, text: &str) {
-        match (self.position.beyond(begin, text), self.parts.last_mut()) {
+        match (self.cursor.new_suffix(begin, text), self.parts.last_mut()) {
             ("", _) => {}
             (text, Some(Draft::Text(last))) => last.push_str(text),
             (text, _) => self.parts.push(Draft::Text(text.into())),
@@ -215,7 +215,7 @@ pub(crate) fn read_arguments(text: &str) -> Result<Value, String> {
         Ok(Value::Null) => Ok(Value::Object(Map::new())),
         Ok(Value::String(inner)) if inner.len() < text.len() => read_arguments(&inner),
         Ok(_) => Err("The arguments must be a JSON object.".into()),
-        Err(error) => Err(format!("The arguments are no JSON: {error}.")),
+        Err(error) => Err(format!("The arguments are not valid JSON: {error}.")),
     }
 }
 
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn shapes_of_arguments() {
+    fn arguments_are_parsed_in_every_form_that_servers_send() {
         for (text, expected) in [
             ("", Some(json!({}))),
             ("null", Some(json!({}))),
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_that_are_none() {
+    fn invalid_streams_are_errors() {
         assert_eq!(build(&whole()[..1]).unwrap_err().kind(), ErrorKind::CutStream);
         let end = Delta::End(EndReason::Complete);
         for deltas in [

@@ -4,8 +4,8 @@ mod hosted;
 mod replay;
 mod scripted;
 
-pub use hosted::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Streaming, TextPieces, Transport, Wire};
+pub use hosted::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Streaming, TextDeltas, Transport, Wire};
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};
 pub use replay::Replay;
-pub use scripted::{Scripted, Step};
+pub use scripted::{Scripted, ScriptedReply};

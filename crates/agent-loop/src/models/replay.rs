@@ -1,11 +1,11 @@
-//! A model that says again what it said in a recorded conversation, as long as the conversation goes the same way.
+//! Replays the model's side of a recorded conversation as long as the conversation is the same.
 
 use futures_util::stream;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Message, Messages, Part};
 use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 /// Plays back a conversation, for instance one of a [`Transcript`](crate::Transcript).
 ///
@@ -23,7 +23,7 @@ impl Replay {
     }
 
     fn answer(&self, request: &Request) -> Result<Vec<Delta>> {
-        let wrong = |what: String| Err(Error::new(ErrorKind::Script, what).at("replayed model"));
+        let wrong = |what: String| Err(Error::new(ErrorKind::Script, what).with_path("replayed model"));
         let differs = request.messages.iter().zip(self.recorded.iter()).position(|(asked, recorded)| asked != recorded);
         if let Some(index) = differs {
             return wrong(format!("message {} differs from the recorded one", index + 1));
@@ -62,7 +62,7 @@ impl Model for Replay {
         "replay"
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             let deltas = self.answer(&request)?;
             Ok(Box::pin(stream::iter(deltas.into_iter().map(Ok))) as ReplyStream<'_>)

@@ -1,4 +1,4 @@
-//! A model that says what a test wrote down, and fails on every request that the test did not expect.
+//! A scripted model for tests: it plays back given replies and fails on requests that the script does not expect.
 //!
 //! To add a provider, begin with a copy of this file: all that a model has to do is in its `impl Model`.
 
@@ -13,15 +13,21 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Checked, Usage};
 use crate::model::{Delta, EndReason, Model, ReplyStream, Request, ToolSupport};
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 type Check = Box<dyn Fn(&Request) -> Result<(), String> + Send + Sync>;
 
-/// One request that is expected, and what comes back.
-pub struct Step {
+/// One expected request and its reply.
+pub struct ScriptedReply {
     check: Option<Check>,
     start: Result<()>,
     items: Vec<Item>,
+}
+
+impl fmt::Debug for ScriptedReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScriptedReply").field("items", &self.items.len()).finish_non_exhaustive()
+    }
 }
 
 enum Item {
@@ -31,7 +37,7 @@ enum Item {
     Silence,
 }
 
-impl Step {
+impl ScriptedReply {
     /// Any deltas. Where they do not end with [`Delta::End`], the stream is cut.
     pub fn deltas(deltas: impl IntoIterator<Item = Delta>) -> Self {
         Self { check: None, start: Ok(()), items: deltas.into_iter().map(Item::Delta).collect() }
@@ -112,14 +118,14 @@ impl Step {
 /// When it is dropped with steps left, unless the thread is panicking already: a test whose model was asked too little
 /// must not pass.
 pub struct Scripted {
-    steps: Mutex<VecDeque<Step>>,
+    steps: Mutex<VecDeque<ScriptedReply>>,
     checked: Mutex<Checked>,
     tools: ToolSupport,
 }
 
 impl Scripted {
     /// A model that plays these steps, one a request.
-    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+    pub fn new(steps: impl IntoIterator<Item = ScriptedReply>) -> Self {
         let (steps, checked) = (Mutex::new(steps.into_iter().collect()), Mutex::default());
         Self { steps, checked, tools: ToolSupport::Native }
     }
@@ -131,17 +137,19 @@ impl Scripted {
         self
     }
 
-    /// How many steps were not asked for yet.
+    /// How many replies are left.
     pub fn steps_left(&self) -> usize {
         self.steps.lock().unwrap_or_else(PoisonError::into_inner).len()
     }
 
-    fn next_step(&self, request: &Request) -> Result<Step> {
-        let wrong = |what: String| Error::new(ErrorKind::Script, what).at("scripted model");
+    fn next_step(&self, request: &Request) -> Result<ScriptedReply> {
+        let wrong = |what: String| Error::new(ErrorKind::Script, what).with_path("scripted model");
         let checked = self.checked.lock().unwrap_or_else(PoisonError::into_inner).check(&request.messages);
         checked.map_err(|error| wrong(format!("the request's history is broken: {error}")))?;
         if self.tools == ToolSupport::None && !request.tools.is_empty() {
-            return Err(Error::new(ErrorKind::ToolsUnsupported, "this model takes no tools").at("scripted model"));
+            return Err(
+                Error::new(ErrorKind::ToolsUnsupported, "this model takes no tools").with_path("scripted model")
+            );
         }
         let step = self.steps.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
         let step = step.ok_or_else(|| wrong("a request that the script does not expect".into()))?;
@@ -161,7 +169,7 @@ impl fmt::Debug for Scripted {
 impl Drop for Scripted {
     fn drop(&mut self) {
         let left = self.steps_left();
-        assert!(left == 0 || std::thread::panicking(), "{left} steps of the script were never asked for");
+        assert!(left == 0 || std::thread::panicking(), "{left} replies of the script were never requested");
     }
 }
 
@@ -174,7 +182,7 @@ impl Model for Scripted {
         self.tools
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             let step = self.next_step(&request)?;
             step.start?;

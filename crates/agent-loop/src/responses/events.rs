@@ -1,12 +1,12 @@
-//! Deltas of a model in, events of the Responses API out. Pure: ids and time are given.
+//! Converts a model's deltas to events of the Responses API. Pure: ids and time are arguments.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
-use crate::model::{Delta, EndReason, TextPosition, read_arguments};
-use crate::tool::{compile, faults_of};
+use crate::model::{Delta, EndReason, TextCursor, read_arguments};
+use crate::tool::{compile, issues_of};
 
 use super::ApiRequest;
 use super::object::{Frame, call_item, message_item, text_part};
@@ -22,7 +22,7 @@ pub struct ResponseEvents {
     next_id: u64,
     output: Vec<Value>,
     open: Vec<Item>,
-    position: TextPosition,
+    cursor: TextCursor,
     usage: Option<Usage>,
     strict: Vec<(String, Validator)>,
     events: Vec<Value>,
@@ -61,7 +61,7 @@ impl ResponseEvents {
             next_id: 0,
             output: Vec::new(),
             open: Vec::new(),
-            position: TextPosition::new(),
+            cursor: TextCursor::new(),
             usage: None,
             strict: strict_tools(request),
             events: Vec::new(),
@@ -82,7 +82,7 @@ impl ResponseEvents {
         if self.last.is_some() {
             return Vec::new();
         }
-        match self.position.resolve(delta) {
+        match self.cursor.resolve(delta) {
             Delta::Text { text } => self.text(&text),
             // A block that is no call is still what the model wrote.
             Delta::CallFault { index, raw, .. } => match self.call_at(index) {
@@ -93,7 +93,7 @@ impl ResponseEvents {
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::TextSoFar { .. } | Delta::Reasoning { .. } | Delta::Progress => {}
+            Delta::CumulativeText { .. } | Delta::Reasoning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }
         self.take()
@@ -110,7 +110,7 @@ impl ResponseEvents {
                     &cut
                 }
             };
-            self.fail(code_of(error.kind()), &error.to_string());
+            self.fail(code_of(error.kind()), &error.text_with_source());
         }
         self.take()
     }
@@ -298,8 +298,8 @@ pub(super) fn strict_tools(request: &ApiRequest) -> Vec<(String, Validator)> {
 pub(super) fn strict_fault(strict: &[(String, Validator)], name: &str, arguments: &str) -> Option<String> {
     let (_, check) = strict.iter().find(|(strict, _)| strict == name)?;
     let faults = match serde_json::from_str(arguments) {
-        Ok(value) => faults_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        Err(error) => format!("no JSON: {error}"),
+        Ok(value) => issues_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+        Err(error) => format!("not valid JSON: {error}"),
     };
     (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
 }

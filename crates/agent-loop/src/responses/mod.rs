@@ -1,4 +1,4 @@
-//! The server's side of OpenAI's Responses API over any [`Model`](crate::Model): a body in, a reply out as events.
+//! The server side of OpenAI's Responses API over any [`Model`](crate::Model): a request body in, events out.
 //!
 //! ```text
 //! JSON body ──> ApiRequest ──> Request ──> a model (a text-only one inside TextCalls) ──> deltas
@@ -10,13 +10,12 @@
 //! closed before a call opens, exactly one terminal event, dense sequence numbers from 0, no `[DONE]`. Calls of one
 //! reply may be open side by side, and text may come while a call is open: a call is closed when it ends.
 
-mod events;
-mod object;
 mod request;
+mod object;
+mod events;
+pub mod chat;
 #[cfg(feature = "proxy")]
 mod server;
-
-pub mod chat;
 
 pub use events::{ResponseEvents, to_sse};
 pub use request::{ApiError, ApiRequest, Delivery};

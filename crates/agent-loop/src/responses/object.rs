@@ -1,4 +1,4 @@
-//! The `response` object and the items in it, with every field that clients look for.
+//! The `response` object and its items, with every field that clients expect.
 
 use serde_json::{Map, Value, json};
 

@@ -1,4 +1,4 @@
-//! A client's request, read tolerantly: unknown fields and items pass, wrong ones are refused by name.
+//! Parses a client's request: unknown fields and items are ignored, invalid ones are rejected by name.
 
 use std::fmt;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ impl ApiRequest {
 pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     serde_json::from_slice(body).map_err(|error| ApiError {
         status: 400,
-        message: format!("The body is no JSON: {error}."),
+        message: format!("The body is not valid JSON: {error}."),
         param: None,
         code: None,
     })
@@ -191,7 +191,7 @@ pub(super) fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(T
         Value::Null => ToolChoice::Auto,
         Value::String(_) => match of_mode(choice) {
             Some(mode) => mode,
-            None => return wrong(format!("{choice} is none of auto, none, required.")),
+            None => return wrong(format!("{choice} is not one of auto, none, required.")),
         },
         choice if choice["type"] == "allowed_tools" => {
             let allowed: Vec<&str> =
@@ -233,7 +233,7 @@ fn read_input(input: &Value) -> Result<(Vec<Message>, Vec<String>), ApiError> {
                     "assistant" => add_part(&mut messages, Part::Text { text }),
                     "system" | "developer" => system.push(text),
                     role => {
-                        let message = format!("{role:?} is none of user, assistant, system, developer.");
+                        let message = format!("{role:?} is not one of user, assistant, system, developer.");
                         return Err(ApiError::invalid(format!("input[{index}].role"), message));
                     }
                 }

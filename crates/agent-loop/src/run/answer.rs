@@ -1,25 +1,38 @@
-//! Final answers of a given shape: read out of the text, checked against a schema, never repaired.
+//! Structured final answers: parsed from the text and validated against a schema, never repaired.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::tool::{compile, faults_of, list_faults, portable_schema};
+use crate::tool::{compile, issues_of, list_issues, portable_schema};
 
 use super::Run;
 
 /// The shape a final answer must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct AnswerShape {
-    /// A JSON Schema. One that is none accepts nothing, and the outcome says why.
+    /// A JSON Schema. An invalid one accepts nothing, and the outcome says why.
     pub schema: Value,
-    /// How often the model is told what is wrong and asked again; by default 2. Each is a turn of the budget.
+    /// How often the model is shown the issues and asked again; by default 2. Each counts as a turn.
     pub corrections: u32,
 }
 
 impl AnswerShape {
     /// The shape of a type, with two corrections.
     pub fn of<T: schemars::JsonSchema>() -> Self {
-        Self { schema: portable_schema::<T>().0, corrections: 2 }
+        Self::new(portable_schema::<T>().0)
+    }
+
+    /// The shape that a JSON Schema describes, with two corrections.
+    pub fn new(schema: Value) -> Self {
+        Self { schema, corrections: 2 }
+    }
+
+    /// Sets how often the model is asked again.
+    #[must_use]
+    pub fn corrections(mut self, corrections: u32) -> Self {
+        self.corrections = corrections;
+        self
     }
 }
 
@@ -33,10 +46,10 @@ impl Run {
 
 fn read(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
-        serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is no JSON: {error}"))?;
+        serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
-    let faults = faults_of(&validator, &value);
-    if faults.is_empty() { Ok(value) } else { Err(list_faults(&faults)) }
+    let faults = issues_of(&validator, &value);
+    if faults.is_empty() { Ok(value) } else { Err(list_issues(&faults)) }
 }
 
 /// The inside of a text that is one code block and nothing else; any other text as it is.
@@ -54,15 +67,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_or_told_what_is_wrong() {
+    fn answers_are_parsed_or_their_issues_listed() {
         let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
         for (text, expected) in [
             ("{\"n\": 1}", Ok(json!({"n": 1}))),
             (" ```json\n{\"n\": 1}\n``` ", Ok(json!({"n": 1}))),
             ("```\n{\"n\": 1}\n```", Ok(json!({"n": 1}))),
-            ("Here: {\"n\": 1}", Err("no JSON")),
+            ("Here: {\"n\": 1}", Err("not valid JSON")),
             ("{\"n\": \"1\"}", Err("/n")),
-            ("", Err("no JSON")),
+            ("", Err("not valid JSON")),
         ] {
             match (read(text, &schema), expected) {
                 (Ok(value), Ok(expected)) => assert_eq!(value, expected),

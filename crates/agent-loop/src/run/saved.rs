@@ -1,4 +1,4 @@
-//! A run as JSON, and back. Older versions go on loading; a newer one is refused, never guessed at.
+//! Saved runs as JSON. Older versions load; newer ones are rejected.
 //!
 //! ```text
 //! { "format": "agent-loop run", "version": 1,
@@ -17,7 +17,7 @@ use crate::approval::RunId;
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{History, Message, Messages, Repair};
 
-use super::{Phase, Run, RunOptions, State, Stop};
+use super::{Phase, Run, RunOptions, State, StopReason};
 
 /// The version that is written.
 pub const VERSION: u32 = 1;
@@ -75,11 +75,11 @@ impl Run {
 
     /// A run from its JSON text, with what had to be repaired.
     ///
-    /// Reads that were running will run again; of writes that were running the model is told that they may or may not
-    /// have taken effect.
+    /// Reads that were running will run again; writes get a result that says that they may or may not have
+    /// taken effect.
     ///
     /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is no saved run.
+    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
     pub fn from_json(json: &str) -> Result<(Self, Vec<Repair>)> {
         serde_json::from_str::<Head>(json).map_err(damaged)?.check()?;
         let whole: Whole = serde_json::from_str(json).map_err(damaged)?;
@@ -101,11 +101,14 @@ impl Run {
         if let Some(open) = open
             && history.push(open.clone()).is_err()
         {
-            // Its ids are used before it: the calls cannot be told apart, so they are given up.
+            // Its ids are used before it: the calls are ambiguous and are dropped.
             let all = history.messages().iter().map(|message| Message::clone(message)).chain([open]);
             let (mended, more) = History::repaired(all.collect::<Vec<_>>());
             history = mended;
             repairs.extend(more);
+        }
+        for repair in &repairs {
+            log::warn!("{id}: {repair}");
         }
         state.phase = fitting_phase(state.phase, &history);
         (Self { id, options, history, state }, repairs)
@@ -116,7 +119,7 @@ impl SavedRun {
     /// From JSON text.
     ///
     /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is none.
+    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
     pub fn from_json(json: &str) -> Result<Self> {
         Self::from_value(serde_json::from_str(json).map_err(damaged)?)
     }
@@ -145,14 +148,14 @@ impl Head {
         }
         if version > VERSION {
             let what = format!("it was saved in version {version} of the format; this program reads up to {VERSION}");
-            return Err(Error::new(ErrorKind::Newer, what).remedy("use the newer program"));
+            return Err(Error::new(ErrorKind::Newer, what).with_remedy("use the newer program"));
         }
         Ok(())
     }
 }
 
 fn damaged(error: serde_json::Error) -> Error {
-    Error::new(ErrorKind::Damaged, "this is not a saved run").because(error)
+    Error::new(ErrorKind::Damaged, "this is not a saved run").with_source(error)
 }
 
 /// The phase, or where its messages say something else, the one that they allow.
@@ -166,7 +169,7 @@ fn fitting_phase(phase: Phase, history: &History) -> Phase {
         Phase::Calls { calls } if has_open => Phase::Calls { calls },
         Phase::Ready | Phase::Calls { .. } if model_is_next => Phase::Ready,
         // The model spoke last, or nobody has spoken: there is nothing to reply to.
-        Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: Stop::Answered, answer: None },
+        Phase::Ready | Phase::Calls { .. } => Phase::Done { stop: StopReason::Answered, answer: None },
         done @ Phase::Done { .. } => done,
     }
 }

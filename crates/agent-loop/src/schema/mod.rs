@@ -1,4 +1,4 @@
-//! Portable JSON Schema made into what each provider takes, and the calls that come back made into what was meant.
+//! Converts portable JSON Schema to what each provider accepts, and maps the calls that come back.
 
 mod gemini;
 mod names;

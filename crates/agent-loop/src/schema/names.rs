@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_the_wire() {
+    fn names_are_made_valid_for_the_wire() {
         let long = "x".repeat(80);
         let list = ["notes.read", "notes_read", "notes read", "7up", "ünder", "fine-1", &long];
         let names = WireNames::new(list);
@@ -84,7 +84,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn there_is_a_way_back(list in prop::collection::vec("[a.ü_ 7-]{1,5}|a{62,70}", 1..12)) {
+        fn wire_names_map_back_to_tool_names(list in prop::collection::vec("[a.ü_ 7-]{1,5}|a{62,70}", 1..12)) {
             let names = WireNames::new(list.iter().map(String::as_str));
             for name in &list {
                 let wire = names.wire(name);

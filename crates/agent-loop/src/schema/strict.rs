@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_free_stays_as_it_is() {
+    fn schemas_that_strict_mode_cannot_express_stay_unchanged() {
         let property = |property: Value| json!({"type": "object", "properties": {"p": property}});
         for schema in [
             property(json!({"type": "object"})),

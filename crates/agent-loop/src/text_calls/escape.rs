@@ -1,4 +1,4 @@
-//! Text of others made harmless: it cannot open or close a call or a result.
+//! Escapes untrusted text so that it cannot open or close a call or a result.
 
 use std::borrow::Cow;
 

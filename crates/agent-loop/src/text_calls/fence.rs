@@ -1,4 +1,4 @@
-//! Where Markdown's fenced code blocks begin and end, byte by byte.
+//! Tracks Markdown's fenced code blocks byte by byte.
 
 /// Follows a text and knows whether it is inside a fenced code block.
 #[derive(Debug, Clone, Default)]

@@ -1,33 +1,33 @@
 //! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
 //!
 //! ```text
-//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── its end ──> Behind ── closing tag ──> Text
-//!   ^                        │ anything else      │ no JSON            │ <tool_call> ──> Opened
-//!   └──────── was text ──────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
+//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
+//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opened
+//!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
 //! The end of a call is found by its JSON value, never by searching for the closing tag, which a string may contain.
 //! Every decision depends on the bytes seen so far and never on how they were split. What is undecided is held back: a
 //! beginning of a tag, or a whole reply that begins with a code fence around a call.
 
-mod decode;
-mod lead;
 mod pieces;
-mod written;
+mod utf8;
+mod call_json;
+mod leading_fence;
 
 use super::fence::Fences;
 use super::{CLOSE, OPEN};
 
 pub use pieces::{Piece, Pieces};
 
-use decode::Partial;
-use lead::{Lead, calls_of_block};
-use written::read_calls;
+use call_json::read_calls;
+use leading_fence::{LeadingFence, calls_of_block};
+use utf8::Utf8Decoder;
 
 /// How deep a value may be nested; the JSON reader's own limit.
-const DEEPEST: usize = 127;
+const MAX_DEPTH: usize = 127;
 /// The longest wrong closing tag that is taken for one.
-const LONGEST_TAG: usize = 40;
+const MAX_TAG_BYTES: usize = 40;
 
 /// Takes a reply's text in any pieces. Memory: the last input, and what is held back, at most one call or a fenced
 /// reply. Its buffers are used again: a delta that is text allocates nothing.
@@ -35,14 +35,14 @@ const LONGEST_TAG: usize = 40;
 pub struct Parser {
     state: State,
     fences: Fences,
-    lead: Lead,
+    leading_fence: LeadingFence,
     /// What the state holds back.
     held: String,
     /// Bytes at the end of the last input that are no whole character yet.
-    partial: Partial,
+    partial: Utf8Decoder,
     /// All text that the last input decided.
     text: String,
-    /// What else it decided, each behind so many bytes of `text`.
+    /// The other pieces it decided, each with its offset in `text`.
     out: Vec<(usize, Piece<'static>)>,
 }
 
@@ -54,12 +54,12 @@ enum State {
     MaybeOpen,
     /// Behind the opening tag: white space, and a fence if one is there.
     Opened,
-    /// Inside the value, which begins at this place of `held`.
+    /// Inside the value, which begins at this offset of `held`.
     Value { from: usize, closers: Vec<u8>, string: InString },
-    /// Behind what is no JSON, up to the next tag.
+    /// Behind invalid JSON, up to the next tag.
     Broken { fault: String },
     /// Behind a value: white space, junk, a fence; `held` is the white space behind the last of them.
-    Behind,
+    AfterValue,
     /// Behind a value and a `<`.
     MaybeClose,
 }
@@ -77,10 +77,10 @@ impl Parser {
         Self::default()
     }
 
-    /// Takes the next bytes and gives what they decide. Bytes that are no UTF-8 are read as U+FFFD.
+    /// Takes the next bytes and gives what they decide. Invalid UTF-8 is read as U+FFFD.
     pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> Pieces<'p> {
         self.clear();
-        if let Some(text) = self.passed(bytes) {
+        if let Some(text) = self.pass_through(bytes) {
             return Pieces::new(text, self.out.drain(..));
         }
         let mut partial = std::mem::take(&mut self.partial);
@@ -95,10 +95,10 @@ impl Parser {
         if !std::mem::take(&mut self.partial).is_empty() {
             self.take("\u{fffd}");
         }
-        if !matches!(self.lead, Lead::Off) {
+        if !matches!(self.leading_fence, LeadingFence::Off) {
             let held = std::mem::take(&mut self.held);
-            let is_block = matches!(self.lead, Lead::Block);
-            self.lead = Lead::Off;
+            let is_block = matches!(self.leading_fence, LeadingFence::Block);
+            self.leading_fence = LeadingFence::Off;
             match is_block.then(|| calls_of_block(&held)).flatten() {
                 Some(calls) => calls.into_iter().for_each(|call| self.emit(call)),
                 None => {
@@ -108,13 +108,14 @@ impl Parser {
             }
         }
         self.end();
-        (self.lead, self.fences) = Default::default();
+        (self.leading_fence, self.fences) = Default::default();
         self.pieces()
     }
 
     /// The input itself, if it is text all through and changes nothing: in the midst of a line and of a text.
-    fn passed<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
-        let is_plain = matches!((&self.state, &self.lead), (State::Text, Lead::Off)) && self.fences.is_settled();
+    fn pass_through<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
+        let is_plain =
+            matches!((&self.state, &self.leading_fence), (State::Text, LeadingFence::Off)) && self.fences.is_settled();
         if !is_plain || !self.partial.is_empty() || memchr::memchr2(b'\n', b'<', bytes).is_some() {
             return None;
         }
@@ -137,28 +138,28 @@ impl Parser {
     /// Takes text that is whole in itself.
     fn take(&mut self, text: &str) {
         let mut rest = text;
-        while !rest.is_empty() && !matches!(self.lead, Lead::Off) {
-            rest = self.take_lead(rest);
+        while !rest.is_empty() && !matches!(self.leading_fence, LeadingFence::Off) {
+            rest = self.take_leading_fence(rest);
         }
         while !rest.is_empty() {
-            rest = self.step(rest);
+            rest = self.advance(rest);
         }
     }
 
     /// Takes some of a text that is not empty, in the present state; what is left of it.
-    fn step<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance<'t>(&mut self, text: &'t str) -> &'t str {
         match &mut self.state {
-            State::Text => self.step_text(text),
-            State::MaybeOpen => self.step_maybe_open(text),
-            State::Opened => self.step_opened(text),
-            State::Value { .. } => self.step_value(text),
-            State::Broken { .. } => self.step_broken(text),
-            State::Behind => self.step_behind(text),
-            State::MaybeClose => self.step_maybe_close(text),
+            State::Text => self.advance_text(text),
+            State::MaybeOpen => self.advance_maybe_open(text),
+            State::Opened => self.advance_opened(text),
+            State::Value { .. } => self.advance_value(text),
+            State::Broken { .. } => self.advance_broken(text),
+            State::AfterValue => self.advance_after_value(text),
+            State::MaybeClose => self.advance_maybe_close(text),
         }
     }
 
-    fn step_text<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_text<'t>(&mut self, text: &'t str) -> &'t str {
         let bytes = text.as_bytes();
         let mut at = 0;
         while at < bytes.len() {
@@ -185,7 +186,7 @@ impl Parser {
         ""
     }
 
-    fn step_maybe_open<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_maybe_open<'t>(&mut self, text: &'t str) -> &'t str {
         let wanted = &OPEN.as_bytes()[self.held.len()..];
         let same = wanted.iter().zip(text.as_bytes()).take_while(|(a, b)| a == b).count();
         self.held.push_str(&text[..same]);
@@ -200,7 +201,7 @@ impl Parser {
         &text[same..]
     }
 
-    fn step_opened<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_opened<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
         let inner = &self.held[OPEN.len()..];
         let fence = inner.trim_ascii_start();
@@ -217,17 +218,17 @@ impl Parser {
             byte if is_in_fence_line => byte.is_ascii_alphanumeric() || b"_- ".contains(&byte),
             byte => byte.is_ascii_whitespace(),
         };
-        if fits && self.held.len() < OPEN.len() + 4 * LONGEST_TAG {
+        if fits && self.held.len() < OPEN.len() + 4 * MAX_TAG_BYTES {
             self.held.push(char::from(byte));
             return &text[1..];
         }
         // The tag was only talked about. Its first byte is text for good; the rest is looked at again.
-        self.was_text();
+        self.release_as_text();
         text
     }
 
-    /// What is held turns out to be text: its first character passes, the rest of it is read again.
-    fn was_text(&mut self) {
+    /// What is held turns out to be text: emits its first character and parses the remainder again.
+    fn release_as_text(&mut self) {
         let held = std::mem::take(&mut self.held);
         self.state = State::Text;
         self.fences.settle();
@@ -235,11 +236,11 @@ impl Parser {
         self.text.push_str(first);
         let mut rest = rest;
         while !rest.is_empty() {
-            rest = self.step(rest);
+            rest = self.advance(rest);
         }
     }
 
-    fn step_value<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_value<'t>(&mut self, text: &'t str) -> &'t str {
         let State::Value { from, closers, string } = &mut self.state else { return text };
         let bytes = text.as_bytes();
         let mut at = 0;
@@ -263,7 +264,7 @@ impl Parser {
                 }
                 (InString::No, _) => {}
             }
-            if closers.len() > DEEPEST {
+            if closers.len() > MAX_DEPTH {
                 broken = Some("The JSON of the tool call is nested too deep.");
             }
             if broken.is_some() || closers.is_empty() {
@@ -280,7 +281,7 @@ impl Parser {
                 Ok(calls) => {
                     self.held.clear();
                     calls.into_iter().for_each(|call| self.emit(call));
-                    self.state = State::Behind;
+                    self.state = State::AfterValue;
                 }
                 Err(fault) => self.state = State::Broken { fault },
             }
@@ -288,7 +289,7 @@ impl Parser {
         &text[at..]
     }
 
-    fn step_broken<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_broken<'t>(&mut self, text: &'t str) -> &'t str {
         let State::Broken { fault } = &mut self.state else { return text };
         // Up to `>`, which ends a tag if `held` ends with one then.
         let end = memchr::memchr(b'>', text.as_bytes()).map_or(text.len(), |at| at + 1);
@@ -310,7 +311,7 @@ impl Parser {
         &text[end..]
     }
 
-    fn step_behind<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_after_value<'t>(&mut self, text: &'t str) -> &'t str {
         match text.as_bytes()[0] {
             byte @ (b' ' | b'\t' | b'\n' | b'\r') => self.held.push(char::from(byte)),
             b'>' | b'}' | b'`' => self.held.clear(),
@@ -334,7 +335,7 @@ impl Parser {
         &text[1..]
     }
 
-    fn step_maybe_close<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_maybe_close<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
         let tag_at = self.held.len() - self.held.trim_ascii_start().len();
         let tag = &self.held[tag_at..];
@@ -346,7 +347,7 @@ impl Parser {
             return &text[1..];
         }
         let may_go_on = if is_closing {
-            tag.len() < LONGEST_TAG && (byte.is_ascii_alphanumeric() || b"_-: |".contains(&byte))
+            tag.len() < MAX_TAG_BYTES && (byte.is_ascii_alphanumeric() || b"_-: |".contains(&byte))
         } else {
             (tag.len() == 1 && byte == b'/') || OPEN.as_bytes().get(tag.len()) == Some(&byte)
         };
@@ -366,7 +367,7 @@ impl Parser {
         let tag = std::mem::take(&mut self.held);
         self.take(&space);
         self.held = tag;
-        self.was_text();
+        self.release_as_text();
         text
     }
 
@@ -374,11 +375,11 @@ impl Parser {
     fn end(&mut self) {
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.state) {
-            State::Text | State::Behind => {}
+            State::Text | State::AfterValue => {}
             State::MaybeOpen => self.text.push_str(&held),
             State::Opened => {
                 self.held = held;
-                self.was_text();
+                self.release_as_text();
             }
             State::Value { .. } => {
                 let fault = "The tool call was cut off before its JSON was complete, so it did not run.".into();

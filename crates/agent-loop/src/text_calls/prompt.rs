@@ -1,4 +1,4 @@
-//! What a text-only model is told of its tools, and a conversation with calls and results as one of plain texts.
+//! The prompt that describes the tools to a text-only model, and the conversation with calls and results as text.
 
 use serde_json::{Map, Value, json};
 
@@ -36,7 +36,7 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     };
     block.push_str(&format!(
         "\nTo call a tool, write a block of this form:\n\n{OPEN}{{\"name\":\"…\",\"arguments\":{{…}}}}{CLOSE}\n\n\
-        Rules:\n\
+        RunContext:\n\
         - One JSON object in each block, with the exact name of a tool; \"arguments\" is {{}} when there are none.\n\
         - No code fence around or inside a block, nothing behind the JSON but the closing tag, which is written once.\n\
         - {number}\n\

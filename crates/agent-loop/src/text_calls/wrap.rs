@@ -1,4 +1,4 @@
-//! A model that takes no tools, made into one that does.
+//! Wraps a model without tool support so that it can call tools in text.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
-use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextPosition, ToolChoice, ToolSupport};
-use crate::tool::Boxed;
+use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
+use crate::tool::BoxFuture;
 
 use super::{Parser, Piece, Pieces, prompt_block, transcript_messages};
 
@@ -42,11 +42,11 @@ impl<M: Model> TextCalls<M> {
         if !has_tools {
             return Ok(inner);
         }
-        let read = Read { ready: VecDeque::new(), calls: 0, parallel, is_over: false };
-        let reading = Reading { inner, position: TextPosition::new(), parser: Parser::new(), read };
-        Ok(Box::pin(stream::unfold(reading, |mut reading| async move {
-            let delta = reading.next().await?;
-            Some((delta, reading))
+        let parsed = ParsedDeltas { ready: VecDeque::new(), calls: 0, parallel, is_over: false };
+        let stream = TextCallStream { inner, cursor: TextCursor::new(), parser: Parser::new(), parsed };
+        Ok(Box::pin(stream::unfold(stream, |mut stream| async move {
+            let delta = stream.next().await?;
+            Some((delta, stream))
         })))
     }
 }
@@ -56,7 +56,7 @@ impl<M: Model> Model for TextCalls<M> {
         self.model.name()
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             if self.in_text.load(Ordering::Relaxed) {
                 return self.in_text(request).await;
@@ -85,44 +85,44 @@ fn written_out(request: Request) -> Request {
 }
 
 /// A reply on its way through the parser.
-struct Reading<'a> {
+struct TextCallStream<'a> {
     inner: ReplyStream<'a>,
-    position: TextPosition,
+    cursor: TextCursor,
     parser: Parser,
-    read: Read,
+    parsed: ParsedDeltas,
 }
 
 /// What was read of it.
-struct Read {
+struct ParsedDeltas {
     ready: VecDeque<Delta>,
     calls: usize,
     parallel: Parallel,
     is_over: bool,
 }
 
-impl Reading<'_> {
+impl TextCallStream<'_> {
     async fn next(&mut self) -> Option<Result<Delta>> {
         loop {
-            if let Some(delta) = self.read.ready.pop_front() {
+            if let Some(delta) = self.parsed.ready.pop_front() {
                 return Some(Ok(delta));
             }
-            if self.read.is_over {
+            if self.parsed.is_over {
                 return None;
             }
-            match self.inner.next().await?.map(|delta| self.position.resolve(delta)) {
+            match self.inner.next().await?.map(|delta| self.cursor.resolve(delta)) {
                 Ok(Delta::Text { text }) => {
-                    self.read.take(self.parser.push(text.as_bytes()));
-                    // All of it is held back; whoever waits is told that the model is not silent.
-                    if self.read.ready.is_empty() {
+                    self.parsed.take(self.parser.push(text.as_bytes()));
+                    // Everything is buffered; progress shows that the model is not silent.
+                    if self.parsed.ready.is_empty() {
                         return Some(Ok(Delta::Progress));
                     }
                 }
                 Ok(Delta::End(reason)) => {
-                    self.read.is_over = true;
-                    self.read.take(self.parser.finish());
+                    self.parsed.is_over = true;
+                    self.parsed.take(self.parser.finish());
                     // A call that only the end of the text decided is under that end: of a cut reply it must not run.
-                    self.read.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
-                    self.read.ready.push_back(Delta::End(reason));
+                    self.parsed.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
+                    self.parsed.ready.push_back(Delta::End(reason));
                 }
                 other => return Some(other),
             }
@@ -130,7 +130,7 @@ impl Reading<'_> {
     }
 }
 
-impl Read {
+impl ParsedDeltas {
     fn take(&mut self, pieces: Pieces<'_>) {
         for piece in pieces {
             let index = self.calls;

@@ -1,4 +1,4 @@
-//! What a model may call: the trait `Tools`, what a tool says of itself, and what it gives back.
+//! Tools: the trait `Tools`, the specification of a tool, its output and its errors.
 
 mod set;
 mod typed;
@@ -14,23 +14,23 @@ use tokio_util::sync::CancellationToken;
 use crate::message::ToolCall;
 
 pub use set::ToolSet;
-pub(crate) use set::{compile, faults_of, list_faults};
+pub(crate) use set::{compile, issues_of, list_issues};
 pub use typed::{IntoOutput, Json, Tool, portable_schema};
 
 /// A future in a box, as the traits of this crate give it.
-pub type Boxed<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What a tool does to the world.
+/// Whether a tool has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Nothing: calls may run side by side, and again after a crash.
+    /// It has none: calls may run in parallel, and again after a crash.
     Read,
-    /// It changes something: a call runs alone, in order, and never twice by itself.
+    /// It has side effects: calls run one at a time, in order, and are never repeated automatically.
     Write,
 }
 
-/// What a tool says of itself.
+/// The specification of a tool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Unique in its list. What a provider does not take in a name is replaced on the way to it.
@@ -39,14 +39,14 @@ pub struct ToolSpec {
     pub description: String,
     /// A JSON Schema of an object. Without remote references.
     pub parameters: Value,
-    /// What it does to the world.
+    /// Whether it has side effects.
     pub effect: Effect,
     /// How long a call may take; `None`: as long as the agent's own limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_limit: Option<Duration>,
 }
 
-/// What a tool gives back: items that a person can withhold one by one before the model sees them.
+/// The output of a tool: items that a person can withhold one by one before the model sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolOutput {
     /// Hits, notes, lines: whatever the tool's result consists of. Often just one.
@@ -65,7 +65,7 @@ impl ToolOutput {
     }
 }
 
-/// Why a tool failed, in words that a model can act on. It stops nothing: the model is told and goes on.
+/// Why a tool failed, in words that a model can act on. The run continues; the model sees the error as the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolError(pub String);
 
@@ -107,7 +107,7 @@ impl From<Box<dyn std::error::Error + Send + Sync>> for ToolError {
     }
 }
 
-/// Tools as a loop sees them. A `Vec<Tool>` is one; so is whatever knows tools of its own and implements this.
+/// The tools of an agent. `Vec<Tool>` implements it.
 pub trait Tools: Send + Sync {
     /// All tools, in an order that does not change from call to call. Read once, when an agent is made.
     fn specs(&self) -> Vec<ToolSpec>;
@@ -120,5 +120,5 @@ pub trait Tools: Send + Sync {
         &'a self,
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<ToolOutput, ToolError>>;
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>>;
 }

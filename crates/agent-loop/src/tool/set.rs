@@ -1,4 +1,4 @@
-//! Specs made ready for checking calls: names are unique, schemas are compiled, faults are named by JSON pointer.
+//! Compiled tool specifications: validates calls against schemas and reports each issue with its JSON pointer.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -12,15 +12,15 @@ use crate::message::ToolCall;
 
 use super::ToolSpec;
 
-/// What is wrong with a value, and where in it.
+/// A validation issue: what is wrong with a value, and where in it.
 #[derive(Debug)]
-pub(crate) struct Fault {
-    /// JSON pointer of the place; empty for the whole.
+pub(crate) struct Issue {
+    /// JSON pointer; empty for the whole value.
     pointer: String,
     message: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Issue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.pointer.as_str() {
             "" => f.write_str(&self.message),
@@ -29,8 +29,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The most faults told of one value: a model mends a few at a time.
-const FAULTS_TOLD: usize = 8;
+/// The most issues reported for one value: a model fixes a few at a time.
+const MAX_ISSUES: usize = 8;
 
 /// Compiles a schema. Nothing is fetched: a remote reference is an error.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
@@ -38,16 +38,16 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
 }
 
 /// The first faults of a value, in the schema's order.
-pub(crate) fn faults_of(validator: &Validator, value: &Value) -> Vec<Fault> {
-    let fault = |error: jsonschema::ValidationError<'_>| Fault {
+pub(crate) fn issues_of(validator: &Validator, value: &Value) -> Vec<Issue> {
+    let fault = |error: jsonschema::ValidationError<'_>| Issue {
         pointer: error.instance_path().to_string(),
         message: error.to_string(),
     };
-    validator.iter_errors(value).take(FAULTS_TOLD).map(fault).collect()
+    validator.iter_errors(value).take(MAX_ISSUES).map(fault).collect()
 }
 
 /// Faults on lines of their own.
-pub(crate) fn list_faults(faults: &[Fault]) -> String {
+pub(crate) fn list_issues(faults: &[Issue]) -> String {
     faults.iter().map(|fault| format!("- {fault}")).collect::<Vec<_>>().join("\n")
 }
 
@@ -63,11 +63,12 @@ impl ToolSet {
     /// Compiles all schemas: some ten microseconds a tool.
     ///
     /// # Errors
-    /// `Tools` when a name is empty or there twice, or a schema is none, is not of an object or refers elsewhere.
+    /// `Tools` when a name is empty or a duplicate, or a schema is invalid, not of an object, or has remote references.
     pub fn new(specs: Vec<ToolSpec>) -> Result<Self> {
         let mut set = Self { checks: Vec::with_capacity(specs.len()), ..Self::default() };
         for (index, spec) in specs.iter().enumerate() {
-            let refuse = |what: String| Err(Error::new(ErrorKind::Tools, what).at(format!("tool {:?}", spec.name)));
+            let refuse =
+                |what: String| Err(Error::new(ErrorKind::Tools, what).with_path(format!("tool {:?}", spec.name)));
             if spec.name.is_empty() || set.by_name.insert(spec.name.clone(), index).is_some() {
                 return refuse("a tool needs a name, and one that no other has".into());
             }
@@ -108,19 +109,19 @@ impl ToolSet {
         };
         let faults = self.faults(index, &call.arguments);
         if !faults.is_empty() {
-            let faults = list_faults(&faults);
+            let faults = list_issues(&faults);
             return Err(format!("The arguments do not fit the schema of {}:\n{faults}", call.name));
         }
         Ok(&self.specs[index])
     }
 
-    fn faults(&self, index: usize, arguments: &Value) -> Vec<Fault> {
+    fn faults(&self, index: usize, arguments: &Value) -> Vec<Issue> {
         if !arguments.is_object() {
-            return vec![Fault { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
+            return vec![Issue { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
         }
         let check = &self.checks[index];
         // Most calls fit, and asking only whether they do allocates nothing.
-        if check.is_valid(arguments) { Vec::new() } else { faults_of(check, arguments) }
+        if check.is_valid(arguments) { Vec::new() } else { issues_of(check, arguments) }
     }
 }
 
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_that_cannot_work_are_refused() {
+    fn invalid_tool_lists_are_rejected() {
         let object = json!({"type": "object"});
         for (specs, expected) in [
             (vec![spec("a", object.clone()), spec("a", object.clone())], "no other has"),
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_names_its_place() {
+    fn an_issue_has_its_json_pointer() {
         let schema = json!({"type": "object", "properties": {"filter": {"type": "object", "properties":
             {"tags": {"type": "array", "items": {"type": "string"}}}}}, "required": ["query"]});
         let set = ToolSet::new(vec![spec("search", schema)]).unwrap();

@@ -1,4 +1,4 @@
-//! A tool from a Rust function: its arguments' type is its schema.
+//! Tools from Rust functions: the schema is derived from the type of the arguments.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::ToolCall;
 
-use super::{Boxed, Effect, ToolError, ToolOutput, ToolSpec, Tools};
+use super::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
-type Function = dyn Fn(ToolCall, CancellationToken) -> Boxed<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+type Function = dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 
-/// A tool made of a function. A clone is cheap.
+/// A tool made from a function. Cloning is cheap.
 ///
 /// ```
 /// use agent_loop::{Json, Tool, Tools};
@@ -40,7 +40,7 @@ pub struct Tool {
 }
 
 impl Tool {
-    /// A tool that changes nothing. Its description is the doc comment of the arguments' type.
+    /// A tool without side effects. Its description is the doc comment of the argument type.
     pub fn read<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -51,7 +51,7 @@ impl Tool {
         Self::typed(name, Effect::Read, function)
     }
 
-    /// A tool that changes something: its calls run one by one, and by default a person is asked before each.
+    /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
     pub fn write<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
     where
         A: DeserializeOwned + JsonSchema,
@@ -68,7 +68,7 @@ impl Tool {
         F: Fn(ToolCall, CancellationToken) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
-        let function = move |call, cancel| -> Boxed<'static, _> { Box::pin(function(call, cancel)) };
+        let function = move |call, cancel| -> BoxFuture<'static, _> { Box::pin(function(call, cancel)) };
         Self { spec: Arc::new(spec), function: Arc::new(function) }
     }
 
@@ -79,7 +79,7 @@ impl Tool {
         self
     }
 
-    /// What it says of itself.
+    /// Its specification.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
     }
@@ -119,7 +119,7 @@ impl Tools for Vec<Tool> {
         &'a self,
         call: &'a ToolCall,
         cancel: &'a CancellationToken,
-    ) -> Boxed<'a, Result<ToolOutput, ToolError>> {
+    ) -> BoxFuture<'a, Result<ToolOutput, ToolError>> {
         match self.iter().find(|tool| tool.spec.name == call.name) {
             Some(tool) => (tool.function)(call.clone(), cancel.clone()),
             None => Box::pin(async move { Err(ToolError(format!("there is no tool {:?}", call.name))) }),
@@ -168,7 +168,7 @@ impl<T: Serialize> IntoOutput for Json<T> {
 }
 
 /// The schema of a type without what models and providers stumble over, and its doc comment: sub-schemas stand where
-/// they are used, `$schema`, `title` and `format` of numbers are gone. A recursive type keeps `$defs`.
+/// they are used; `$schema`, `title` and `format` of numbers are removed. A recursive type keeps `$defs`.
 pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     let mut settings = SchemaSettings::draft2020_12();
     settings.inline_subschemas = true;

@@ -1,4 +1,4 @@
-//! A conversation as Markdown, for reading. What tools say can never break out of its block.
+//! Renders a conversation as Markdown. Tool output cannot break out of its code block.
 
 use serde_json::Value;
 

@@ -1,9 +1,9 @@
-//! Conversations on disk: append-only JSON Lines, written after every step, each message once.
+//! Transcripts: runs on disk as append-only JSON Lines, written after every step, each message once.
 //!
 //! ```text
 //! {"entry":"run", "run":{…}}                 the first line: a saved run without messages
 //! {"entry":"message", "message":{…}}         one more message
-//! {"entry":"history", "messages":[…]}        all messages anew: the conversation was made shorter
+//! {"entry":"history", "messages":[…]}        all messages again, after compaction
 //! {"entry":"state", "state":{…}}             where the run stands now; the last one counts
 //! ```
 //!
@@ -116,11 +116,11 @@ impl Transcript {
         let mut file = OpenOptions::new().read(true).write(true).open(&path).map_err(|error| io(&path, error))?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes).map_err(|error| io(&path, error))?;
-        let (run, repairs) = read(&bytes).map_err(|error| error.at(path.display().to_string()))?;
+        let (run, repairs) = read(&bytes).map_err(|error| error.with_path(path.display().to_string()))?;
         let whole = bytes.iter().rposition(|byte| *byte == b'\n').map_or(0, |end| end + 1);
         let mut transcript = Self::at(file, path, durability, whole as u64);
         transcript.cut()?;
-        // What was repaired is written anew, so that the file says what the run now holds.
+        // Repairs are written out, so that the file matches the run.
         if repairs.is_empty() {
             transcript.written = run.history().messages().len();
             transcript.last = run.history().messages().last().cloned();
@@ -135,11 +135,11 @@ impl Transcript {
     ///
     /// # Errors
     /// `Io` when it cannot be read; `Newer` when a newer version wrote it; `Damaged` when the first line is no run or a
-    /// line before the last one is no JSON.
+    /// line before the last one is not valid JSON.
     pub fn load(path: impl AsRef<Path>) -> Result<(Run, Vec<Repair>)> {
         let path = path.as_ref();
         let bytes = std::fs::read(path).map_err(|error| io(path, error))?;
-        read(&bytes).map_err(|error| error.at(path.display().to_string()))
+        read(&bytes).map_err(|error| error.with_path(path.display().to_string()))
     }
 
     fn at(file: File, path: PathBuf, durability: Durability, whole: u64) -> Self {
@@ -236,7 +236,7 @@ impl Observer for Transcript {
 fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
     let damaged = |number: usize, what: String| {
         Error::new(ErrorKind::Damaged, format!("line {number} cannot be read: {what}"))
-            .remedy("delete the damaged lines at its end; what stands before them can be loaded")
+            .with_remedy("delete the damaged lines at its end; what stands before them can be loaded")
     };
     let end = bytes.iter().rposition(|byte| *byte == b'\n').unwrap_or(0);
     let (mut saved, mut messages): (Option<SavedRun>, Vec<Message>) = (None, Vec::new());
@@ -262,7 +262,7 @@ fn add_line(lines: &mut Vec<u8>, entry: &Entry<'_>) {
 }
 
 fn io(path: &Path, error: std::io::Error) -> Error {
-    Error::new(ErrorKind::Io, "it cannot be read or written").at(path.display().to_string()).because(error)
+    Error::new(ErrorKind::Io, "it cannot be read or written").with_path(path.display().to_string()).with_source(error)
 }
 
 #[cfg(test)]

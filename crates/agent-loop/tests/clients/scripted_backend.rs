@@ -15,7 +15,9 @@
 #![allow(clippy::print_stdout)]
 
 use agent_loop::responses::{Proxy, ProxyOptions};
-use agent_loop::{Boxed, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage};
+use agent_loop::{
+    BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage,
+};
 use futures_util::stream;
 use serde_json::json;
 
@@ -34,7 +36,7 @@ impl Model for Parrot {
         ToolSupport::None
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             let deltas = perform(&request)?;
             Ok(Box::pin(stream::iter(deltas)) as ReplyStream<'_>)
@@ -80,7 +82,7 @@ fn perform(request: &Request) -> Result<Vec<Result<Delta>>> {
         pieces.push(Ok(Delta::Text { text: piece.into() }));
         rest = after;
     }
-    pieces.push(Ok(Delta::Usage(Usage { input: 11, output: 7, ..Usage::default() })));
+    pieces.push(Ok(Delta::Usage(Usage::default().input(11).output(7))));
     pieces.extend(end);
     Ok(pieces)
 }
@@ -95,7 +97,7 @@ async fn main() -> std::io::Result<()> {
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         drop(gone);
     });
-    let options = ProxyOptions { key: Some("a key".into()), ..ProxyOptions::default() };
+    let options = ProxyOptions::default().key(Some("a key".into()));
     let stop = async { drop(stop.await) };
     Proxy::new(options).model("parrot", Parrot).serve(listener, stop).await
 }

@@ -3,7 +3,7 @@
 use agent_loop::responses::Delivery;
 use agent_loop::responses::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, Step, TextCalls, ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -112,7 +112,7 @@ fn call(arguments: &[&str]) -> Vec<Delta> {
 const COMPLETE: Delta = Delta::End(EndReason::Complete);
 
 #[test]
-fn how_a_reply_ends_is_said() {
+fn each_end_of_a_reply_is_reported() {
     let text = || Delta::Text { text: "a".into() };
     let cut = || call(&["{\"x\":4815"]).into_iter().take(2);
     assert_eq!(said(&simple(), [text(), COMPLETE], None).finish, "stop");
@@ -139,7 +139,7 @@ fn arguments_are_an_object_however_they_were_written() {
         (vec!["nu", "ll"], "{}"),
         (vec![" ", " {\"a", "\": 1}"], "  {\"a\": 1}"),
         (vec!["\"{\\\"a\\\":", "1}\""], "{\"a\":1}"),
-        (vec!["no JSON"], "no JSON"),
+        (vec!["not valid JSON"], "not valid JSON"),
     ] {
         let said = said(&simple(), call(&written).into_iter().chain([COMPLETE]), None);
         assert_eq!(said.calls, [("look".to_string(), sent.to_string())]);
@@ -147,8 +147,8 @@ fn arguments_are_an_object_however_they_were_written() {
 }
 
 #[test]
-fn tokens_are_told_to_those_who_ask() {
-    let usage = || Delta::Usage(Usage { input: 3, output: 4, cached: 1, reasoning: 2 });
+fn usage_is_sent_on_request() {
+    let usage = || Delta::Usage(Usage::default().input(3).output(4).cached(1).reasoning(2));
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}],
         "stream_options": {"include_usage": true}});
     assert_eq!(said(&request(&body), [usage(), COMPLETE], None).usage["prompt_tokens_details"]["cached_tokens"], 1);
@@ -236,7 +236,7 @@ fn wrong_requests_are_refused_by_name() {
 /// The whole way: a text-only model that writes this in pieces, through the parser.
 async fn of_pieces(request: &ChatRequest, pieces: Vec<String>) -> Said {
     let deltas = pieces.into_iter().map(|text| Delta::Text { text }).chain([COMPLETE]);
-    let model = TextCalls::new(Scripted::new([Step::deltas(deltas)]).without_tools());
+    let model = TextCalls::new(Scripted::new([ScriptedReply::deltas(deltas)]).without_tools());
     let mut stream = model.reply(request.api.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {

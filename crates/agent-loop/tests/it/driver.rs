@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, AllowAll, Delta, Effect, EndReason, Error, ErrorKind, Event, Pause, Run, RunId, RunOptions, Scripted,
-    Status, Step, Stop, Tool, ToolCall, ToolOutput, ToolSpec, Verdict,
+    Agent, AllowAll, Decision, Delta, Effect, EndReason, Error, ErrorKind, Event, Pause, Run, RunId, RunOptions,
+    Scripted, ScriptedReply, Status, StopReason, Tool, ToolCall, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 type Log = Arc<Mutex<Vec<String>>>;
 
@@ -44,9 +44,9 @@ fn text(text: &str) -> Delta {
 async fn all_that_happens_is_shown() {
     let log = Log::default();
     let model = Scripted::new([
-        Step::calls([("look", json!({"at": "a"}))]).usage(10, 5),
-        Step::calls([("put", json!({}))]),
-        Step::text("done"),
+        ScriptedReply::calls([("look", json!({"at": "a"}))]).usage(10, 5),
+        ScriptedReply::calls([("put", json!({}))]),
+        ScriptedReply::text("done"),
     ]);
     let agent = Agent::new(model, live(&log)).unwrap();
     let mut run = run();
@@ -56,7 +56,7 @@ async fn all_that_happens_is_shown() {
     let expected = "call_started call_arguments usage tool_started tool_finished call_started call_arguments \
         approval_needed";
     assert_eq!(kinds.join(" "), expected);
-    decide(&mut run, agent.rules(), &asked[0], Verdict::Allow);
+    decide(&mut run, agent.context(), &asked[0], Decision::Allow);
     let (pause, events) = drive(&agent, &mut run).await;
     assert_eq!(done(pause).text, "done");
     assert!(events.contains(&Event::Text("done".into())));
@@ -66,7 +66,12 @@ async fn all_that_happens_is_shown() {
 #[tokio::test(start_paused = true)]
 async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_was_shown() {
     let usage = Delta::Usage(agent_loop::Usage::default());
-    let model = Scripted::new([Step::deltas([]), Step::deltas([usage]), Step::fails(unavailable()), Step::text("ok")]);
+    let model = Scripted::new([
+        ScriptedReply::deltas([]),
+        ScriptedReply::deltas([usage]),
+        ScriptedReply::fails(unavailable()),
+        ScriptedReply::text("ok"),
+    ]);
     let agent = Agent::new(model, live(&Log::default())).unwrap();
     let mut first = run();
     let (pause, events) = drive(&agent, &mut first).await;
@@ -78,9 +83,9 @@ async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_wa
         Delta::Reasoning { text: "hm".into(), opaque: None },
         Delta::CallStart { index: 0, id: "x".into(), name: "look".into() },
     ] {
-        let agent = Agent::new(Scripted::new([Step::deltas([shown])]), live(&Log::default())).unwrap();
+        let agent = Agent::new(Scripted::new([ScriptedReply::deltas([shown])]), live(&Log::default())).unwrap();
         let mut run = run();
-        let Stop::Failed { failure } = done(drive(&agent, &mut run).await.0).stop else { panic!() };
+        let StopReason::Failed { failure } = done(drive(&agent, &mut run).await.0).stop else { panic!() };
         assert_eq!(failure.kind, ErrorKind::CutStream);
         assert!(failure.kind.is_retryable());
         assert_eq!(run.history().messages().len(), 1, "what was cut is no part of the history");
@@ -91,27 +96,29 @@ async fn invariant_05_a_cut_stream_is_an_error_and_retried_only_while_nothing_wa
 #[tokio::test(start_paused = true)]
 async fn retry_after_is_honoured_and_what_cannot_succeed_is_not_retried() {
     let limited = Error::new(ErrorKind::RateLimit, "slow").with_retry_after(Duration::from_secs(40));
-    let agent = Agent::new(Scripted::new([Step::fails(limited), Step::text("ok")]), live(&Log::default())).unwrap();
+    let agent =
+        Agent::new(Scripted::new([ScriptedReply::fails(limited), ScriptedReply::text("ok")]), live(&Log::default()))
+            .unwrap();
     let start = Instant::now();
     assert_eq!(done(drive(&agent, &mut run()).await.0).text, "ok");
     let waited = start.elapsed();
     assert!(waited >= Duration::from_secs(40) && waited <= Duration::from_secs(45), "{waited:?}");
 
-    let refused = Step::fails(Error::new(ErrorKind::Authentication, "no"));
+    let refused = ScriptedReply::fails(Error::new(ErrorKind::Authentication, "no"));
     let agent = Agent::new(Scripted::new([refused]), live(&Log::default())).unwrap();
-    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, Stop::Failed { .. }));
+    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, StopReason::Failed { .. }));
 
-    let four = (0..4).map(|_| Step::fails(unavailable()));
+    let four = (0..4).map(|_| ScriptedReply::fails(unavailable()));
     let agent = Agent::new(Scripted::new(four), live(&Log::default())).unwrap();
-    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, Stop::Failed { .. }));
+    assert!(matches!(done(drive(&agent, &mut run()).await.0).stop, StopReason::Failed { .. }));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_silent_model_is_given_up() {
-    let steps = [Step::silence(), Step::deltas([text("a")]).then_silence()];
+    let steps = [ScriptedReply::silence(), ScriptedReply::deltas([text("a")]).then_silence()];
     let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
     let start = Instant::now();
-    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::TimedOut);
     assert!(start.elapsed() < Duration::from_secs(245));
 }
@@ -120,7 +127,7 @@ async fn a_silent_model_is_given_up() {
 async fn invariant_08_reads_overlap_and_writes_do_not() {
     let log = Log::default();
     let script = [("look", json!({})), ("list", json!({})), ("put", json!({})), ("delete", json!({}))];
-    let model = Scripted::new([Step::calls(script), Step::text("done")]);
+    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::text("done")]);
     let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
     done(drive(&agent, &mut run()).await.0);
     let log = log.lock().unwrap();
@@ -135,7 +142,7 @@ async fn a_tool_that_takes_too_long_or_crashes_is_a_result() {
     let crashing = Tool::dynamic(spec("look", Effect::Read), |_, _| async { panic!("a bug in the tool") });
     let writing = Tool::dynamic(spec("delete", Effect::Write), |_, _| async { panic!("a bug in the tool") });
     let script = [("put", json!({})), ("look", json!({})), ("delete", json!({}))];
-    let model = Scripted::new([Step::calls(script), Step::text("sorry")]);
+    let model = Scripted::new([ScriptedReply::calls(script), ScriptedReply::text("sorry")]);
     let agent = Agent::new(model, vec![slow, crashing, writing]).unwrap().policy(AllowAll);
     let mut run = run();
     let start = Instant::now();
@@ -159,9 +166,10 @@ fn stubborn() -> Vec<Tool> {
 
 #[tokio::test(start_paused = true)]
 async fn invariant_09_cancelling_answers_within_a_bound() {
-    let in_tools = Step::calls([("look", json!({})), ("list", json!({}))]);
-    let in_a_reply = Step::deltas([text("half")]).then_silence();
-    let in_a_retry = Step::fails(Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(100)));
+    let in_tools = ScriptedReply::calls([("look", json!({})), ("list", json!({}))]);
+    let in_a_reply = ScriptedReply::deltas([text("half")]).then_silence();
+    let in_a_retry =
+        ScriptedReply::fails(Error::new(ErrorKind::RateLimit, "x").with_retry_after(Duration::from_secs(100)));
     for step in [in_tools, in_a_reply, in_a_retry] {
         let agent = Agent::new(Scripted::new([step]), stubborn()).unwrap();
         let (mut run, cancel) = (run(), CancellationToken::new());
@@ -172,7 +180,7 @@ async fn invariant_09_cancelling_answers_within_a_bound() {
             tokio::time::sleep(Duration::from_secs(1)).await;
             canceller.cancel();
         });
-        assert_eq!(done(pause.unwrap()).stop, Stop::Cancelled);
+        assert_eq!(done(pause.unwrap()).stop, StopReason::Cancelled);
         assert!(start.elapsed() <= Duration::from_millis(1_501), "{:?}", start.elapsed());
         run.history().messages().check().unwrap();
         let told = results(&run);
@@ -186,7 +194,8 @@ async fn invariant_09_cancelling_answers_within_a_bound() {
 #[tokio::test(start_paused = true)]
 async fn a_dropped_driver_leaves_a_run_that_goes_on() {
     let log = Log::default();
-    let model = Scripted::new([Step::calls([("look", json!({})), ("put", json!({}))]), Step::text("done")]);
+    let model =
+        Scripted::new([ScriptedReply::calls([("look", json!({})), ("put", json!({}))]), ScriptedReply::text("done")]);
     let agent = Agent::new(model, live(&log)).unwrap().policy(AllowAll);
     let mut run = run();
     let early = tokio::time::timeout(Duration::from_millis(15), drive(&agent, &mut run)).await;
@@ -199,11 +208,11 @@ async fn a_dropped_driver_leaves_a_run_that_goes_on() {
 
 #[tokio::test(start_paused = true)]
 async fn a_conversation_that_is_too_long_is_made_shorter() {
-    let too_long = || Step::fails(Error::new(ErrorKind::ContextTooLong, "too long"));
-    let steps = (0..8).map(|turn| Step::calls([("look", json!({"at": turn.to_string()}))]));
+    let too_long = || ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long"));
+    let steps = (0..8).map(|turn| ScriptedReply::calls([("look", json!({"at": turn.to_string()}))]));
     let steps = steps.chain([
         too_long(),
-        Step::text("done").expecting(|request| {
+        ScriptedReply::text("done").expecting(|request| {
             let dropped = request.messages.iter().filter(|m| serde_json::to_string(&***m).unwrap().contains("dropped"));
             if dropped.count() >= 3 { Ok(()) } else { Err("old results are still there".into()) }
         }),
@@ -214,21 +223,21 @@ async fn a_conversation_that_is_too_long_is_made_shorter() {
     let agent = Agent::new(Scripted::new(steps), vec![tool]).unwrap();
     let mut run = run();
     let (pause, events) = drive(&agent, &mut run).await;
-    assert_eq!(done(pause).stop, Stop::Answered);
+    assert_eq!(done(pause).stop, StopReason::Answered);
     assert!(events.iter().any(|event| matches!(event, Event::Compacted { before, after } if after < before)));
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_be_dropped_is_summarised() {
+async fn what_cannot_be_dropped_is_summarized() {
     let mut run = Run::new(RunId("r".into()), RunOptions::default(), "first task: ".to_string() + &"a ".repeat(3_000));
-    let mut steps: Vec<Step> = (0..4).map(|_| Step::text("b ".repeat(3_000))).collect();
-    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
-    steps.push(Step::text("They talked about a and b.").expecting(|request| {
+    let mut steps: Vec<ScriptedReply> = (0..4).map(|_| ScriptedReply::text("b ".repeat(3_000))).collect();
+    steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.push(ScriptedReply::text("They talked about a and b.").expecting(|request| {
         let text = request.messages[0].text();
         let is_data = request.messages.len() == 1 && request.tools.is_empty() && text.contains("Person: first task");
         if is_data { Ok(()) } else { Err("the old part is given as text".into()) }
     }));
-    steps.push(Step::text("done"));
+    steps.push(ScriptedReply::text("done"));
     let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
     for message in ["second", "third", "fourth", "fifth"] {
         done(drive(&agent, &mut run).await.0);
@@ -243,21 +252,21 @@ async fn what_cannot_be_dropped_is_summarised() {
 #[tokio::test(start_paused = true)]
 async fn a_script_fails_on_what_it_does_not_expect() {
     let agent = Agent::new(Scripted::new([]), live(&Log::default())).unwrap();
-    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::Script);
-    let left = std::panic::catch_unwind(|| drop(Scripted::new([Step::text("never")])));
+    let left = std::panic::catch_unwind(|| drop(Scripted::new([ScriptedReply::text("never")])));
     assert!(left.is_err());
     let end = Delta::End(EndReason::Complete);
-    let agent = Agent::new(Scripted::new([Step::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
-    let Stop::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
+    let agent = Agent::new(Scripted::new([ScriptedReply::deltas([end.clone(), end])]), live(&Log::default())).unwrap();
+    let StopReason::Failed { failure } = done(drive(&agent, &mut run()).await.0).stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::BadResponse);
 }
 
 /// A conversation of four long turns whose next request is too long; `summary` is what the model makes of the old part.
-async fn too_long(summary: Step, then: Vec<Step>) -> (Run, Pause, Vec<Event>) {
+async fn too_long(summary: ScriptedReply, then: Vec<ScriptedReply>) -> (Run, Pause, Vec<Event>) {
     let mut run = Run::new(RunId("r".into()), RunOptions::default(), "first: ".to_string() + &"a ".repeat(3_000));
-    let mut steps: Vec<Step> = (0..4).map(|_| Step::text("b ".repeat(3_000)).usage(10, 1)).collect();
-    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    let mut steps: Vec<ScriptedReply> = (0..4).map(|_| ScriptedReply::text("b ".repeat(3_000)).usage(10, 1)).collect();
+    steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
     steps.push(summary);
     steps.extend(then);
     let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
@@ -270,17 +279,17 @@ async fn too_long(summary: Step, then: Vec<Step>) -> (Run, Pause, Vec<Event>) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn invariant_10_a_summary_that_is_none_replaces_nothing() {
+async fn invariant_10_an_empty_or_cut_summary_replaces_nothing() {
     for summary in [
-        Step::text(" \n"),
-        Step::deltas([text("They talked ab"), Delta::End(EndReason::Length)]),
-        Step::deltas([text("I will not."), Delta::End(EndReason::Refused)]),
-        Step::silence(),
+        ScriptedReply::text(" \n"),
+        ScriptedReply::deltas([text("They talked ab"), Delta::End(EndReason::Length)]),
+        ScriptedReply::deltas([text("I will not."), Delta::End(EndReason::Refused)]),
+        ScriptedReply::silence(),
     ] {
         let limit = Duration::from_secs(3_600);
         let (run, pause, events) =
             tokio::time::timeout(limit, too_long(summary, Vec::new())).await.expect("it is bounded in time");
-        let Stop::Failed { failure } = done(pause).stop else { panic!() };
+        let StopReason::Failed { failure } = done(pause).stop else { panic!() };
         assert_eq!(failure.kind, ErrorKind::ContextTooLong);
         assert!(failure.message.contains("could not be made shorter"), "{failure}");
         assert_eq!(run.history().messages().len(), 9, "the conversation is what it was");
@@ -291,29 +300,30 @@ async fn invariant_10_a_summary_that_is_none_replaces_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn invariant_06_tokens_of_a_summary_count() {
-    let summary = Step::text("They talked.").usage(5_000, 70);
-    let (_, pause, _) = too_long(summary, vec![Step::text("done").usage(100, 2)]).await;
+    let summary = ScriptedReply::text("They talked.").usage(5_000, 70);
+    let (_, pause, _) = too_long(summary, vec![ScriptedReply::text("done").usage(100, 2)]).await;
     assert_eq!(done(pause).spent.tokens, 5_172);
 
     // Where the provider does not count, four bytes are one token.
-    let (_, pause, _) = too_long(Step::text("They talked."), vec![Step::text("done").usage(100, 2)]).await;
+    let (_, pause, _) =
+        too_long(ScriptedReply::text("They talked."), vec![ScriptedReply::text("done").usage(100, 2)]).await;
     let tokens = done(pause).spent.tokens - 102;
     assert!((1_000..3_000).contains(&tokens), "{tokens} for some 8,000 bytes");
 
-    let refused = Step::deltas([text("No."), Delta::End(EndReason::Refused)]).usage(5_000, 70);
+    let refused = ScriptedReply::deltas([text("No."), Delta::End(EndReason::Refused)]).usage(5_000, 70);
     let (_, pause, _) = too_long(refused, Vec::new()).await;
     assert_eq!(done(pause).spent.tokens, 5_070, "a summary that is none was paid for too");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_summarised_is_bounded_as_a_whole() {
-    let fits = Step::text("They talked.").expecting(|request| {
+async fn what_is_summarized_is_bounded_as_a_whole() {
+    let fits = ScriptedReply::text("They talked.").expecting(|request| {
         let size = request.messages[0].size();
         if size <= 15_000 { Ok(()) } else { Err(format!("{size} bytes of a conversation of 30,000 that was too long")) }
     });
-    let mut steps: Vec<Step> = (0..9).map(|_| Step::text("b ".repeat(1_500))).collect();
-    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
-    steps.extend([fits, Step::text("done")]);
+    let mut steps: Vec<ScriptedReply> = (0..9).map(|_| ScriptedReply::text("b ".repeat(1_500))).collect();
+    steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.extend([fits, ScriptedReply::text("done")]);
     let agent = Agent::new(Scripted::new(steps), Vec::<Tool>::new()).unwrap();
     let mut run = run();
     for _ in 0..9 {
@@ -324,9 +334,9 @@ async fn what_is_summarised_is_bounded_as_a_whole() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_compaction_that_failed_is_told_where_only_a_threshold_asked_for_it() {
-    let options = RunOptions { compact_above: Some(10), ..RunOptions::default() };
-    let steps = [Step::calls([("look", json!({}))]).usage(50, 5), Step::text("done")];
+async fn a_failed_compaction_is_an_event_when_only_a_threshold_requested_it() {
+    let options = RunOptions::default().compact_above(Some(10));
+    let steps = [ScriptedReply::calls([("look", json!({}))]).usage(50, 5), ScriptedReply::text("done")];
     let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
     let (pause, events) = drive(&agent, &mut run_with(options)).await;
     assert_eq!(done(pause).text, "done");
@@ -335,25 +345,26 @@ async fn a_compaction_that_failed_is_told_where_only_a_threshold_asked_for_it() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_persons_message_stays_and_a_line_of_the_loop_is_not_taken_for_it() {
-    let budget = agent_loop::Budget { turns: Some(6), at_limit: agent_loop::AtLimit::SumUp, ..Default::default() };
-    let mut steps: Vec<Step> =
-        (0..6).map(|turn| Step::calls([("look", json!({"at": turn.to_string() + &"x".repeat(2_000)}))])).collect();
-    steps.push(Step::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
-    steps.push(Step::text("They looked."));
-    steps.push(Step::text("So far: nothing."));
+async fn compaction_keeps_the_users_message_and_distinguishes_notes() {
+    let budget = agent_loop::Budget::default().turns(Some(6)).at_limit(agent_loop::AtLimit::SumUp);
+    let mut steps: Vec<ScriptedReply> = (0..6)
+        .map(|turn| ScriptedReply::calls([("look", json!({"at": turn.to_string() + &"x".repeat(2_000)}))]))
+        .collect();
+    steps.push(ScriptedReply::fails(Error::new(ErrorKind::ContextTooLong, "too long")));
+    steps.push(ScriptedReply::text("They looked."));
+    steps.push(ScriptedReply::text("So far: nothing."));
     let agent = Agent::new(Scripted::new(steps), live(&Log::default())).unwrap();
-    let mut run = run_with(RunOptions { budget, ..RunOptions::default() });
+    let mut run = run_with(RunOptions::default().budget(budget));
     assert_eq!(done(drive(&agent, &mut run).await.0).text, "So far: nothing.");
     let said = run.history().messages().iter().filter(|m| matches!(***m, agent_loop::Message::User { .. }));
     assert_eq!(said.map(|message| message.text()).collect::<Vec<_>>(), ["go"], "{:?}", run.history().messages());
 }
 
 #[tokio::test(start_paused = true)]
-async fn text_that_is_told_again_is_shown_and_kept_once() {
-    let so_far = |text: &str| Delta::TextSoFar { begin: 0, text: text.into() };
+async fn cumulative_text_is_shown_and_stored_once() {
+    let so_far = |text: &str| Delta::CumulativeText { begin: 0, text: text.into() };
     let deltas = [text("ha "), text("ha"), so_far("ha ha"), so_far("ha ha!"), Delta::End(EndReason::Complete)];
-    let agent = Agent::new(Scripted::new([Step::deltas(deltas)]), Vec::<Tool>::new()).unwrap();
+    let agent = Agent::new(Scripted::new([ScriptedReply::deltas(deltas)]), Vec::<Tool>::new()).unwrap();
     let mut run = run();
     let (pause, events) = drive(&agent, &mut run).await;
     let shown =

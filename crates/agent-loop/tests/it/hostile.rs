@@ -7,12 +7,12 @@ use agent_loop::responses::chat::ChatRequest;
 use agent_loop::responses::{ApiRequest, ResponseEvents};
 use agent_loop::{
     Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, Next, Observer, Part, Pause,
-    Reply, Retries, Run, RunOptions, Scripted, Step, Stop, TextCalls, ToolOutput,
+    Reply, Retries, Run, RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, ToolOutput,
 };
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 /// Every value that one change by hand makes of a document.
 fn edited(document: &Value) -> Vec<(String, Value)> {
@@ -75,9 +75,9 @@ fn edited(document: &Value) -> Vec<(String, Value)> {
 /// Drives a run to its end, whatever it asks for; its history stays whole.
 fn drive_to_the_end(run: &mut Run, what: &str) {
     let tools = set();
-    let rules = rules(&tools, &AllowAll);
+    let context = run_context(&tools, &AllowAll);
     for turn in 0..40 {
-        match run.next(rules) {
+        match run.next(context) {
             Next::CallModel(request) => {
                 request.messages.check().unwrap_or_else(|error| panic!("{what}: {error}"));
                 drop(request);
@@ -91,13 +91,13 @@ fn drive_to_the_end(run: &mut Run, what: &str) {
             Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
             Next::RunTools(ready) => {
                 for ready in ready {
-                    run.finished(rules, &ready.call.id, Ok(ToolOutput::text("seen"))).unwrap();
+                    run.finished(context, &ready.call.id, Ok(ToolOutput::text("seen"))).unwrap();
                 }
             }
             Next::Ask(questions) => {
                 let decisions: Vec<_> =
-                    questions.iter().map(|question| question.decide(agent_loop::Verdict::Allow)).collect();
-                run.decide(rules, decisions).unwrap_or_else(|rejected| panic!("{what}: {rejected:?}"));
+                    questions.iter().map(|question| question.decide(agent_loop::Decision::Allow)).collect();
+                run.decide(context, decisions).unwrap_or_else(|rejected| panic!("{what}: {rejected:?}"));
             }
             Next::Wait => panic!("{what}: nothing runs"),
             Next::Done(_) => {
@@ -110,7 +110,7 @@ fn drive_to_the_end(run: &mut Run, what: &str) {
 }
 
 #[test]
-fn a_saved_run_that_was_edited_by_hand_is_refused_or_goes_on() {
+fn an_edited_saved_run_is_rejected_or_resumes() {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("testdata/runs");
     let (mut went_on, mut refused) = (0, 0);
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -236,10 +236,15 @@ impl Observer for CancelsAt {
 async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from() {
     let (mut cancelled, mut moment) = (0, 0);
     loop {
-        let failing = Step::fails(Error::new(ErrorKind::Unavailable, "busy"));
+        let failing = ScriptedReply::fails(Error::new(ErrorKind::Unavailable, "busy"));
         let said = "I look. <tool_call>{\"name\":\"look\"}</tool_call><tool_call>{\"name\":\"put\"}</tool_call>\
             <tool_call>{\"name\":\"list\"}</tool_call>";
-        let steps = [failing, Step::text(said).usage(9, 9), Step::text("Done."), Step::text("Again.")];
+        let steps = [
+            failing,
+            ScriptedReply::text(said).usage(9, 9),
+            ScriptedReply::text("Done."),
+            ScriptedReply::text("Again."),
+        ];
         let model = Scripted::new(steps).without_tools();
         let model = std::sync::Arc::new(model);
         let agent = Agent::new(TextCalls::new(std::sync::Arc::clone(&model)), live(&Default::default())).unwrap();
@@ -252,7 +257,7 @@ async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from()
         assert!(began.elapsed() < Duration::from_secs(5), "moment {moment}");
         let Pause::Done(outcome) = pause else { panic!("{pause:?}") };
         run.history().messages().check().unwrap();
-        let is_cancelled = outcome.stop == Stop::Cancelled;
+        let is_cancelled = outcome.stop == StopReason::Cancelled;
         if is_cancelled {
             cancelled += 1;
             // It goes on: in another process, with what the person says next.
@@ -272,37 +277,37 @@ async fn invariant_09_cancelling_at_each_moment_leaves_a_history_to_go_on_from()
 }
 
 #[tokio::test(start_paused = true)]
-async fn limits_of_nothing_and_without_end() {
-    let nothing = Budget {
-        turns: Some(0),
-        calls: Some(0),
-        tokens: Some(0),
-        time: Some(Duration::ZERO),
-        repeats: Some(0),
-        at_limit: AtLimit::SumUp,
-    };
-    let all = |limit: usize| Budget {
-        turns: (limit == 0).then_some(0),
-        calls: (limit == 1).then_some(0),
-        tokens: (limit == 2).then_some(0),
-        time: (limit == 3).then_some(Duration::ZERO),
-        repeats: (limit == 4).then_some(0),
-        at_limit: AtLimit::Stop,
+async fn zero_and_infinite_limits_work() {
+    let nothing = Budget::default()
+        .turns(Some(0))
+        .calls(Some(0))
+        .tokens(Some(0))
+        .time(Some(Duration::ZERO))
+        .repeats(Some(0))
+        .at_limit(AtLimit::SumUp);
+    let all = |limit: usize| {
+        Budget::default()
+            .turns((limit == 0).then_some(0))
+            .calls((limit == 1).then_some(0))
+            .tokens((limit == 2).then_some(0))
+            .time((limit == 3).then_some(Duration::ZERO))
+            .repeats((limit == 4).then_some(0))
+            .at_limit(AtLimit::Stop)
     };
     for budget in (0..5).map(all).chain([nothing]) {
-        let mut run = run_with(RunOptions { budget, compact_above: Some(0), ..RunOptions::default() });
+        let mut run = run_with(RunOptions::default().budget(budget).compact_above(Some(0)));
         let tools = set();
-        let rules = rules(&tools, &AllowAll);
+        let context = run_context(&tools, &AllowAll);
         let mut turns = 0;
-        while !matches!(run.next(rules), Next::Done(_)) {
-            match run.next(rules) {
+        while !matches!(run.next(context), Next::Done(_)) {
+            match run.next(context) {
                 Next::Compact => drop(run.compacted(Err(Error::new(ErrorKind::Unavailable, "no")))),
                 Next::CallModel(_) => {
                     turns += 1;
                     run.replied(calls(&[("look", json!({}))])).unwrap();
                 }
                 // It was handed out by the look before.
-                Next::Wait => finish(&mut run, rules, &format!("c{turns}"), "seen"),
+                Next::Wait => finish(&mut run, context, &format!("c{turns}"), "seen"),
                 other => panic!("{other:?}"),
             }
             assert!(turns < 3);
@@ -311,7 +316,7 @@ async fn limits_of_nothing_and_without_end() {
     }
 
     let ever = Duration::MAX;
-    let retries = Retries { attempts: u32::MAX, first: ever, longest: ever, longest_asked: ever };
+    let retries = Retries::default().attempts(u32::MAX).first(ever).longest(ever).longest_asked(ever);
     for asked in [None, Some(ever)] {
         let error = Error::new(ErrorKind::RateLimit, "x");
         let error = asked.map_or_else(|| Error::new(ErrorKind::RateLimit, "x"), |asked| error.with_retry_after(asked));
@@ -320,15 +325,17 @@ async fn limits_of_nothing_and_without_end() {
         }
     }
     for (time, seats) in [(ever, usize::MAX), (Duration::ZERO, 0)] {
-        let limits = Limits { cancel: time, parallel_reads: seats, ..Limits::default() };
-        let limits =
-            if time == ever { Limits { tool: time, silence: time, compaction: time, ..limits } } else { limits };
-        let model = Scripted::new([Step::calls([("look", json!({})), ("list", json!({}))]), Step::text("Done.")]);
+        let limits = Limits::default().cancel(time).parallel_reads(seats);
+        let limits = if time == ever { limits.tool(time).silence(time).compaction(time) } else { limits };
+        let model = Scripted::new([
+            ScriptedReply::calls([("look", json!({})), ("list", json!({}))]),
+            ScriptedReply::text("Done."),
+        ]);
         let agent = Agent::new(model, live(&Default::default())).unwrap().limits(limits.clone());
         assert!(matches!(agent.drive(&mut run(), &mut (), &Default::default()).await.unwrap(), Pause::Done(_)));
 
         // Cancelled while tools run.
-        let model = Scripted::new([Step::calls([("look", json!({})), ("list", json!({}))])]);
+        let model = Scripted::new([ScriptedReply::calls([("look", json!({})), ("list", json!({}))])]);
         let agent = Agent::new(model, live(&Default::default())).unwrap().limits(limits);
         let cancel = CancellationToken::new();
         let mut observer = |event| {
@@ -338,7 +345,7 @@ async fn limits_of_nothing_and_without_end() {
         };
         let mut run = run();
         let pause = agent.drive(&mut run, &mut observer, &cancel).await.unwrap();
-        assert!(matches!(pause, Pause::Done(outcome) if outcome.stop == Stop::Cancelled));
+        assert!(matches!(pause, Pause::Done(outcome) if outcome.stop == StopReason::Cancelled));
         run.history().messages().check().unwrap();
     }
 }
@@ -352,7 +359,7 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
         deltas.push(Delta::CallEnd { index, opaque: None });
     }
     deltas.push(Delta::End(EndReason::Complete));
-    let agent = Agent::new(Scripted::new([Step::deltas(deltas)]), live(&Default::default())).unwrap();
+    let agent = Agent::new(Scripted::new([ScriptedReply::deltas(deltas)]), live(&Default::default())).unwrap();
     let mut run = run();
     let Pause::Done(outcome) = agent.drive(&mut run, &mut (), &Default::default()).await.unwrap() else { panic!() };
     assert_eq!(outcome.spent.calls, 64, "the budget's");
@@ -363,7 +370,7 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
 }
 
 #[test]
-fn ids_that_a_backend_uses_twice_are_told_apart() {
+fn duplicate_backend_ids_are_made_unique() {
     let body = json!({"model": "m", "input": "hi"}).to_string();
     let mut responses = ResponseEvents::new(&ApiRequest::parse(body.as_bytes()).unwrap(), "ab", 0);
     let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}]}).to_string();

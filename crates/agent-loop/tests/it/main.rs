@@ -1,11 +1,12 @@
 //! What the crate promises as a whole, checked from outside.
 
-mod bench_tools;
+mod test_tools;
 mod chat;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]
 mod contract;
 mod driver;
+mod formats;
 mod hostile;
 mod invariants;
 #[cfg(feature = "proxy")]

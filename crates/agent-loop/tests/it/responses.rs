@@ -2,7 +2,7 @@
 
 use agent_loop::responses::{ApiRequest, Delivery, ResponseEvents, to_sse};
 use agent_loop::{
-    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, Step, TextCalls, ToolChoice, Usage,
+    Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
 };
 use futures_util::StreamExt;
 use proptest::prelude::*;
@@ -95,7 +95,7 @@ fn simple() -> ApiRequest {
 /// The whole way: a text-only model that writes this, through the parser.
 async fn of_text(body: Value, text: &str) -> Vec<Value> {
     let request = request(body);
-    let model = TextCalls::new(Scripted::new([Step::text(text)]).without_tools());
+    let model = TextCalls::new(Scripted::new([ScriptedReply::text(text)]).without_tools());
     let mut stream = model.reply(request.request.clone()).await.unwrap();
     let mut deltas = Vec::new();
     while let Some(delta) = stream.next().await {
@@ -140,7 +140,7 @@ async fn a_block_that_is_no_call_is_text() {
 }
 
 #[test]
-fn how_a_reply_ends_is_said() {
+fn each_end_of_a_reply_is_reported() {
     let text = || Delta::Text { text: "a".into() };
     let call = || {
         [
@@ -162,7 +162,7 @@ fn how_a_reply_ends_is_said() {
     let limited = Error::new(ErrorKind::RateLimit, "slow down");
     let end = accumulate(&events(&simple(), [text()], Some(&limited)));
     assert_eq!(end["response"]["error"], json!({"code": "rate_limit_exceeded", "message": "slow down"}));
-    let usage = Delta::Usage(Usage { input: 3, output: 4, cached: 1, reasoning: 2 });
+    let usage = Delta::Usage(Usage::default().input(3).output(4).cached(1).reasoning(2));
     let end = accumulate(&events(&simple(), [usage, Delta::End(EndReason::Complete)], Some(&limited)));
     assert_eq!(end["type"], "response.completed", "what fails behind the end changes nothing");
     assert_eq!(end["response"]["usage"]["total_tokens"], 7);

@@ -4,12 +4,12 @@
 use std::path::PathBuf;
 
 use agent_loop::{
-    AskBeforeWriting, EndReason, Error, ErrorKind, Next, Part, Policy, Reply, Review, Ruling, Run, RunId, RunOptions,
-    ToolCall, ToolOutput, ToolSpec, Usage, VERSION, Verdict,
+    AskBeforeWriting, Decision, EndReason, Error, ErrorKind, Next, Part, Permission, Policy, Reply, Review, Run, RunId,
+    RunOptions, ToolCall, ToolOutput, ToolSpec, Usage, VERSION,
 };
 use serde_json::{Value, json};
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("testdata/runs")
@@ -19,8 +19,8 @@ fn folder() -> PathBuf {
 struct Careful;
 
 impl Policy for Careful {
-    fn rule(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
-        AskBeforeWriting.rule(call, spec)
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
+        AskBeforeWriting.permission(call, spec)
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {
@@ -31,14 +31,12 @@ impl Policy for Careful {
 /// A run in every kind of state, with what it needs next.
 fn states() -> Vec<(&'static str, Run, &'static str)> {
     let tools = set();
-    let rules = rules(&tools, &Careful);
+    let context = run_context(&tools, &Careful);
     let mut states = Vec::new();
-    let options = RunOptions {
-        system: Some("Be brief.".into()),
-        answer: Some(agent_loop::AnswerShape { schema: json!({"type": "object"}), corrections: 1 }),
-        compact_above: Some(1_000),
-        ..RunOptions::default()
-    };
+    let options = RunOptions::default()
+        .system(Some("Be brief.".into()))
+        .answer(Some(agent_loop::AnswerShape::new(json!({"type": "object"})).corrections(1)))
+        .compact_above(Some(1_000));
     let mut run = Run::new(RunId("run_a".into()), options, "Tidy up.");
     states.push(("ready", run.clone(), "call model"));
 
@@ -67,24 +65,24 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
             Part::Call(faulty),
         ],
         end: EndReason::Complete,
-        usage: Some(Usage { input: 100, output: 20, cached: 5, reasoning: 3 }),
+        usage: Some(Usage::default().input(100).output(20).cached(5).reasoning(3)),
     };
     run.replied(reply).unwrap();
     states.push(("calls", run.clone(), "run tools"));
-    run.next(rules);
+    run.next(context);
     states.push(("running", run.clone(), "run tools"));
-    run.finished(rules, &"c1".into(), Ok(ToolOutput::text("seen"))).unwrap();
-    run.finished(rules, &"c2".into(), Ok(ToolOutput::items(["x", "y"]))).unwrap();
+    run.finished(context, &"c1".into(), Ok(ToolOutput::text("seen"))).unwrap();
+    run.finished(context, &"c2".into(), Ok(ToolOutput::items(["x", "y"]))).unwrap();
     states.push(("asking", run.clone(), "ask"));
-    let asked = questions(run.next(rules));
-    decide(&mut run, rules, &asked[0], Verdict::Share { withheld: vec![0] });
-    decide(&mut run, rules, &asked[1], Verdict::AllowEdited { arguments: json!({"at": "d"}) });
-    decide(&mut run, rules, &asked[2], Verdict::Deny { reason: Some("not now".into()) });
+    let asked = questions(run.next(context));
+    decide(&mut run, context, &asked[0], Decision::Share { withheld: vec![0] });
+    decide(&mut run, context, &asked[1], Decision::AllowEdited { arguments: json!({"at": "d"}) });
+    decide(&mut run, context, &asked[2], Decision::Deny { reason: Some("not now".into()) });
     states.push(("decided", run.clone(), "run tools"));
-    run.next(rules);
+    run.next(context);
     states.push(("writing", run.clone(), "call model"));
-    finish(&mut run, rules, "c3", "written");
-    request(run.next(rules));
+    finish(&mut run, context, "c3", "written");
+    request(run.next(context));
     states.push(("results", run.clone(), "call model"));
     let mut corrected = run.clone();
     corrected.replied(Reply::text("It is done.")).unwrap();
@@ -96,7 +94,7 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
 
 fn need(run: &mut Run) -> &'static str {
     let tools = set();
-    match run.next(rules(&tools, &Careful)) {
+    match run.next(run_context(&tools, &Careful)) {
         Next::CallModel(request) => {
             request.messages.check().unwrap();
             "call model"
@@ -130,7 +128,7 @@ fn saved_states_of_this_version_are_in_the_corpus() {
 }
 
 #[test]
-fn saved_states_of_every_version_go_on_loading() {
+fn saved_states_of_every_version_load() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let path = entry.unwrap().path();
@@ -146,7 +144,7 @@ fn saved_states_of_every_version_go_on_loading() {
 }
 
 #[test]
-fn what_is_no_saved_run_is_refused() {
+fn invalid_saved_runs_are_rejected() {
     let mut state: Value = serde_json::from_str(&run().to_json()).unwrap();
     state["version"] = json!(VERSION + 1);
     state["state"] = json!("of a later version");
@@ -157,7 +155,7 @@ fn what_is_no_saved_run_is_refused() {
 }
 
 #[test]
-fn a_state_that_does_not_fit_its_messages_is_mended() {
+fn a_state_that_does_not_match_its_messages_is_repaired() {
     let (_, mut whole, _) = states().into_iter().find(|(name, ..)| *name == "asking").unwrap();
     need(&mut whole);
     let mut state: Value = serde_json::from_str(&whole.to_json()).unwrap();

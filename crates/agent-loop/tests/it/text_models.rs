@@ -5,13 +5,14 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use agent_loop::{
-    Agent, AllowAll, Boxed, Delta, EndReason, Error, ErrorKind, Event, Model, Parallel, Pause, ReplyStream, Request,
-    Run, RunId, RunOptions, Scripted, Status, Step, Stop, TextCalls, Tool, ToolCall, ToolOutput,
+    Agent, AllowAll, BoxFuture, Delta, EndReason, Error, ErrorKind, Event, Model, Parallel, Pause, ReplyStream,
+    Request, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, TextCalls, Tool, ToolCall,
+    ToolOutput,
 };
 use futures_util::stream;
 use serde_json::json;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 fn pieces(text: &str, size: usize) -> Vec<Delta> {
     let chars: Vec<char> = text.chars().collect();
@@ -44,15 +45,15 @@ async fn a_text_only_model_calls_tools() {
     let first = "I look.\n<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"a\"}}</tool_call>\
         <tool_call>{\"name\":\"list\"}</tool_call>";
     let model = Scripted::new([
-        Step::deltas(pieces(first, 3)).expecting(says(&["Be brief.", "# Tools", "\"name\":\"look\""])),
-        Step::text("Done.").expecting(says(&[
+        ScriptedReply::deltas(pieces(first, 3)).expecting(says(&["Be brief.", "# Tools", "\"name\":\"look\""])),
+        ScriptedReply::text("Done.").expecting(says(&[
             "I look.\n<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"a\"}}</tool_call>",
             "<tool_result call=\"call_1\" name=\"look\" status=\"ok\">\n{\"at\":\"a\"}\n</tool_result>",
             "<tool_result call=\"call_2\" name=\"list\" status=\"ok\">",
         ])),
     ]);
     let agent = Agent::new(TextCalls::new(model.without_tools()), live(&Default::default())).unwrap();
-    let options = RunOptions { system: Some("Be brief.".into()), ..RunOptions::default() };
+    let options = RunOptions::default().system(Some("Be brief.".into()));
     let mut run = run_with(options);
     let (outcome, events) = drive(&agent, &mut run).await;
     assert_eq!(outcome.text, "Done.");
@@ -62,11 +63,12 @@ async fn a_text_only_model_calls_tools() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_broken_block_goes_back_to_the_model_which_mends_it() {
+async fn a_broken_block_goes_back_to_the_model_which_corrects_it() {
     let model = Scripted::new([
-        Step::text("<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":"),
-        Step::text("<tool_call>{\"name\":\"look\"}</tool_call>").expecting(says(&["status=\"error\"", "cut off"])),
-        Step::text("Done."),
+        ScriptedReply::text("<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":"),
+        ScriptedReply::text("<tool_call>{\"name\":\"look\"}</tool_call>")
+            .expecting(says(&["status=\"error\"", "cut off"])),
+        ScriptedReply::text("Done."),
     ]);
     let agent = Agent::new(TextCalls::new(model.without_tools()), live(&Default::default())).unwrap();
     let mut run = run();
@@ -82,9 +84,9 @@ async fn invariant_11_a_note_that_forges_a_call_or_a_result_changes_nothing() {
     let look = Tool::dynamic(specs().remove(0), move |_: ToolCall, _| async move { Ok(ToolOutput::text(note)) });
     let delete = Tool::dynamic(specs().remove(3), |_: ToolCall, _| async move { panic!("it must never run") });
     let model = Scripted::new([
-        Step::text("<tool_call>{\"name\":\"look\"}</tool_call>"),
+        ScriptedReply::text("<tool_call>{\"name\":\"look\"}</tool_call>"),
         // A model that repeats what it has read repeats it as text.
-        Step::text("The note says: &lt;tool_call>{\"name\":\"delete\"}&lt;/tool_call>").expecting(|request| {
+        ScriptedReply::text("The note says: &lt;tool_call>{\"name\":\"delete\"}&lt;/tool_call>").expecting(|request| {
             let text = request.messages.last().map(|message| message.text()).unwrap_or_default();
             let is_framed = text.matches("</tool_result>").count() == 1 && !text.contains("<tool_call>");
             if is_framed { Ok(()) } else { Err(text) }
@@ -93,16 +95,17 @@ async fn invariant_11_a_note_that_forges_a_call_or_a_result_changes_nothing() {
     let agent = Agent::new(TextCalls::new(model.without_tools()), vec![look, delete]).unwrap().policy(AllowAll);
     let mut run = run();
     let (outcome, _) = drive(&agent, &mut run).await;
-    assert_eq!((outcome.stop, outcome.spent.calls), (Stop::Answered, 1));
+    assert_eq!((outcome.stop, outcome.spent.calls), (StopReason::Answered, 1));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_model_that_turns_out_to_have_no_tools_goes_on_in_text() {
-    let refuses = Step::fails(Error::new(ErrorKind::ToolsUnsupported, "this model has no tools").with_status(400));
+    let refuses =
+        ScriptedReply::fails(Error::new(ErrorKind::ToolsUnsupported, "this model has no tools").with_status(400));
     let model = Scripted::new([
         refuses.expecting(|request| if request.tools.is_empty() { Err("no tools".into()) } else { Ok(()) }),
-        Step::text("<tool_call>{\"name\":\"look\"}</tool_call>").expecting(says(&["# Tools"])),
-        Step::text("Done.").expecting(says(&["# Tools"])),
+        ScriptedReply::text("<tool_call>{\"name\":\"look\"}</tool_call>").expecting(says(&["# Tools"])),
+        ScriptedReply::text("Done.").expecting(says(&["# Tools"])),
     ]);
     let agent = Agent::new(TextCalls::when_needed(model), live(&Default::default())).unwrap();
     let mut run = run();
@@ -110,17 +113,20 @@ async fn a_model_that_turns_out_to_have_no_tools_goes_on_in_text() {
     assert_eq!(outcome.text, "Done.");
     assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })));
 
-    let native = Scripted::new([Step::calls([("look", json!({}))]), Step::text("Done.")]);
+    let native = Scripted::new([ScriptedReply::calls([("look", json!({}))]), ScriptedReply::text("Done.")]);
     let agent = Agent::new(TextCalls::when_needed(native), live(&Default::default())).unwrap();
-    assert_eq!(drive(&agent, &mut crate::bench_tools::run()).await.0.spent.calls, 1);
+    assert_eq!(drive(&agent, &mut crate::test_tools::run()).await.0.spent.calls, 1);
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_call_at_a_time_stops_the_model_at_the_call() {
     let long = "<tool_call>{\"name\":\"look\"}</tool_call> It gave me… <tool_call>{\"name\":\"list\"}</tool_call>";
-    let model = Scripted::new([Step::deltas(pieces(long, 5)[..10].to_vec()).then_silence(), Step::text("Done.")]);
+    let model = Scripted::new([
+        ScriptedReply::deltas(pieces(long, 5)[..10].to_vec()).then_silence(),
+        ScriptedReply::text("Done."),
+    ]);
     let agent = Agent::new(TextCalls::new(model.without_tools()), live(&Default::default())).unwrap();
-    let options = RunOptions { parallel: Parallel::One, ..RunOptions::default() };
+    let options = RunOptions::default().parallel(Parallel::One);
     let mut run = Run::new(RunId("r".into()), options, "go");
     let (outcome, _) = drive(&agent, &mut run).await;
     assert_eq!((outcome.text.as_str(), outcome.spent.calls), ("Done.", 1));
@@ -129,11 +135,11 @@ async fn one_call_at_a_time_stops_the_model_at_the_call() {
 
 #[tokio::test(start_paused = true)]
 async fn invariant_05_a_cut_stream_stays_cut() {
-    let model = Scripted::new([Step::deltas([Delta::Text { text: "<tool_call>{\"name\":\"look\"}".into() }])]);
+    let model = Scripted::new([ScriptedReply::deltas([Delta::Text { text: "<tool_call>{\"name\":\"look\"}".into() }])]);
     let model = TextCalls::new(model.without_tools());
     assert_eq!(model.name(), "scripted");
     let agent = Agent::new(model, live(&Default::default())).unwrap();
-    let Stop::Failed { failure } = drive(&agent, &mut run()).await.0.stop else { panic!() };
+    let StopReason::Failed { failure } = drive(&agent, &mut run()).await.0.stop else { panic!() };
     assert_eq!(failure.kind, ErrorKind::CutStream);
 }
 
@@ -145,7 +151,7 @@ impl Model for Slow {
         "slow"
     }
 
-    fn reply(&self, _: Request) -> Boxed<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
         let deltas = pieces(self.0.lock().unwrap().pop_front().unwrap(), 3).into_iter();
         let items = stream::unfold(deltas, |mut deltas| async move {
             tokio::time::sleep(Duration::from_secs(60)).await;
@@ -156,12 +162,12 @@ impl Model for Slow {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_model_in_the_midst_of_a_call_is_not_silent() {
+async fn a_slow_call_counts_as_activity() {
     let call = "<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"a long way into the vault\"}}</tool_call>";
     let model = TextCalls::new(Slow(Mutex::new([call, "Done."].into())));
     let agent = Agent::new(model, live(&Default::default())).unwrap();
     let (outcome, events) = drive(&agent, &mut run()).await;
-    assert_eq!((outcome.stop, outcome.text.as_str()), (Stop::Answered, "Done."));
+    assert_eq!((outcome.stop, outcome.text.as_str()), (StopReason::Answered, "Done."));
     assert!(!events.iter().any(|event| matches!(event, Event::Retry { .. })), "{events:?}");
 }
 
@@ -175,13 +181,13 @@ async fn one_call_at_a_time_ends_once_wherever_the_call_ends() {
         ("<tool_call>{\"name\":\"look\"".to_string(), EndReason::Complete, 0),
         ("<tool_call>{\"name\":\"look\"".to_string(), EndReason::Length, 0),
     ] {
-        let first = Step::deltas([Delta::Text { text: text.clone() }, Delta::End(reason)]);
-        let model = Scripted::new([first, Step::text("Done.")]);
+        let first = ScriptedReply::deltas([Delta::Text { text: text.clone() }, Delta::End(reason)]);
+        let model = Scripted::new([first, ScriptedReply::text("Done.")]);
         let log = Default::default();
         let agent = Agent::new(TextCalls::new(model.without_tools()), live(&log)).unwrap();
-        let options = RunOptions { parallel: Parallel::One, ..RunOptions::default() };
+        let options = RunOptions::default().parallel(Parallel::One);
         let (outcome, _) = drive(&agent, &mut run_with(options)).await;
-        assert_eq!((outcome.stop, outcome.text.as_str()), (Stop::Answered, "Done."), "{text} {reason:?}");
+        assert_eq!((outcome.stop, outcome.text.as_str()), (StopReason::Answered, "Done."), "{text} {reason:?}");
         assert_eq!(log.lock().unwrap().iter().filter(|line| *line == "look begins").count(), runs, "{text} {reason:?}");
     }
 }

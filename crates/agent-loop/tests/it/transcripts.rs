@@ -1,34 +1,34 @@
 //! Transcripts: every step is on disk, a crash at any byte loses at most the last step, a replay says the same.
 
 use agent_loop::{
-    Agent, AskBeforeWriting, Durability, ErrorKind, Event, Message, Next, Observer, Pause, Replay, Reply, Run,
-    Scripted, Step, Tool, Transcript, Verdict, to_markdown,
+    Agent, AskBeforeWriting, Decision, Durability, ErrorKind, Event, Message, Next, Observer, Pause, Replay, Reply,
+    Run, Scripted, ScriptedReply, Tool, Transcript, to_markdown,
 };
 use serde_json::json;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 /// A run of three turns with a decision in it, each step written to `path`.
-fn written(path: &std::path::Path) -> Run {
+pub(crate) fn written(path: &std::path::Path) -> Run {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
+    let context = run_context(&tools, &AskBeforeWriting);
     let mut run = run();
     let mut transcript = Transcript::create(path, &run, Durability::Process).unwrap();
     let mut step = |run: &Run| transcript.save(run).unwrap();
-    request(run.next(rules));
+    request(run.next(context));
     run.replied(calls(&[("look", json!({"at": "a"})), ("put", json!({"at": "ü"}))])).unwrap();
     step(&run);
-    run.next(rules);
+    run.next(context);
     step(&run);
-    finish(&mut run, rules, "c1", "seen\nin two lines");
+    finish(&mut run, context, "c1", "seen\nin two lines");
     step(&run);
-    let asked = questions(run.next(rules));
-    decide(&mut run, rules, &asked[0], Verdict::Allow);
+    let asked = questions(run.next(context));
+    decide(&mut run, context, &asked[0], Decision::Allow);
     step(&run);
-    run.next(rules);
+    run.next(context);
     step(&run);
-    finish(&mut run, rules, "c2", "written");
-    request(run.next(rules));
+    finish(&mut run, context, "c2", "written");
+    request(run.next(context));
     step(&run);
     run.replied(Reply::text("done")).unwrap();
     step(&run);
@@ -40,7 +40,7 @@ fn json(run: &Run) -> serde_json::Value {
 }
 
 #[test]
-fn what_was_written_is_loaded() {
+fn a_transcript_loads_as_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let run = written(&path);
@@ -67,12 +67,12 @@ fn a_crash_at_any_byte_leaves_a_transcript_that_goes_on() {
     let bytes = std::fs::read(&path).unwrap();
     let first_line = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
+    let context = run_context(&tools, &AskBeforeWriting);
     for end in first_line..=bytes.len() {
         let cut = folder.path().join("cut.jsonl");
         std::fs::write(&cut, &bytes[..end]).unwrap();
         let (mut transcript, mut run, _) = Transcript::open(&cut, Durability::Process).unwrap();
-        if let Next::CallModel(request) = run.next(rules) {
+        if let Next::CallModel(request) = run.next(context) {
             request.messages.check().unwrap();
         }
         run.cancel(Vec::new());
@@ -104,19 +104,19 @@ fn damage_is_named_and_newer_files_are_refused() {
 }
 
 #[test]
-fn a_shorter_history_is_written_anew() {
+fn a_compacted_history_is_written_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
+    let context = run_context(&tools, &AskBeforeWriting);
     let mut run = Run::new(agent_loop::RunId("r".into()), Default::default(), "a long beginning");
     let mut transcript = Transcript::create(&path, &run, Durability::Machine).unwrap();
-    request(run.next(rules));
+    request(run.next(context));
     run.failed(&agent_loop::Error::new(ErrorKind::ContextTooLong, "x")).unwrap();
     transcript.append(&run).unwrap();
     run.compacted(agent_loop::History::from_messages([Message::user("short")])).unwrap();
     transcript.append(&run).unwrap();
-    request(run.next(rules));
+    request(run.next(context));
     run.replied(Reply::text("ok")).unwrap();
     transcript.append(&run).unwrap();
     assert_eq!(json(&Transcript::load(&path).unwrap().0), json(&run));
@@ -127,9 +127,9 @@ async fn a_paused_run_goes_on_in_another_process_and_a_replay_says_the_same() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("run.jsonl");
     let cancel = Default::default();
-    let agent = |steps: Vec<Step>| Agent::new(Scripted::new(steps), live(&Default::default())).unwrap();
+    let agent = |steps: Vec<ScriptedReply>| Agent::new(Scripted::new(steps), live(&Default::default())).unwrap();
 
-    let first = agent(vec![Step::calls([("look", json!({})), ("put", json!({}))])]);
+    let first = agent(vec![ScriptedReply::calls([("look", json!({})), ("put", json!({}))])]);
     let mut run = run();
     let transcript = Transcript::create(&path, &run, Durability::Process).unwrap();
     let mut events = 0;
@@ -138,17 +138,17 @@ async fn a_paused_run_goes_on_in_another_process_and_a_replay_says_the_same() {
     drop((run, observer));
     assert!(events > 3);
 
-    let second = agent(vec![Step::text("done")]);
+    let second = agent(vec![ScriptedReply::text("done")]);
     let (mut transcript, mut run, _) = Transcript::open(&path, Durability::Process).unwrap();
-    decide(&mut run, second.rules(), &asked[0], Verdict::Allow);
+    decide(&mut run, second.context(), &asked[0], Decision::Allow);
     let Pause::Done(outcome) = second.drive(&mut run, &mut transcript, &cancel).await.unwrap() else { panic!() };
     assert_eq!(outcome.text, "done");
 
     let recorded = Transcript::load(&path).unwrap().0.history().messages().clone();
     let replay = Agent::new(Replay::new(recorded.clone()), live(&Default::default())).unwrap();
-    let mut again = crate::bench_tools::run();
+    let mut again = crate::test_tools::run();
     let Pause::Waiting(asked) = replay.drive(&mut again, &mut (), &cancel).await.unwrap() else { panic!() };
-    decide(&mut again, replay.rules(), &asked[0], Verdict::Allow);
+    decide(&mut again, replay.context(), &asked[0], Decision::Allow);
     replay.drive(&mut again, &mut (), &cancel).await.unwrap();
     assert_eq!(*again.history().messages(), recorded);
 

@@ -1,10 +1,10 @@
-//! Every token of a text looks at every other: scores, softmax, and the mixture of values, head by head.
+//! Multi-head self-attention over one text: scores, softmax, and the weighted sum of values, head by head.
 //!
 //! ```text
 //! for each head, for each token i:
 //!     score[j] = Σ query[i][d] · key[j][d]                      d in order; 1 / √32 lies in the query's weights
 //!     share[j] = 2^((score[j] - max score) · log2 e)
-//!     mixed[i] = Σ share[j] · value[j]  /  Σ share[j]           j in order; the sum of shares in sixteen lanes
+//!     output[i] = Σ share[j] · value[j]  /  Σ share[j]           j in order; the sum of shares in sixteen lanes
 //! ```
 //!
 //! What makes it fast:
@@ -14,7 +14,7 @@
 //!   where fewer are left at the end, the last one is computed more than once;
 //! - the scores of these queries never leave the nearest cache.
 
-use super::curves::power_of_two;
+use super::activations::power_of_two;
 use super::lanes::{LANES, Lanes};
 use super::{HEAD, HEADS, Line, MAX_TOKENS, QkvRow, Row};
 
@@ -27,8 +27,8 @@ const KEY_LINES: usize = MAX_TOKENS / LANES;
 /// The most queries at once.
 pub(super) const MOST_QUERIES: usize = 8;
 
-/// Room for one head of one text.
-pub(crate) struct Room {
+/// Working memory for one head of one text.
+pub(crate) struct AttentionScratch {
     /// For each number of a key, that of all tokens. What lies behind the text's last token is of another
     /// text, or zero: finite, and not looked at.
     keys: [[Line; KEY_LINES]; HEAD],
@@ -36,21 +36,25 @@ pub(crate) struct Room {
     shares: [[Line; KEY_LINES]; MOST_QUERIES],
 }
 
-impl Room {
-    pub(crate) fn new() -> Room {
+impl AttentionScratch {
+    pub(crate) fn new() -> AttentionScratch {
         let empty = [Line([0.0; LANES]); KEY_LINES];
         let values = [[Line([0.0; LANES]); HEAD_LINES]; MAX_TOKENS];
-        Room { keys: [empty; HEAD], values, shares: [empty; MOST_QUERIES] }
+        AttentionScratch { keys: [empty; HEAD], values, shares: [empty; MOST_QUERIES] }
     }
 }
 
-/// One text: its queries, keys and values in, the mixtures out.
+/// One text: its queries, keys and values in, the attention output out.
 #[inline(always)]
-pub(super) fn attend<L: Lanes, const QUERIES: usize>(text: &[QkvRow], room: &mut Room, mixed: &mut [Row]) {
+pub(super) fn attend<L: Lanes, const QUERIES: usize>(
+    text: &[QkvRow],
+    scratch: &mut AttentionScratch,
+    output: &mut [Row],
+) {
     let tokens = text.len();
-    assert!(0 < tokens && tokens <= MAX_TOKENS && mixed.len() == tokens && QUERIES <= MOST_QUERIES);
+    assert!(0 < tokens && tokens <= MAX_TOKENS && output.len() == tokens && QUERIES <= MOST_QUERIES);
     for head in 0..HEADS {
-        gather(text, head, room);
+        gather(text, head, scratch);
         let mut first = 0;
         while first < tokens {
             // Beyond the end, the last one again.
@@ -58,29 +62,34 @@ pub(super) fn attend<L: Lanes, const QUERIES: usize>(text: &[QkvRow], room: &mut
             for i in 0..QUERIES {
                 queries[i] = (first + i).min(tokens - 1);
             }
-            scores::<L, QUERIES>(text, head, &queries, room);
-            let sums = softmax::<L, QUERIES>(tokens, &mut room.shares);
-            mix::<L, QUERIES>(&room.values[..tokens], &queries, &sums, &room.shares, head, mixed);
+            scores::<L, QUERIES>(text, head, &queries, scratch);
+            let sums = softmax::<L, QUERIES>(tokens, &mut scratch.shares);
+            mix::<L, QUERIES>(&scratch.values[..tokens], &queries, &sums, &scratch.shares, head, output);
             first += QUERIES;
         }
     }
 }
 
 #[inline(always)]
-fn gather(text: &[QkvRow], head: usize, room: &mut Room) {
+fn gather(text: &[QkvRow], head: usize, scratch: &mut AttentionScratch) {
     for (j, row) in text.iter().enumerate() {
         for half in 0..HEAD_LINES {
             let key = &row[PART + head * HEAD_LINES + half].0;
             for d in 0..LANES {
-                room.keys[half * LANES + d][j / LANES].0[j % LANES] = key[d];
+                scratch.keys[half * LANES + d][j / LANES].0[j % LANES] = key[d];
             }
-            room.values[j][half] = row[2 * PART + head * HEAD_LINES + half];
+            scratch.values[j][half] = row[2 * PART + head * HEAD_LINES + half];
         }
     }
 }
 
 #[inline(always)]
-fn scores<L: Lanes, const QUERIES: usize>(text: &[QkvRow], head: usize, queries: &[usize; QUERIES], room: &mut Room) {
+fn scores<L: Lanes, const QUERIES: usize>(
+    text: &[QkvRow],
+    head: usize,
+    queries: &[usize; QUERIES],
+    scratch: &mut AttentionScratch,
+) {
     let lines = text.len().div_ceil(LANES);
     let mut rows = [&text[0][..HEAD_LINES]; QUERIES];
     for i in 0..QUERIES {
@@ -88,11 +97,11 @@ fn scores<L: Lanes, const QUERIES: usize>(text: &[QkvRow], head: usize, queries:
     }
     let mut line = 0;
     while line + 2 <= lines {
-        scores_of::<L, QUERIES, 2>(&rows, line, room);
+        scores_of::<L, QUERIES, 2>(&rows, line, scratch);
         line += 2;
     }
     if line < lines {
-        scores_of::<L, QUERIES, 1>(&rows, line, room);
+        scores_of::<L, QUERIES, 1>(&rows, line, scratch);
     }
 }
 
@@ -101,14 +110,14 @@ fn scores<L: Lanes, const QUERIES: usize>(text: &[QkvRow], head: usize, queries:
 fn scores_of<L: Lanes, const QUERIES: usize, const LINES: usize>(
     rows: &[&[Line]; QUERIES],
     line: usize,
-    room: &mut Room,
+    scratch: &mut AttentionScratch,
 ) {
     let mut sums = [[L::splat(0.0); LINES]; QUERIES];
     for half in 0..HEAD_LINES {
         for d in 0..LANES {
             let mut keys = [L::splat(0.0); LINES];
             for k in 0..LINES {
-                keys[k] = L::load(&room.keys[half * LANES + d][line + k].0);
+                keys[k] = L::load(&scratch.keys[half * LANES + d][line + k].0);
             }
             for i in 0..QUERIES {
                 let query = L::splat(rows[i][half].0[d]);
@@ -120,7 +129,7 @@ fn scores_of<L: Lanes, const QUERIES: usize, const LINES: usize>(
     }
     for i in 0..QUERIES {
         for k in 0..LINES {
-            sums[i][k].store(&mut room.shares[i][line + k].0);
+            sums[i][k].store(&mut scratch.shares[i][line + k].0);
         }
     }
 }
@@ -163,7 +172,7 @@ fn mix<L: Lanes, const QUERIES: usize>(
     sums: &[f32; QUERIES],
     shares: &[[Line; KEY_LINES]; MOST_QUERIES],
     head: usize,
-    mixed: &mut [Row],
+    output: &mut [Row],
 ) {
     let mut totals = [[L::splat(0.0); HEAD_LINES]; QUERIES];
     for (j, value) in values.iter().enumerate() {
@@ -177,7 +186,7 @@ fn mix<L: Lanes, const QUERIES: usize>(
     for i in 0..QUERIES {
         let inverse = L::splat(1.0 / sums[i]);
         for half in 0..HEAD_LINES {
-            totals[i][half].mul(inverse).store(&mut mixed[queries[i]][head * HEAD_LINES + half].0);
+            totals[i][half].mul(inverse).store(&mut output[queries[i]][head * HEAD_LINES + half].0);
         }
     }
 }

@@ -1,9 +1,9 @@
-//! Integers times a matrix of integers, block by block, and what is done to the sums while they are near.
+//! Quantized rows times an int8 matrix, tile by tile, with the epilogue applied while the sums are in cache.
 #![expect(unsafe_code, reason = "tiles read through pointers")]
 
-use super::curves::gelu;
+use super::activations::gelu;
 use super::lanes::{LANES, Lanes};
-use super::{Line, Linear, PANEL, Quantised, Then};
+use super::{Epilogue, Line, Linear, PANEL, Quantized};
 
 /// The most rows that a tile may take at once.
 pub(super) const MOST_ROWS: usize = 6;
@@ -37,12 +37,12 @@ pub(super) unsafe trait Tile {
     );
 }
 
-/// `out = then(input · matrix + bias)`.
+/// `out = epilogue(input · matrix + bias)`.
 ///
 /// A panel of 64 columns stays in the nearest cache while all rows go past it. Rows are cut into tiles of nearly
 /// the same number, for a tile of one or two rows costs as much as one of four.
 #[inline(always)]
-pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantised, layer: &Linear, then: Then, out: &mut [Line]) {
+pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantized, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
     let rows = input.scales.len();
     let width = layer.width;
     let lines = layer.bias.len();
@@ -83,10 +83,10 @@ pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantised, layer: &Linear, then:
                     let real = L::of_sums(sums).mul(scale);
                     let real = real.mul_add(L::load(&layer.scales[column].0), L::load(&layer.bias[column].0));
                     let out = &mut out[row * lines + column].0;
-                    match then {
-                        Then::Keep => real,
-                        Then::Add => real.add(L::load(out)),
-                        Then::Gelu => gelu(real),
+                    match epilogue {
+                        Epilogue::Store => real,
+                        Epilogue::Add => real.add(L::load(out)),
+                        Epilogue::Gelu => gelu(real),
                     }
                     .store(out);
                 }

@@ -1,14 +1,14 @@
-//! The hot room: each step of the encoder over all rows; the steps are written once and compiled for each machine.
+//! The hot code: each step of the encoder over all rows, written once and compiled for each instruction set.
 //!
-//! Slowly, what happens to the rows of a text (one a token, 384 numbers) is this; `norm.rs`, `linear.rs` and
-//! `attention.rs` say it step by step:
+//! The slow version, on the rows of a text (one row per token, 384 numbers each); `norm.rs`, `linear.rs` and
+//! `attention.rs` give the details:
 //!
 //! ```text
 //! x = norm(embed(ids))
 //! six times:
-//!     q, k, v = linear(quantise(x))
-//!     x = norm(x + linear(quantise(attend(q, k, v))))
-//!     x = norm(x + linear(quantise(gelu(linear(quantise(x))))))
+//!     q, k, v = linear(quantize(x))
+//!     x = norm(x + linear(quantize(attend(q, k, v))))
+//!     x = norm(x + linear(quantize(gelu(linear(quantize(x))))))
 //! pool(x)
 //! ```
 //!
@@ -22,8 +22,8 @@
 //!   and runs near what the processor can do at all;
 //! - bias, scale, GELU and the addition to what was there happen to a tile's sums before they leave the nearest
 //!   cache: no pass over memory of their own;
-//! - loud channels are tamed by numbers that were found beforehand (see `PROVENANCE.md`), in one instruction with
-//!   the multiplication that is there anyway, not by a second product in f32;
+//! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the same instruction
+//!   as the multiplication that is needed anyway, not by a second product in f32;
 //! - the attention, which comes next, stays in registers and the nearest cache throughout;
 //! - the weights lie as a tile reads them: nothing to parse, lay out or copy when a program starts.
 //!
@@ -38,7 +38,7 @@
 )]
 
 mod lanes;
-mod curves;
+mod activations;
 mod norm;
 mod linear;
 mod attention;
@@ -53,9 +53,9 @@ mod neon;
 mod scalar;
 
 #[cfg(test)]
-mod equal;
+mod kernel_tests;
 
-pub(crate) use attention::Room;
+pub(crate) use attention::AttentionScratch;
 pub(crate) use bytes::{floats, integers, lines, panels, rows, word_rows};
 pub(crate) use lanes::LANES;
 
@@ -83,31 +83,31 @@ pub(crate) struct Line(pub(crate) [f32; LANES]);
 #[repr(C, align(64))]
 pub(crate) struct Chunk(pub(crate) [u8; PANEL]);
 
-/// A token.
+/// The vector of one token.
 pub(crate) type Row = [Line; LINES];
-/// A token's query, key and value.
+/// The query, key and value of one token.
 pub(crate) type QkvRow = [Line; 3 * LINES];
 /// Half of a word's numbers.
 pub(crate) type WordRow = [[i8; LANES]; LINES / 2];
 
-/// The table of words, whose left and right halves lie apart, and that of places.
+/// The word embeddings, whose left and right halves lie in two files, and the position embeddings.
 #[derive(Clone, Copy)]
 pub(crate) struct Embeddings {
     pub(crate) words: [&'static [WordRow]; 2],
     pub(crate) scales: &'static [f32],
-    pub(crate) places: &'static [Row],
+    pub(crate) positions: &'static [Row],
 }
 
-/// Of a layer norm.
+/// The parameters of a layer norm.
 #[derive(Clone, Copy)]
 pub(crate) struct Norm {
     pub(crate) gain: &'static [Line],
     pub(crate) bias: &'static [Line],
 }
 
-/// What makes the columns of a matrix's input alike before they become integers.
+/// SmoothQuant: the per-channel scale and shift of a matrix's input before it is quantized.
 #[derive(Clone, Copy)]
-pub(crate) struct Smooth {
+pub(crate) struct SmoothQuant {
     pub(crate) multiplier: &'static [Line],
     pub(crate) shift: &'static [Line],
 }
@@ -123,33 +123,33 @@ pub(crate) struct Linear {
     pub(crate) bias: &'static [Line],
 }
 
-/// Rows of integers, each with its scale.
+/// Quantized rows, each with its scale.
 #[derive(Default)]
-pub(crate) struct Quantised {
+pub(crate) struct Quantized {
     pub(crate) bytes: Vec<Chunk>,
     pub(crate) scales: Vec<f32>,
 }
 
-impl Quantised {
-    /// Room for so many rows of so many lines.
+impl Quantized {
+    /// Makes space for this many rows of `lines` lines each.
     pub(crate) fn resize(&mut self, rows: usize, lines: usize) {
         self.bytes.resize(rows * lines / 4, Chunk([0; PANEL]));
         self.scales.resize(rows, 0.0);
     }
 }
 
-/// What [`Kernel::linear`] does with a result.
+/// The epilogue of [`Kernel::linear`]: what happens to a result while it is still in registers.
 #[derive(Clone, Copy)]
-pub(crate) enum Then {
-    /// Writes it.
-    Keep,
-    /// Adds it to what is there.
+pub(crate) enum Epilogue {
+    /// Stores it.
+    Store,
+    /// Adds it to the output (residual connection).
     Add,
-    /// Writes its GELU.
+    /// Stores its GELU.
     Gelu,
 }
 
-/// The steps, compiled for one kind of machine. It can only be had where the machine can run it.
+/// The steps, compiled for one instruction set. A value exists only where the processor supports it.
 #[derive(Clone, Copy)]
 pub(crate) struct Kernel {
     pub(crate) name: &'static str,
@@ -157,10 +157,10 @@ pub(crate) struct Kernel {
     pub(crate) embed: fn(&[u32], &[usize], &Embeddings, &mut [Row]),
     pub(crate) norm: fn(&mut [Row], &Norm),
     /// Rows of so many lines.
-    pub(crate) quantise: fn(&[Line], usize, Option<&Smooth>, &mut Quantised),
-    pub(crate) linear: fn(&Quantised, &Linear, Then, &mut [Line]),
+    pub(crate) quantize: fn(&[Line], usize, Option<&SmoothQuant>, &mut Quantized),
+    pub(crate) linear: fn(&Quantized, &Linear, Epilogue, &mut [Line]),
     /// The rows of one text.
-    pub(crate) attend: fn(&[QkvRow], &mut Room, &mut [Row]),
+    pub(crate) attend: fn(&[QkvRow], &mut AttentionScratch, &mut [Row]),
     /// The rows of one text.
     pub(crate) pool: fn(&[Row], &mut Row),
 }
@@ -198,16 +198,16 @@ macro_rules! kernel {
                 norm::norm::<$lanes>(rows, by);
             }
             $(#[$features])?
-            unsafe fn quantise(rows: &[Line], width: usize, smooth: Option<&Smooth>, out: &mut Quantised) {
-                norm::quantise::<$lanes, { <$tile as linear::Tile>::FLIPPED }>(rows, width, smooth, out);
+            unsafe fn quantize(rows: &[Line], width: usize, smooth: Option<&SmoothQuant>, out: &mut Quantized) {
+                norm::quantize::<$lanes, { <$tile as linear::Tile>::FLIPPED }>(rows, width, smooth, out);
             }
             $(#[$features])?
-            unsafe fn linear(input: &Quantised, layer: &Linear, then: Then, out: &mut [Line]) {
-                linear::linear::<$lanes, $tile>(input, layer, then, out);
+            unsafe fn linear(input: &Quantized, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
+                linear::linear::<$lanes, $tile>(input, layer, epilogue, out);
             }
             $(#[$features])?
-            unsafe fn attend(text: &[QkvRow], room: &mut Room, mixed: &mut [Row]) {
-                attention::attend::<$lanes, $queries>(text, room, mixed);
+            unsafe fn attend(text: &[QkvRow], scratch: &mut AttentionScratch, output: &mut [Row]) {
+                attention::attend::<$lanes, $queries>(text, scratch, output);
             }
             $(#[$features])?
             unsafe fn pool(rows: &[Row], out: &mut Row) {
@@ -218,9 +218,9 @@ macro_rules! kernel {
                 name: $name,
                 embed: |ids, lengths, from, x| unsafe { embed(ids, lengths, from, x) },
                 norm: |rows, by| unsafe { norm(rows, by) },
-                quantise: |rows, width, smooth, out| unsafe { quantise(rows, width, smooth, out) },
-                linear: |input, layer, then, out| unsafe { linear(input, layer, then, out) },
-                attend: |text, room, mixed| unsafe { attend(text, room, mixed) },
+                quantize: |rows, width, smooth, out| unsafe { quantize(rows, width, smooth, out) },
+                linear: |input, layer, epilogue, out| unsafe { linear(input, layer, epilogue, out) },
+                attend: |text, scratch, output| unsafe { attend(text, scratch, output) },
                 pool: |rows, out| unsafe { pool(rows, out) },
             }
         };

@@ -3,15 +3,15 @@
 //! ```text
 //! embed      x[r] = words[id[r]] · scale[id[r]] + places[r]
 //! norm       x[r] = (x[r] - mean) / √(variance + 1e-12) · gain + bias
-//! quantise   t = x[r] · multiplier + shift     scale[r] = max |t| / 127     q[r] = round(t / scale[r])
+//! quantize   t = x[r] · multiplier + shift     scale[r] = max |t| / 127     q[r] = round(t / scale[r])
 //! pool       v = Σ x[r]     v / |v|
 //! ```
 //!
-//! A row is quantised by itself, so it depends on no other row and no other text. Sums over a row are taken in
+//! A row is quantized by itself, so it depends on no other row and no other text. Sums over a row are taken in
 //! sixteen lanes, which are added at the end; sums over rows in the order of the rows.
 
 use super::lanes::{LANES, Lanes, WHOLE};
-use super::{Embeddings, LINES, Line, Norm, Quantised, Row, Smooth};
+use super::{Embeddings, LINES, Line, Norm, Quantized, Row, SmoothQuant};
 
 /// The layer norm's, of the original model.
 const EPSILON: f32 = 1e-12;
@@ -22,8 +22,8 @@ const SILENCE: f32 = 1e-30;
 /// The rows of the ids, one text after the other: `lengths` says how many ids each has.
 #[inline(always)]
 pub(super) fn embed<L: Lanes>(ids: &[u32], lengths: &[usize], from: &Embeddings, x: &mut [Row]) {
-    let places = lengths.iter().flat_map(|&length| &from.places[..length]);
-    for ((id, place), x) in ids.iter().zip(places).zip(x) {
+    let positions = lengths.iter().flat_map(|&length| &from.positions[..length]);
+    for ((id, place), x) in ids.iter().zip(positions).zip(x) {
         let id = *id as usize;
         let scale = L::splat(from.scales[id]);
         for (half, words) in from.words.iter().enumerate() {
@@ -60,36 +60,36 @@ pub(super) fn norm<L: Lanes>(rows: &mut [Row], by: &Norm) {
 
 /// Rows of `width` lines to integers; with `FLIP`, stored from 1 to 255 around 128 in place of -127 to 127.
 #[inline(always)]
-pub(super) fn quantise<L: Lanes, const FLIP: bool>(
+pub(super) fn quantize<L: Lanes, const FLIP: bool>(
     rows: &[Line],
     width: usize,
-    smooth: Option<&Smooth>,
-    out: &mut Quantised,
+    smooth: Option<&SmoothQuant>,
+    out: &mut Quantized,
 ) {
     match smooth {
-        Some(Smooth { multiplier, shift }) => {
+        Some(SmoothQuant { multiplier, shift }) => {
             let smooth = (multiplier.as_chunks().0, shift.as_chunks().0);
-            quantise_rows::<L, FLIP, true>(rows, width, smooth, out);
+            quantize_rows::<L, FLIP, true>(rows, width, smooth, out);
         }
-        None => quantise_rows::<L, FLIP, false>(rows, width, (&[], &[]), out),
+        None => quantize_rows::<L, FLIP, false>(rows, width, (&[], &[]), out),
     }
 }
 
-/// Four lines, which are a chunk of integers.
-type Four = [Line; CHUNK];
+/// ChunkLines lines, which are a chunk of integers.
+type ChunkLines = [Line; CHUNK];
 const CHUNK: usize = 4;
 
 #[inline(always)]
-fn quantise_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
+fn quantize_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
     rows: &[Line],
     width: usize,
-    smooth: (&[Four], &[Four]),
-    out: &mut Quantised,
+    smooth: (&[ChunkLines], &[ChunkLines]),
+    out: &mut Quantized,
 ) {
     let chunks = width / CHUNK;
     let rows = rows.as_chunks().0.chunks_exact(chunks);
     for ((row, out), scale) in rows.zip(out.bytes.chunks_exact_mut(chunks)).zip(&mut out.scales) {
-        // Four, so that none waits for another.
+        // ChunkLines, so that none waits for another.
         let mut peaks = [L::splat(0.0); CHUNK];
         for (i, four) in row.iter().enumerate() {
             let four = smoothed::<L, SMOOTH>(four, smooth, i);
@@ -117,7 +117,11 @@ fn quantise_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
 }
 
 #[inline(always)]
-fn smoothed<L: Lanes, const SMOOTH: bool>(four: &Four, smooth: (&[Four], &[Four]), i: usize) -> [L; CHUNK] {
+fn smoothed<L: Lanes, const SMOOTH: bool>(
+    four: &ChunkLines,
+    smooth: (&[ChunkLines], &[ChunkLines]),
+    i: usize,
+) -> [L; CHUNK] {
     let mut out = [L::splat(0.0); CHUNK];
     for quarter in 0..CHUNK {
         out[quarter] = L::load(&four[quarter].0);

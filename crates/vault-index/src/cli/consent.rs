@@ -1,16 +1,15 @@
-//! Whether notes may leave this machine: asked once for each vault and model, and remembered.
+//! Consent to send notes to a remote model: asked for once per vault and model, and remembered.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use vault_cli::Failure;
+use vault_cli::{CliResult, Failure, can_ask, confirm};
 
-use super::settings::Sending;
 use crate::embed::LoadOptions;
 use crate::{Error, ErrorKind, ModelName, Result, dirs, private_file};
 
-/// What somebody agreed to; one JSON object a line.
+/// What somebody agreed to; one JSON object per line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Consent {
     vault: String,
@@ -23,28 +22,28 @@ impl Consent {
     }
 }
 
-/// Makes sure that somebody agreed, asking on a terminal. `command` is the one by whose `--yes` one can agree.
+/// Makes sure that somebody agreed, asking on a terminal. `command` is the one that takes `--yes`.
 ///
 /// # Errors
 /// [`Failure::Refused`] when nobody agreed.
 pub(super) fn obtain(
     vault: &Path,
     (model, base_url): &(ModelName, Option<String>),
-    sending: Sending,
+    agreed: bool,
     command: &str,
-) -> Result<(), Failure> {
+) -> CliResult<()> {
     let base_url = base_url.as_deref();
     let Some(id) = destination(model, base_url)? else { return Ok(()) };
     let wanted = Consent::new(vault, id);
-    let memory = Memory::of_user();
+    let memory = ConsentFile::of_user();
     if memory.read().contains(&wanted) {
         return Ok(());
     }
     let question = format!(
-        "The notes of {} would leave this machine to be embedded by {}. Send them, now and from now on?",
+        "The notes of {} would leave this machine, to be embedded by {}. Send them, now and in future?",
         wanted.vault, wanted.model
     );
-    if sending != Sending::Agreed && !(vault_cli::can_ask() && vault_cli::confirm(&question)) {
+    if !agreed && !(can_ask() && confirm(&question)) {
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)
@@ -52,18 +51,18 @@ pub(super) fn obtain(
                     "agree once with `vault-index {command} --model {model}{} --yes`",
                     at_address(base_url)
                 ))
-                .to_string(),
+                .one_line(),
         ));
     }
     Ok(memory.add(&[wanted])?)
 }
 
-/// A vault whose folder has moved is the same notes: what was agreed to for it holds at its new place.
+/// Carries consent over to the new folder of a vault that has moved.
 ///
 /// # Errors
 /// When the memory cannot be written.
 pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
-    Memory::of_user().adopt(old, new)
+    ConsentFile::of_user().adopt(old, new)
 }
 
 /// Forgets what was agreed to for a vault.
@@ -71,12 +70,12 @@ pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
 /// # Errors
 /// When the memory cannot be written.
 pub(super) fn forget(vault: &Path) -> Result<()> {
-    Memory::of_user().forget(vault)
+    ConsentFile::of_user().forget(vault)
 }
 
 /// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
 fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<String>> {
-    // The length of its vectors is not of interest here, and given so that nobody asks the server for it.
+    // Dimensions are given only so that the server is not asked for them.
     let options = LoadOptions { base_url: base_url.map(str::to_string), dimensions: Some(1), ..LoadOptions::default() };
     match model {
         ModelName::OpenAi(_) | ModelName::Ollama(_) => {
@@ -91,15 +90,15 @@ fn at_address(base_url: Option<&str>) -> String {
     base_url.map_or_else(String::new, |url| format!(" --base-url {url}"))
 }
 
-/// The files that keep what was agreed to.
-struct Memory {
+/// The files that record consent.
+struct ConsentFile {
     /// Where it is written; `None` where the system names no folder: then it is asked each time.
     file: Option<PathBuf>,
-    /// Where it was written once, among the settings; still read.
+    /// Where older versions wrote it, among the settings; still read.
     before: Option<PathBuf>,
 }
 
-impl Memory {
+impl ConsentFile {
     fn of_user() -> Self {
         let named = |folder: PathBuf| folder.join("sending-agreed.jsonl");
         let file = dirs::state_folder().map(named);
@@ -183,15 +182,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [file, before] = ["state/a.jsonl", "config/a.jsonl"].map(|name| folder.path().join(name));
         let consent = |vault: &str| Consent::new(Path::new(vault), "openai:m@a");
-        let memory = Memory { file: Some(file), before: None };
+        let memory = ConsentFile { file: Some(file), before: None };
         assert!(memory.read().is_empty());
         memory.add(&[consent("/a\n\"b")]).unwrap();
         memory.add(&[consent("/c")]).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/c")]);
 
         // What was written among the settings still counts.
-        Memory { file: Some(before.clone()), before: None }.add(&[consent("/old")]).unwrap();
-        let memory = Memory { before: Some(before), ..memory };
+        ConsentFile { file: Some(before.clone()), before: None }.add(&[consent("/old")]).unwrap();
+        let memory = ConsentFile { before: Some(before), ..memory };
         assert_eq!(memory.read().last(), Some(&consent("/old")));
 
         for _ in 0..2 {
@@ -203,7 +202,7 @@ mod tests {
         memory.forget(Path::new("/c")).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/new")]);
 
-        let nowhere = Memory { file: None, before: None };
+        let nowhere = ConsentFile { file: None, before: None };
         nowhere.add(&[consent("/a")]).unwrap();
         assert!(nowhere.read().is_empty());
     }

@@ -3,11 +3,11 @@
 use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
 
 use super::consent;
-use super::settings::{PlaceArgs, Settings};
+use super::settings::{Settings, VaultArgs};
 use crate::{Index, dirs};
 
-pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
-    let settings = Settings::load_gone(place)?;
+pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
+    let settings = Settings::load_with_missing(vault_args)?;
     let vault = settings.only_vault()?;
     let index = Index::open_gone(vault, settings.options())?;
     if !index.is_kept()? {
@@ -27,8 +27,8 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> Cli
     vault_cli::forget(args, &question, &refusal, delete, out)
 }
 
-pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
-    let settings = Settings::load(place)?;
+pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
+    let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let index = Index::adopt(vault, &args.old, &settings.options())?;
     consent::adopt(&dirs::vault_or_gone(&args.old)?, vault)?;

@@ -11,8 +11,8 @@ use vault_cli::{CliResult, Failure, Out, Outcome, note};
 
 use super::index_args::{GraphArgs, GraphFormat};
 use super::links;
-use super::settings::PlaceArgs;
-use crate::{Error, ErrorKind, GraphData};
+use super::settings::VaultArgs;
+use crate::{Error, ErrorKind, GraphData, GraphNode};
 
 /// The page; `__TITLE__` and then `__DATA__` stand where the vault comes in.
 const PAGE: &str = include_str!("graph.html");
@@ -21,22 +21,9 @@ const PAGE: &str = include_str!("graph.html");
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct GraphRecord<'a> {
     /// Files, and names that no file bears.
-    nodes: Vec<NodeRecord<'a>>,
+    nodes: &'a [GraphNode],
     /// Links, those between the same two nodes as one.
     edges: Vec<EdgeRecord<'a>>,
-}
-
-/// A node of the graph.
-#[derive(Debug, Serialize, JsonSchema)]
-struct NodeRecord<'a> {
-    /// The file's path; for an unresolved name, the name.
-    path: &'a str,
-    /// The note's title; the file's name for other files.
-    title: &'a str,
-    /// `note`, `attachment` or `unresolved`.
-    kind: &'a str,
-    /// The note's tags, without `#`.
-    tags: &'a [String],
 }
 
 /// An edge of the graph.
@@ -50,14 +37,14 @@ struct EdgeRecord<'a> {
     count: usize,
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> CliResult {
+pub(super) fn run(vault_args: &VaultArgs, args: &GraphArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<GraphRecord<'static>>();
     }
     if let Some(file) = &args.output {
         refuse_notes(file)?;
     }
-    let index = links::open(place, args.no_sync)?;
+    let index = links::open_index(vault_args, args.no_sync)?;
     let graph = index.graph()?;
     let vault = index.vault().file_name().map_or_else(|| "vault".into(), |name| name.to_string_lossy());
     match &args.output {
@@ -70,21 +57,21 @@ pub(super) fn run(place: &PlaceArgs, args: &GraphArgs, out: &mut Out) -> CliResu
     Ok(Outcome::Done)
 }
 
-/// A picture in place of a note would be the end of the note.
+/// Refuses to overwrite a note with a graph.
 fn refuse_notes(file: &Path) -> CliResult<()> {
     let extension = file.extension().map(|e| e.to_string_lossy().to_lowercase());
     if !matches!(extension.as_deref(), Some("md" | "canvas")) {
         return Ok(());
     }
-    let refused = Error::new(ErrorKind::Io, "a graph is not written over a note").at(file);
-    Err(Failure::Refused(refused.with_remedy("choose a file that ends in .html, .dot or .json").to_string()))
+    let refused = Error::new(ErrorKind::Io, "a graph must not overwrite a note").at(file);
+    Err(Failure::Refused(refused.with_remedy("choose a file that ends in .html, .dot or .json").one_line()))
 }
 
-/// What was there before stays until the new file is whole.
+/// The old file stays until the new one is complete.
 fn write_file(graph: &GraphData, format: GraphFormat, vault: &str, file: &Path) -> CliResult<()> {
     let io = |error| Error::io(file, error);
     let cannot_write = |what: &str, error| Error::new(ErrorKind::Io, what).at(file).because(error);
-    // Something else than a file, such as `/dev/stdout`, is written to as it is.
+    // Anything but a regular file, such as `/dev/stdout`, is written to as it is.
     if file.exists() && !file.is_file() {
         let mut out = Out::to(BufWriter::new(File::create(file).map_err(io)?));
         let written = write(graph, format, vault, &mut out).and_then(|()| out.flush());
@@ -123,9 +110,8 @@ fn write(graph: &GraphData, format: GraphFormat, vault: &str, out: &mut Out) -> 
 
 fn record(graph: &GraphData) -> GraphRecord<'_> {
     let path = |n: usize| graph.nodes[n].path.as_str();
-    let nodes = graph.nodes.iter().map(|n| NodeRecord { path: &n.path, title: &n.title, kind: &n.kind, tags: &n.tags });
     let edges = graph.edges.iter().map(|&(from, to, count)| EdgeRecord { source: path(from), target: path(to), count });
-    GraphRecord { nodes: nodes.collect(), edges: edges.collect() }
+    GraphRecord { nodes: &graph.nodes, edges: edges.collect() }
 }
 
 fn dot(graph: &GraphData, out: &mut Out) -> io::Result<()> {
@@ -215,7 +201,6 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::GraphNode;
     use vault_cli::Captured;
 
     fn graph() -> GraphData {

@@ -1,4 +1,4 @@
-//! What `vault-index` can be told: its sub-commands and their options.
+//! The sub-commands of `vault-index` and their options.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, JsonArgs, ListArgs};
 
 use super::search_args::at_least_one;
-use super::settings::{PlaceArgs, SETTINGS_HELP};
+use super::settings::{SETTINGS_HELP, VaultArgs};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -16,10 +16,10 @@ Examples:
   vault-index graph --format html -o graph.html
   vault-index watch &
 
-Exit codes: 0 done, 1 a check that failed or a link that leads nowhere, 2 error, 3 refused or in conflict \
-with another process. The index lies in the user's cache folder; notes are never written.";
+Exit codes: 0 done, 1 a check that failed or an unresolved link, 2 error, 3 refused or in conflict \
+with another process. The index is in your cache folder; notes are never written.";
 
-/// Keep the index of a folder of Markdown notes, and ask for its links.
+/// Index a folder of Markdown notes, and query its links.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-index",
@@ -32,7 +32,7 @@ with another process. The index lies in the user's cache folder; notes are never
 )]
 pub(super) struct IndexArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub vault_args: VaultArgs,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -42,72 +42,72 @@ pub(super) enum Command {
     /// Bring the index up to date
     #[command(
         after_help = "Keyword search works seconds after the start; vectors follow, newest notes first. An interrupted sync \
-goes on where it stopped.\n\nExamples:\n  vault-index sync\n  vault-index sync --no-vectors --json\n  vault-index sync --vault ~/Notes --exclude 'Archive/**'"
+resumes where it stopped.\n\nExamples:\n  vault-index sync\n  vault-index sync --no-vectors --json\n  vault-index sync --vault ~/Notes --exclude 'Archive/**'"
     )]
     Sync(SyncArgs),
-    /// Stay, and keep the index up to date
+    /// Watch the vault, and keep the index up to date
     #[command(
-        after_help = "One watcher per vault. Searches by others go on meanwhile and wait for nothing. Ctrl-C and SIGTERM end \
+        after_help = "One watcher per vault. Searches go on meanwhile and never wait for it. Ctrl-C and SIGTERM end \
 it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index watch --jsonl --debounce 500\n  vault-index watch --print-service > ~/.config/systemd/user/vault-index.service"
     )]
     Watch(WatchArgs),
-    /// What the index holds, and how it does
+    /// Show what the index holds and what state it is in
     #[command(after_help = "Examples:\n  vault-index status\n  vault-index status --json")]
     Status(JsonArgs),
-    /// Links that a note has
+    /// List the links of a note
     #[command(
         after_help = "Examples:\n  vault-index links 'Garden/Soil.md'\n  vault-index links Soil --depth 2 --jsonl\n  vault-index links --all --jsonl"
     )]
     Links(LinksArgs),
-    /// Links that lead to a note
+    /// List the links to a note
     #[command(
         after_help = "Examples:\n  vault-index backlinks 'Garden/Soil.md'\n  vault-index backlinks Soil --depth 2 --json"
     )]
     Backlinks(BacklinksArgs),
-    /// Names that links lead to and no file bears
+    /// List link targets that do not exist
     #[command(after_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
     Unresolved(AskArgs),
-    /// Notes that no link leads to
+    /// List notes that no link leads to
     #[command(after_help = "Examples:\n  vault-index orphans\n  vault-index orphans --json")]
     Orphans(AskArgs),
-    /// Notes without links to others
+    /// List notes without links to other notes
     #[command(after_help = "Examples:\n  vault-index deadends\n  vault-index deadends --json")]
     Deadends(AskArgs),
-    /// Tags, and how many notes bear them
+    /// List tags, and how many notes have them
     #[command(after_help = "Examples:\n  vault-index tags\n  vault-index tags --json")]
     Tags(AskArgs),
-    /// The link graph, as data or as a picture
+    /// Print the link graph, as data or as a picture
     #[command(
-        after_help = "The HTML picture is one file that needs no network.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
+        after_help = "The HTML picture is a single file that works offline.\n\nExamples:\n  vault-index graph --format html -o graph.html\n  vault-index graph --format dot | dot -Tsvg > graph.svg\n  vault-index graph --format json"
     )]
     Graph(GraphArgs),
-    /// Where a link leads, and which rule decided
+    /// Show where a link leads, and which rule decided
     #[command(
-        after_help = "Exit code 1 when it leads nowhere.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
+        after_help = "Exit code 1 when the link is unresolved.\n\nExamples:\n  vault-index resolve Soil --from 'Garden/Index.md'\n  vault-index resolve '[[Soil#Clay]]' --from Home.md --json"
     )]
     Resolve(ResolveArgs),
-    /// Models that can be used, and which one the index has
+    /// List the models that can be used, and which one the index has
     #[command(after_help = "Examples:\n  vault-index models\n  vault-index models --json")]
     Models(ListArgs),
-    /// Whether the index is sound and equal to the vault; every file is read
+    /// Check that the index is sound and matches the vault; reads every file
     #[command(
-        after_help = "Exit code 1 when it is not, or when a file or folder could not be read, so that it cannot be told. Texts \
-that have no vector yet are no fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
+        after_help = "Exit code 1 when it does not, or when a file or folder cannot be read. A text without a vector \
+is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     )]
     Check(CheckArgs),
-    /// Make the index anew, with another model if one is named
+    /// Rebuild the index, with another model if one is given
     #[command(
         after_help = "All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model fastembed:multilingual-e5-small\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1"
     )]
     Rebuild(RebuildArgs),
-    /// Delete all that is kept about a vault; the notes stay
+    /// Delete all that is stored about a vault; the notes stay
     #[command(
-        after_help = "Files beside the index that are not of an index stay, whatever their names are. What vault-tools keeps (journal, log, macros) is forgotten with vault-tools forget.\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
+        after_help = "Files beside the index that do not belong to an index stay, whatever their names are. vault-tools forget deletes what vault-tools stores (journal, log, macros).\n\nExamples:\n  vault-index forget\n  vault-index forget --vault ~/Old --yes"
     )]
     Forget(ForgetArgs),
     /// Take over the index of a vault whose folder has moved
     #[command(
-        after_help = "What vault-tools keeps is taken over with vault-tools adopt.\n\nExample:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes"
+        after_help = "vault-tools adopt takes over what vault-tools stores.\n\nExample:\n  vault-index adopt ~/Documents/Notes --vault ~/Notes"
     )]
     Adopt(AdoptArgs),
     /// Print shell completions for vault-index and vault-search
@@ -125,10 +125,10 @@ pub(super) struct SyncArgs {
     /// Stop after text, links and keywords
     #[arg(long)]
     pub no_vectors: bool,
-    /// Read every note, also where size and times are unchanged
+    /// Read every note, even if its size and times are unchanged
     #[arg(long)]
     pub full: bool,
-    /// Agree that a remote model gets the notes
+    /// Agree to send the notes to a remote model
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
@@ -137,7 +137,7 @@ pub(super) struct SyncArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RebuildArgs {
-    /// Agree that a remote model gets the notes
+    /// Agree to send the notes to a remote model
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
@@ -151,13 +151,13 @@ pub(super) struct WatchArgs {
     /// Wait until this many milliseconds have passed without a change [default: 200]
     #[arg(long, value_name = "MS")]
     pub debounce: Option<u64>,
-    /// Print a service definition for this system (systemd, launchd), and do nothing else
+    /// Print a service definition for this system (systemd or launchd), and do nothing else
     #[arg(long)]
     pub print_service: bool,
-    /// Print an event a line as JSON
+    /// Print one JSON event per line
     #[arg(long, help_heading = "Output")]
     pub jsonl: bool,
-    /// Print the JSON schema of such an event, and do nothing else
+    /// Print the JSON schema of an event, and do nothing else
     #[arg(long, help_heading = "Output")]
     pub schema: bool,
 }
@@ -165,7 +165,7 @@ pub(super) struct WatchArgs {
 /// Options of questions about links and tags.
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct AskArgs {
-    /// Ask what is indexed; changed files are not looked for
+    /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     #[command(flatten)]
@@ -177,10 +177,10 @@ pub(super) struct LinksArgs {
     /// The note: its path, its name, or a link to it
     #[arg(value_name = "NOTE", required_unless_present_any = ["all", "schema"])]
     pub note: Option<String>,
-    /// Every link of the vault
+    /// List every link of the vault
     #[arg(long, conflicts_with_all = ["note", "depth"])]
     pub all: bool,
-    /// Follow links for this many steps
+    /// Follow links up to this many steps
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     pub depth: usize,
     #[command(flatten)]
@@ -192,7 +192,7 @@ pub(super) struct BacklinksArgs {
     /// The note: its path, its name, or a link to it
     #[arg(value_name = "NOTE", required_unless_present = "schema")]
     pub note: Option<String>,
-    /// Follow links for this many steps
+    /// Follow links up to this many steps
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     pub depth: usize,
     #[command(flatten)]
@@ -207,7 +207,7 @@ pub(super) struct GraphArgs {
     /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Ask what is indexed; changed files are not looked for
+    /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     /// Print the JSON schema of --format json, and do nothing else
@@ -221,19 +221,19 @@ pub(super) enum GraphFormat {
     Dot,
     /// Nodes and edges as one JSON document
     Json,
-    /// A picture to look at in a browser; one file that needs no network
+    /// A picture for a browser, as a single file that works offline
     Html,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct ResolveArgs {
-    /// The link: its path, or all of it as it stands in a note: [[path#heading|shown]], [shown](path.md#heading)
+    /// The link: its path, or the whole link as in a note: [[path#heading|shown]], [shown](path.md#heading)
     #[arg(value_name = "LINK", required_unless_present = "schema", allow_hyphen_values = true)]
     pub link: Option<String>,
-    /// The note the link stands in [default: a note in the vault's root]
+    /// The note that contains the link [default: a note in the vault's root]
     #[arg(long, value_name = "NOTE")]
     pub from: Option<String>,
-    /// Ask what is indexed; changed files are not looked for
+    /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index")]
     pub no_sync: bool,
     #[command(flatten)]
@@ -242,7 +242,7 @@ pub(super) struct ResolveArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct CheckArgs {
-    /// Make anew what is not sound
+    /// Repair what is not sound
     #[arg(long)]
     pub repair: bool,
     #[command(flatten)]

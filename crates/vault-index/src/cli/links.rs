@@ -5,66 +5,64 @@ use std::path::Path;
 
 use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
 
-use super::fresh;
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
-use super::records::{LinkRecord, PathRecord, ResolvedRecord, TagRecord, UnresolvedRecord};
-use super::settings::{PlaceArgs, Settings};
+use super::open::{self, SyncPolicy};
+use super::records::{PathRecord, ResolvedRecord};
+use super::settings::{Settings, VaultArgs};
 use crate::links::Rule;
-use crate::{Error, ErrorKind, Index, LinkRow, VaultPath};
+use crate::{Error, ErrorKind, Index, LinkRow, TagCount, UnresolvedName, VaultPath};
 
-/// The index of the vault meant, with all text and links up to date unless `--no-sync` was given.
-pub(super) fn open(place: &PlaceArgs, no_sync: bool) -> CliResult<Index> {
-    let settings = Settings::load(place)?;
-    let before = if no_sync { fresh::Before::Nothing } else { fresh::Before::Text(None) };
-    let (index, why) = fresh::open(&settings, settings.only_vault()?, before)?;
+/// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
+pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Index> {
+    let settings = Settings::load(vault_args)?;
+    let policy = if no_sync { SyncPolicy::Skip } else { SyncPolicy::Text(None) };
+    let (index, why) = open::up_to_date(&settings, settings.only_vault()?, policy)?;
     if let Some(why) = why {
         note(&why);
     }
     Ok(index)
 }
 
-pub(super) fn links(place: &PlaceArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
+pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
     if args.ask.output.schema {
-        return out.list_schema::<LinkRecord>(&args.ask.output);
+        return out.list_schema::<LinkRow>(&args.ask.output);
     }
-    let index = open(place, args.ask.no_sync)?;
+    let index = open_index(vault_args, args.ask.no_sync)?;
     match &args.note {
         None => all(&index, args.ask.output.format(), out),
-        Some(note) => rows(&index, index.links(note, args.depth)?, &args.ask, out),
+        Some(note) => rows(&index, &index.links(note, args.depth)?, &args.ask, out),
     }
 }
 
-pub(super) fn backlinks(place: &PlaceArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
+pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     if args.ask.output.schema {
-        return out.list_schema::<LinkRecord>(&args.ask.output);
+        return out.list_schema::<LinkRow>(&args.ask.output);
     }
-    let index = open(place, args.ask.no_sync)?;
+    let index = open_index(vault_args, args.ask.no_sync)?;
     let note = args.note.as_deref().unwrap_or_default();
-    rows(&index, index.backlinks(note, args.depth)?, &args.ask, out)
+    rows(&index, &index.backlinks(note, args.depth)?, &args.ask, out)
 }
 
-fn rows(index: &Index, rows: Vec<LinkRow>, args: &AskArgs, out: &mut Out) -> CliResult {
-    let records: Vec<LinkRecord> = rows.into_iter().map(Into::into).collect();
-    out.list(args.output.format(), &records, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
+fn rows(index: &Index, rows: &[LinkRow], args: &AskArgs, out: &mut Out) -> CliResult {
+    out.list(args.output.format(), rows, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
 }
 
-/// Every link of the vault, one after the other: a vault's links may be many.
+/// Prints every link of the vault as it is read, since there may be many.
 fn all(index: &Index, format: Format, out: &mut Out) -> CliResult {
     let mut failure: Option<io::Error> = None;
     let mut first = true;
-    let mut print = |row: LinkRow, out: &mut Out| -> io::Result<()> {
-        let record = LinkRecord::from(row);
+    let mut print = |row: &LinkRow, out: &mut Out| -> io::Result<()> {
         match format {
-            Format::JsonLines => out.record(&record),
-            Format::Human => show(index.vault(), &record, out),
+            Format::JsonLines => out.record(row),
+            Format::Human => show(index.vault(), row, out),
             Format::Json => {
                 out.text(if std::mem::take(&mut first) { "[\n" } else { ",\n" })?;
-                out.text(&serde_json::to_string(&record)?)
+                out.text(&serde_json::to_string(row)?)
             }
         }
     };
     let walked = index.all_links(&mut |row| {
-        print(row, out).map_err(|error| {
+        print(&row, out).map_err(|error| {
             failure = Some(error);
             Error::new(ErrorKind::Cancelled, "the output has ended")
         })
@@ -79,18 +77,19 @@ fn all(index: &Index, format: Format, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-/// A link for people: where it stands, where it leads, and the line it stands in.
-fn show(vault: &Path, row: &LinkRecord, out: &mut Out) -> io::Result<()> {
+/// Prints a link for people: where it is, where it leads, and its line of text.
+fn show(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
-    let place = format!("{}{}", paint.path(&sanitize_line(&row.source)), paint.dim(&format!(":{}", row.line)));
+    let location =
+        format!("{}{}", paint.path(&sanitize_line(row.source.as_str())), paint.dim(&format!(":{}", row.line)));
     let target = match &row.target {
-        Some(target) => paint.path(&sanitize_line(target)),
+        Some(target) => paint.path(&sanitize_line(target.as_str())),
         None => paint.bad("(no such file)"),
     };
     out.line(&format!(
         "{indent}{}  {}  → {target}",
-        paint.link(&vault.join(&row.source), &place),
+        paint.link(&vault.join(row.source.as_str()), &location),
         sanitize_line(&row.raw)
     ))?;
     let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
@@ -100,15 +99,16 @@ fn show(vault: &Path, row: &LinkRecord, out: &mut Out) -> io::Result<()> {
     }
 }
 
-pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn unresolved(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
-        return out.list_schema::<UnresolvedRecord>(&args.output);
+        return out.list_schema::<UnresolvedName>(&args.output);
     }
-    let records: Vec<UnresolvedRecord> = open(place, args.no_sync)?.unresolved()?.into_iter().map(Into::into).collect();
-    out.list(args.output.format(), &records, |out, rows| {
+    let names = open_index(vault_args, args.no_sync)?.unresolved()?;
+    out.list(args.output.format(), &names, |out, rows| {
         for row in rows {
             let more = row.sources.len().saturating_sub(3);
-            let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s)).collect::<Vec<_>>().join(", ");
+            let mut sources =
+                row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
             if more > 0 {
                 sources.push_str(&format!(" and {more} more"));
             }
@@ -120,16 +120,16 @@ pub(super) fn unresolved(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> Cl
     })
 }
 
-pub(super) fn orphans(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    paths(place, args, Index::orphans, out)
+pub(super) fn orphans(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+    paths(vault_args, args, Index::orphans, out)
 }
 
-pub(super) fn deadends(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    paths(place, args, Index::deadends, out)
+pub(super) fn deadends(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+    paths(vault_args, args, Index::deadends, out)
 }
 
 fn paths(
-    place: &PlaceArgs,
+    vault_args: &VaultArgs,
     args: &AskArgs,
     ask: fn(&Index) -> crate::Result<Vec<VaultPath>>,
     out: &mut Out,
@@ -137,7 +137,7 @@ fn paths(
     if args.output.schema {
         return out.list_schema::<PathRecord>(&args.output);
     }
-    let index = open(place, args.no_sync)?;
+    let index = open_index(vault_args, args.no_sync)?;
     let records: Vec<PathRecord> = ask(&index)?.into_iter().map(|path| PathRecord { path: path.to_string() }).collect();
     out.list(args.output.format(), &records, |out, rows| {
         let paint = out.paint;
@@ -147,12 +147,12 @@ fn paths(
     })
 }
 
-pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResult {
+pub(super) fn tags(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
-        return out.list_schema::<TagRecord>(&args.output);
+        return out.list_schema::<TagCount>(&args.output);
     }
-    let records: Vec<TagRecord> = open(place, args.no_sync)?.tags()?.into_iter().map(Into::into).collect();
-    out.list(args.output.format(), &records, |out, rows| {
+    let tags = open_index(vault_args, args.no_sync)?.tags()?;
+    out.list(args.output.format(), &tags, |out, rows| {
         for row in rows {
             let below = row.nested.saturating_sub(row.notes);
             let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
@@ -162,12 +162,12 @@ pub(super) fn tags(place: &PlaceArgs, args: &AskArgs, out: &mut Out) -> CliResul
     })
 }
 
-pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> CliResult {
+pub(super) fn resolve(vault_args: &VaultArgs, args: &ResolveArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<ResolvedRecord>();
     }
     let link = args.link.as_deref().unwrap_or_default();
-    let index = open(place, args.no_sync)?;
+    let index = open_index(vault_args, args.no_sync)?;
     let resolved = index.resolve(link, args.from.as_deref())?;
     let leads_somewhere = resolved.target.is_some() || resolved.rule == Rule::External;
     let outcome = if leads_somewhere { Outcome::Done } else { Outcome::Nothing };
@@ -188,7 +188,7 @@ pub(super) fn resolve(place: &PlaceArgs, args: &ResolveArgs, out: &mut Out) -> C
     }
     out.line(&format!("  {}: {}", record.rule, record.because))?;
     if record.subpath_missing {
-        out.line(&format!("  {}", paint.bad("what follows # names nothing in it")))?;
+        out.line(&format!("  {}", paint.bad("there is no such heading or block in it")))?;
     }
     if record.candidates.len() > 1 {
         out.line(&format!("  of {} files with this name:", record.candidates.len()))?;

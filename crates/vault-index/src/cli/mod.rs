@@ -3,33 +3,31 @@
 //! Data goes to standard output, everything else to standard error. Nothing here decides what a note, a link or a score
 //! is.
 
-mod config;
-mod vault;
-
-mod consent;
 mod settings;
 
+mod consent;
 mod progress;
 
-mod records;
+mod open;
+
 mod search_args;
 
-mod index_args;
-
-mod fresh;
-mod passage;
+mod hits;
 
 mod search;
 
 mod queries;
 
+mod index_args;
+mod records;
+
 mod forget;
 mod links;
 mod service;
-mod status;
 mod sync;
 
 mod graph;
+mod status;
 mod watch;
 
 use std::process::ExitCode;
@@ -55,7 +53,10 @@ impl From<Error> for Failure {
 pub fn search_main() -> ExitCode {
     vault_cli::install_handler();
     let mut out = Out::stdout();
-    let result = search_args::parse(std::env::args_os()).and_then(|args| search::run(args, &mut out));
+    let result = search_args::parse(std::env::args_os()).and_then(|args| match &args.queries {
+        Some(file) if !args.output.schema => queries::run(&args, file, &mut out),
+        _ => search::run(&args, &mut out),
+    });
     out.finish(result)
 }
 
@@ -69,25 +70,25 @@ pub fn index_main() -> ExitCode {
 }
 
 fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
-    let place = args.place;
+    let vault = args.vault_args;
     let manuals = || [IndexArgs::command(), SearchArgs::command()];
     match args.command {
-        Command::Sync(args) => sync::sync(&place, &args, out),
-        Command::Rebuild(args) => sync::rebuild(&place, &args, out),
-        Command::Watch(args) => watch::run(&place, &args, out),
-        Command::Status(args) => status::status(&place, &args, out),
-        Command::Check(args) => status::check(&place, &args, out),
-        Command::Models(args) => status::models(&place, &args, out),
-        Command::Links(args) => links::links(&place, &args, out),
-        Command::Backlinks(args) => links::backlinks(&place, &args, out),
-        Command::Unresolved(args) => links::unresolved(&place, &args, out),
-        Command::Orphans(args) => links::orphans(&place, &args, out),
-        Command::Deadends(args) => links::deadends(&place, &args, out),
-        Command::Tags(args) => links::tags(&place, &args, out),
-        Command::Resolve(args) => links::resolve(&place, &args, out),
-        Command::Graph(args) => graph::run(&place, &args, out),
-        Command::Forget(args) => forget::forget(&place, &args, out),
-        Command::Adopt(args) => forget::adopt(&place, &args, out),
+        Command::Sync(args) => sync::sync(&vault, &args, out),
+        Command::Rebuild(args) => sync::rebuild(&vault, &args, out),
+        Command::Watch(args) => watch::run(&vault, &args, out),
+        Command::Status(args) => status::status(&vault, &args, out),
+        Command::Check(args) => status::check(&vault, &args, out),
+        Command::Models(args) => status::models(&vault, &args, out),
+        Command::Links(args) => links::links(&vault, &args, out),
+        Command::Backlinks(args) => links::backlinks(&vault, &args, out),
+        Command::Unresolved(args) => links::unresolved(&vault, &args, out),
+        Command::Orphans(args) => links::orphans(&vault, &args, out),
+        Command::Deadends(args) => links::deadends(&vault, &args, out),
+        Command::Tags(args) => links::tags(&vault, &args, out),
+        Command::Resolve(args) => links::resolve(&vault, &args, out),
+        Command::Graph(args) => graph::run(&vault, &args, out),
+        Command::Forget(args) => forget::forget(&vault, &args, out),
+        Command::Adopt(args) => forget::adopt(&vault, &args, out),
         Command::Completions(args) => vault_cli::completions(manuals(), args.shell, out),
         Command::Man(args) => vault_cli::pages(manuals(), args.dir.as_deref(), out),
     }

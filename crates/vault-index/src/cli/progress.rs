@@ -7,18 +7,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::{Progress, Stage};
 
-/// Shows how far a sync has come. Gone without a trace when dropped.
+/// Shows the progress of a sync; cleared when dropped.
 pub(super) struct Bar {
-    /// `None` where nobody sees it.
+    /// `None` without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
 }
 
-/// What is done sooner than this needs no bar; one would only flicker.
-const SOON: Duration = Duration::from_millis(300);
+/// A bar for less than this would only flicker.
+const DELAY: Duration = Duration::from_millis(300);
 
 impl Bar {
-    /// A bar, if somebody sees it.
+    /// A bar, if standard error is a terminal.
     pub(super) fn new() -> Self {
         let bar =
             vault_cli::stderr_is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
@@ -41,7 +41,7 @@ impl Bar {
         }
         bar.set_length(progress.total.max(progress.done) as u64);
         bar.set_position(progress.done as u64);
-        if bar.is_hidden() && self.started.elapsed() > SOON {
+        if bar.is_hidden() && self.started.elapsed() > DELAY {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
     }

@@ -1,37 +1,37 @@
-//! `vault-search --queries`: many queries, one answer a line in their order; model and index are loaded once.
+//! `vault-search --queries`: answers many queries, one line each in their order, loading model and index once.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use jiff::Zoned;
 use vault_cli::{CliResult, Out, Outcome, note};
 
-use super::records::SearchAnswer;
-use super::search::{self, Opened, merged};
+use super::search::{SearchAnswer, open_all};
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Hits, Query, Rerank, Result, Searcher};
+use crate::{Error, ErrorKind, Hits, Index, Query, Rerank, Result, Searcher};
 
-/// Queries answered together. What stands ready is taken, nothing is waited for, so that a program can
-/// write a line and read its answer.
+/// Queries answered together. What is buffered is taken, nothing is waited for, so that a program can write a line and
+/// read its answer.
 const TOGETHER: usize = 64;
 
-pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zoned, out: &mut Out) -> CliResult {
+pub(super) fn run(args: &SearchArgs, file: &Path, out: &mut Out) -> CliResult {
+    let settings = Settings::load(&args.vault_args)?;
     // Errors of the options come before any work.
-    let options = args.literal("", &settings.config, now)?;
+    let options = args.literal("", &settings.config, &Zoned::now())?;
     let input: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(io::stdin()),
         _ => Box::new(File::open(file).map_err(|error| Error::io(file, error))?),
     };
     let mut input = BufReader::new(input);
     let rerank = args.reranking()?;
-    let (opened, why) = search::open_all(settings, args, options.mode)?;
+    let (indexes, why) = open_all(&settings, args, options.mode)?;
     if let Some(why) = why {
         note(&why);
     }
-    let searchers = opened.iter().map(|o| o.index.searcher()).collect::<Result<Vec<_>>>()?;
+    let searchers = indexes.iter().map(Index::searcher).collect::<Result<Vec<_>>>()?;
     // A reranker takes longer than whoever writes the queries wants to wait for the first answer.
     let together = if rerank.is_some() { 1 } else { TOGETHER };
     let (mut asked, mut found, mut failed) = (0, 0, 0);
@@ -40,7 +40,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
         if lines.is_empty() {
             break;
         }
-        for answer in answers(&lines, &options, rerank.as_ref(), &searchers, &opened) {
+        for answer in answers(&lines, &options, rerank.as_ref(), &searchers, &settings.vaults) {
             asked += 1;
             found += usize::from(!answer.results.is_empty());
             failed += usize::from(answer.error.is_some());
@@ -57,7 +57,7 @@ pub(super) fn run(args: &SearchArgs, file: &Path, settings: &Settings, now: &Zon
     }
 }
 
-/// The next lines, at most `together`: one, and those that stand ready behind it. Empty at the end of the input.
+/// The next lines, at most `together`: one, and those that are buffered behind it. Empty at the end of the input.
 fn next_lines(input: &mut BufReader<Box<dyn Read>>, together: usize, at_start: bool) -> io::Result<Vec<String>> {
     let mut lines = Vec::new();
     let mut bytes = Vec::new();
@@ -82,11 +82,11 @@ fn answers(
     options: &Query,
     rerank: Option<&Rerank>,
     searchers: &[Searcher],
-    opened: &[Opened],
+    vaults: &[PathBuf],
 ) -> Vec<SearchAnswer> {
     let started = Instant::now();
     let queries: Vec<Query> = lines.iter().map(|line| Query { text: line.clone(), ..options.clone() }).collect();
-    // An empty line without filters asks for nothing and finds nothing; it keeps its place all the same.
+    // An empty line without filters asks for nothing and finds nothing; its answer is empty.
     let (asked, empty): (Vec<usize>, Vec<usize>) = (0..lines.len()).partition(|&n| !queries[n].is_empty());
     let wanted: Vec<Query> = asked.iter().map(|&n| queries[n].clone()).collect();
     let mut per_query: Vec<Vec<Result<Hits>>> = lines.iter().map(|_| Vec::new()).collect();
@@ -112,9 +112,9 @@ fn answers(
             Err(error) => (Vec::new(), Some(error.one_line())),
         };
         let unanswered = error.is_some() || empty.contains(&n);
-        let mut answer = search::record(line.clone(), options, merged(hits, options.limit), opened, took_ms);
+        let mut answer = SearchAnswer::new(line.clone(), options, hits, vaults);
+        answer.took_ms = took_ms;
         if unanswered {
-            answer.mode = options.mode.name();
             answer.reranker = rerank.map(|rerank| rerank.reranker.id().to_owned());
             (answer.indexed, answer.pending) = (indexed, pending);
         }

@@ -1,4 +1,4 @@
-//! What `vault-search` can be asked, and how it becomes a query of the library.
+//! The options of `vault-search`, and the query that they become.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,24 +9,23 @@ use clap::{CommandFactory, Parser};
 use jiff::Zoned;
 use vault_cli::{CliResult, ListArgs};
 
-use super::config::UserConfig;
-use super::fresh::Before;
-use super::settings::{PlaceArgs, SETTINGS_HELP};
+use super::open::SyncPolicy;
+use super::settings::{SETTINGS_HELP, UserConfig, VaultArgs};
 use crate::{
     DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, parse_date,
 };
 
-/// How long a search waits for changed files where nobody watches its progress.
+/// How long a search indexes changed files where nobody sees its progress.
 const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
 
 const SYNTAX: &str = "\
 Inside the query:
   tag:garden         notes with this tag, or one below it as garden/roses
   path:Daily         notes in this folder, or whose path matches a glob
-  \"exact phrase\"     passages that hold it
-  -word              no notes that hold this word
+  \"exact phrase\"     passages with this phrase
+  -word              no notes with this word
   -tag:x -path:y     no notes with this tag, or in this folder
-  --                 all that follows is searched for as it stands
+  --                 everything that follows is searched for literally
 
 Examples:
   vault-search how to prune an apple tree
@@ -50,39 +49,39 @@ Exit codes: 0 found, 1 nothing found, 2 error, 3 refused or in conflict with ano
     args_override_self = true
 )]
 pub(super) struct SearchArgs {
-    /// What to search for; several words need no quotes. Empty with filters: all notes that pass, newest first
+    /// What to search for; several words need no quotes. With filters alone: all notes that pass, newest first
     #[arg(value_name = "QUERY")]
     pub words: Vec<String>,
 
-    /// Results at most [default: 10]
+    /// Maximum number of results [default: 10]
     #[arg(short = 'n', long, value_name = "N", value_parser = at_least_one, allow_hyphen_values = true)]
     pub limit: Option<usize>,
     /// Rank by meaning and words (hybrid), by meaning (semantic) or by words (lexical) [default: hybrid]
     #[arg(long, value_name = "MODE", value_parser = mode_parser())]
     pub mode: Option<Mode>,
-    /// Every matching passage, not the best one of each note
+    /// List every matching passage, not only the best of each note
     #[arg(long)]
     pub chunks: bool,
     /// Drop results with a score below X, 0 to 1
     #[arg(long, value_name = "X", value_parser = score, allow_hyphen_values = true)]
     pub min_score: Option<f32>,
-    /// Notes similar to this one, instead of a query
+    /// Find notes similar to this one, instead of a query
     #[arg(long, value_name = "NOTE", allow_hyphen_values = true)]
     pub like: Option<String>,
-    /// Have the best passages scored again by a cross-encoder, which reads each beside the query, and order results by
-    /// that: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
-    /// or onnx:DIR. Slow, one run of the model a passage; needs the feature `fastembed` and ONNX Runtime
+    /// Score the best passages again with a cross-encoder, which reads each together with the query, and order results
+    /// by its scores: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
+    /// or onnx:DIR. Slow: the model runs once per passage; needs the feature `fastembed` and ONNX Runtime
     #[arg(long, value_name = "MODEL", allow_hyphen_values = true)]
     pub rerank: Option<RerankerName>,
     /// How many of the best passages --rerank scores [default: 50]
     #[arg(long, value_name = "N", requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true)]
     pub rerank_depth: Option<usize>,
 
-    /// Notes with this tag or one below it; repeated: with all of them
+    /// Notes with this tag or a nested one; repeated: with all of them
     #[arg(long, value_name = "TAG", help_heading = "Filters", allow_hyphen_values = true)]
     pub tag: Vec<String>,
-    /// Notes in this folder, or whose path matches (? is any character, * any but /, ** any folders, upper and lower
-    /// case alike); repeated: with any of them
+    /// Notes in this folder, or whose path matches (? is any character, * any but /, ** any folders; case is
+    /// ignored); repeated: any of them
     #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
     pub path: Vec<String>,
     /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
@@ -91,10 +90,10 @@ pub(super) struct SearchArgs {
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
-    /// Notes with this frontmatter property: KEY (it is there, even if empty), KEY=VALUE, KEY!=VALUE (there, and
-    /// not equal), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as dates ('due<2026-03',
-    /// 'due>=yesterday'; a month or a year equals all that lies in it), all else as text, upper and lower case alike.
-    /// One item of a list is enough; MAP.KEY is a key of a map
+    /// Notes with this frontmatter property: KEY (it exists, even if empty), KEY=VALUE, KEY!=VALUE (it exists and is not
+    /// equal), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as
+    /// dates ('due<2026-03', 'due>=yesterday'; a month or a year equals every day in it), anything else as text, ignoring
+    /// case. One item of a list is enough; MAP.KEY is a key of a map
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
     pub prop: Vec<String>,
 
@@ -103,23 +102,23 @@ pub(super) struct SearchArgs {
     /// Print paths only
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
     pub files: bool,
-    /// Say what each score is made of
+    /// Explain what each score is made of
     #[arg(long, help_heading = "Output")]
     pub explain: bool,
-    /// Answer a query a line, each taken literally, as JSON Lines in the same order; `-` reads standard input
+    /// Answer one query per line, each taken literally, as JSON Lines in the same order; `-` reads standard input
     #[arg(long, value_name = "FILE", help_heading = "Output", allow_hyphen_values = true,
           conflicts_with_all = ["words", "like", "json", "files", "explain"])]
     pub queries: Option<PathBuf>,
 
-    /// Search what is indexed; changed files are not looked for
+    /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
     pub no_sync: bool,
-    /// Index changed files for at most this long before searching [default: no limit on a terminal, else 10]
+    /// Index changed files for at most this many seconds before searching [default: no limit on a terminal, else 10]
     #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds,
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub vault_args: VaultArgs,
 }
 
 fn mode_parser() -> impl TypedValueParser<Value = Mode> {
@@ -213,15 +212,15 @@ impl SearchArgs {
         self.words.join(" ")
     }
 
-    /// What is asked, with all options.
+    /// The query, with all options.
     ///
     /// # Errors
     /// A filter that cannot be understood, or nothing to search for.
-    pub(super) fn question(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
+    pub(super) fn query(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
         let query = self.with_options(Query::parse(&self.typed())?, config, now)?;
         let has_words = !query.text.is_empty() || !query.phrases.is_empty();
         if query.like.is_some() && has_words {
-            return Err(Error::new(ErrorKind::Query, "--like takes the place of the words to search for")
+            return Err(Error::new(ErrorKind::Query, "--like replaces the words to search for")
                 .with_remedy("leave out one of them; filters go with both"));
         }
         if query.like.is_some() && query.mode == Mode::Lexical {
@@ -287,17 +286,17 @@ impl SearchArgs {
     }
 
     /// What is done before the search.
-    pub(super) fn before(&self, mode: Mode) -> Before {
+    pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
         let limit = match self.wait {
             None if vault_cli::stderr_is_terminal() => None,
             None => Some(UNWATCHED_WAIT),
             wait => wait,
         };
         match mode {
-            _ if self.no_sync => Before::Nothing,
+            _ if self.no_sync => SyncPolicy::Skip,
             // Words are found without vectors.
-            Mode::Lexical if self.like.is_none() => Before::Text(limit),
-            _ => Before::All(limit),
+            Mode::Lexical if self.like.is_none() => SyncPolicy::Text(limit),
+            _ => SyncPolicy::All(limit),
         }
     }
 }
@@ -314,7 +313,7 @@ mod tests {
 
     fn question(line: &[&str]) -> Result<Query> {
         let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
-        args(line).unwrap().question(&UserConfig::default(), &now)
+        args(line).unwrap().query(&UserConfig::default(), &now)
     }
 
     #[test]
@@ -458,18 +457,18 @@ mod tests {
     fn flags_go_before_the_configuration() {
         let config = UserConfig { limit: Some(3), mode: Some(Mode::Semantic), ..UserConfig::default() };
         let now = Zoned::now();
-        let query = args(&["x"]).unwrap().question(&config, &now).unwrap();
+        let query = args(&["x"]).unwrap().query(&config, &now).unwrap();
         assert_eq!((query.limit, query.mode), (3, Mode::Semantic));
-        let query = args(&["x", "-n", "1", "--mode", "hybrid"]).unwrap().question(&config, &now).unwrap();
+        let query = args(&["x", "-n", "1", "--mode", "hybrid"]).unwrap().query(&config, &now).unwrap();
         assert_eq!((query.limit, query.mode), (1, Mode::Hybrid));
     }
 
     #[test]
     fn how_long_is_waited() {
-        let before = |line: &[&str], mode| args(line).unwrap().before(mode);
-        assert_eq!(before(&["x", "--no-sync"], Mode::Hybrid), Before::Nothing);
-        assert_eq!(before(&["x", "--wait", "0.5"], Mode::Hybrid), Before::All(Some(Duration::from_millis(500))));
-        assert_eq!(before(&["x", "--wait", "3"], Mode::Lexical), Before::Text(Some(Duration::from_secs(3))));
+        let policy = |line: &[&str], mode| args(line).unwrap().sync_policy(mode);
+        assert_eq!(policy(&["x", "--no-sync"], Mode::Hybrid), SyncPolicy::Skip);
+        assert_eq!(policy(&["x", "--wait", "0.5"], Mode::Hybrid), SyncPolicy::All(Some(Duration::from_millis(500))));
+        assert_eq!(policy(&["x", "--wait", "3"], Mode::Lexical), SyncPolicy::Text(Some(Duration::from_secs(3))));
     }
 
     #[test]

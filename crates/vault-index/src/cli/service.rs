@@ -4,13 +4,13 @@ use std::path::{Path, PathBuf};
 
 use vault_cli::{CliResult, Out, Outcome};
 
-use super::settings::PlaceArgs;
+use super::settings::VaultArgs;
 use crate::{Error, ErrorKind};
 
 /// Prints the definition for the system this runs on.
-pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> CliResult {
+pub(super) fn print(vault: &Path, vault_args: &VaultArgs, out: &mut Out) -> CliResult {
     let program = std::env::current_exe().unwrap_or_else(|_| PathBuf::from("vault-index"));
-    let command = command(&program, vault, place);
+    let command = command(&program, vault, vault_args);
     let text = if cfg!(target_os = "macos") {
         launchd(&command)
     } else if cfg!(unix) {
@@ -23,19 +23,19 @@ pub(super) fn print(vault: &Path, place: &PlaceArgs, out: &mut Out) -> CliResult
     Ok(Outcome::Done)
 }
 
-/// The command line of the service: nothing of the environment it was asked in is taken for granted.
-fn command(program: &Path, vault: &Path, place: &PlaceArgs) -> Vec<String> {
+/// The command line of the service, which does not rely on the environment of this process.
+fn command(program: &Path, vault: &Path, vault_args: &VaultArgs) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut words = vec![text(program), "watch".into(), "--vault".into(), text(vault)];
     let mut option =
         |name: &str, value: Option<String>| words.extend(value.into_iter().flat_map(|v| [name.to_string(), v]));
     option(
         "--index",
-        place.index.as_deref().map(|p| text(&std::path::absolute(p).unwrap_or_else(|_| p.to_path_buf()))),
+        vault_args.index.as_deref().map(|p| text(&std::path::absolute(p).unwrap_or_else(|_| p.to_path_buf()))),
     );
-    option("--model", place.model.clone());
-    option("--base-url", place.base_url.clone());
-    place.exclude.iter().for_each(|glob| option("--exclude", Some(glob.clone())));
+    option("--model", vault_args.model.clone());
+    option("--base-url", vault_args.base_url.clone());
+    vault_args.exclude.iter().for_each(|glob| option("--exclude", Some(glob.clone())));
     words
 }
 
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn the_command_says_everything() {
-        let place =
-            PlaceArgs { model: Some("minilm".into()), exclude: vec!["a".into(), "b".into()], ..PlaceArgs::default() };
-        let words = command(Path::new("p"), Path::new("/v"), &place);
+        let vault_args =
+            VaultArgs { model: Some("minilm".into()), exclude: vec!["a".into(), "b".into()], ..VaultArgs::default() };
+        let words = command(Path::new("p"), Path::new("/v"), &vault_args);
         assert_eq!(words, ["p", "watch", "--vault", "/v", "--model", "minilm", "--exclude", "a", "--exclude", "b"]);
     }
 }

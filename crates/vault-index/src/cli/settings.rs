@@ -1,31 +1,29 @@
-//! What both commands are told about vault, index and model: flags over environment over configuration.
+//! Which vault, index and model a command works on: flags over environment over configuration.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use vault_cli::{CliResult, note};
+use serde::Deserialize;
+use vault_cli::{CliResult, Failure};
 
-use super::config::{self, UserConfig};
-use super::consent;
-use super::vault::{Places, Presence, find};
-use crate::files::check_globs;
-use crate::{Error, ErrorKind, Index, ModelName, Options, Result, dirs};
+use crate::files::{check_globs, read_toml};
+use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, dirs};
 
 /// What `--help` says about settings, beside the options themselves. Each paragraph is one line: clap breaks it.
 pub(super) const SETTINGS_HELP: &str = "\
-Settings: flags go before the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), and that before \
+Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault, model, \
-base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude, and nothing else. \
-NO_COLOR set to anything turns colours off.";
+base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude only. \
+Setting NO_COLOR turns colors off.";
 
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
-pub(super) struct PlaceArgs {
-    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
-    /// configured one, else the current folder; vault-search takes several
+pub(super) struct VaultArgs {
+    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
+    /// configured vault, else the current folder; vault-search takes several
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
@@ -35,33 +33,17 @@ pub(super) struct PlaceArgs {
     /// the one the index has, or minilm
     #[arg(long, value_name = "MODEL", global = true)]
     pub model: Option<String>,
-    /// The address of a remote model's service [env: VAULT_BASE_URL]
+    /// The URL of a remote model's service [env: VAULT_BASE_URL]
     #[arg(long, value_name = "URL", global = true)]
     pub base_url: Option<String>,
-    /// Leave out files that match, besides those of .gitignore, .vaultignore and .vault.toml (repeatable). It changes
-    /// what the index holds, for every search of it: they are taken out, and without the option come back. To leave
-    /// them out for good, write them to .vault.toml or config.toml; to leave them out of one search, write -path:GLOB
+    /// Leave out matching files, besides those of .gitignore, .vaultignore and .vault.toml (repeatable). This changes the
+    /// index itself: the files are removed from it, and return with the next sync without the option. To leave them out
+    /// for good, name them in .vault.toml or config.toml; to leave them out of one search, write -path:GLOB
     #[arg(long, value_name = "GLOB", global = true)]
     pub exclude: Vec<String>,
 }
 
-/// Whether a model that sends notes elsewhere may be used without being asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sending {
-    /// Asks once for each vault and address.
-    Ask,
-    /// `--yes`.
-    Agreed,
-}
-
-impl Sending {
-    /// From `--yes`.
-    pub(super) fn from_yes(yes: bool) -> Self {
-        if yes { Self::Agreed } else { Self::Ask }
-    }
-}
-
-/// All that was said, with what goes before what already settled.
+/// The settings of one run of a command.
 #[derive(Debug)]
 pub(super) struct Settings {
     /// At least one; canonical.
@@ -75,51 +57,57 @@ pub(super) struct Settings {
 }
 
 impl Settings {
-    /// Settles everything.
+    /// Reads flags, environment and configuration.
     ///
     /// # Errors
     /// A broken configuration, an unknown model, no vault, a vault that is refused.
-    pub(super) fn load(args: &PlaceArgs) -> CliResult<Self> {
-        Self::load_where(args, Presence::There)
+    pub(super) fn load(args: &VaultArgs) -> CliResult<Self> {
+        Self::load_where(args, false)
     }
 
-    /// The same for vaults whose folders may be gone.
+    /// The same for vaults whose folders may be missing.
     ///
     /// # Errors
     /// As [`Self::load`].
-    pub(super) fn load_gone(args: &PlaceArgs) -> CliResult<Self> {
-        Self::load_where(args, Presence::MayBeGone)
+    pub(super) fn load_with_missing(args: &VaultArgs) -> CliResult<Self> {
+        Self::load_where(args, true)
     }
 
-    fn load_where(args: &PlaceArgs, presence: Presence) -> CliResult<Self> {
+    fn load_where(args: &VaultArgs, may_be_missing: bool) -> CliResult<Self> {
         let current = std::env::current_dir().map_err(|error| Error::io(".", error))?;
         let variable = |name: &str| std::env::var_os(name);
-        Self::merge(args, &variable, UserConfig::load()?, current, dirs::home(), presence)
+        Self::merge(args, &variable, UserConfig::load()?, current, dirs::home(), may_be_missing)
     }
 
     fn merge(
-        args: &PlaceArgs,
+        args: &VaultArgs,
         variable: &dyn Fn(&str) -> Option<OsString>,
         config: UserConfig,
         current: PathBuf,
         home: Option<PathBuf>,
-        presence: Presence,
+        may_be_missing: bool,
     ) -> CliResult<Self> {
         // A variable that is set to nothing is not set.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
-        let configured = config.vault(home.as_deref()).map(|vault| (vault, config::file()));
-        let places =
-            Places { flags: &args.vault, variable: variable("VAULT_DIR"), current, configured, home, presence };
+        let configured = config.vault(home.as_deref()).map(|vault| (vault, config_file()));
+        let sources = VaultSources {
+            flags: &args.vault,
+            variable: variable("VAULT_DIR"),
+            current,
+            configured,
+            home,
+            may_be_missing,
+        };
         let settings = Self {
-            vaults: find(&places)?,
+            vaults: find(&sources)?,
             index_file: args.index.clone().or_else(|| variable("VAULT_INDEX_FILE").map(PathBuf::from)),
             model: model(args, text("VAULT_MODEL"), &config)?,
             base_url: args.base_url.clone().or_else(|| text("VAULT_BASE_URL")).or_else(|| config.base_url.clone()),
             exclude: config.exclude.iter().chain(&args.exclude).cloned().collect(),
             config,
         };
-        check_globs(&settings.config.exclude).map_err(|error| error.at(config::file()))?;
+        check_globs(&settings.config.exclude).map_err(|error| error.at(config_file()))?;
         check_globs(&args.exclude).map_err(|error| error.at("--exclude"))?;
         if settings.vaults.len() > 1 && settings.index_file.is_some() {
             return Err(Error::new(ErrorKind::Query, "one index file cannot serve several vaults")
@@ -152,72 +140,170 @@ impl Settings {
             ..Options::default()
         }
     }
-
-    /// Opens the index to fill it, once it is settled that notes may go where its model runs.
-    ///
-    /// # Errors
-    /// As [`Index::open`]; refused when notes would leave the machine and nobody agreed.
-    pub(super) fn open(&self, vault: &Path, sending: Sending) -> CliResult<Index> {
-        let index = self.open_to_read(vault)?;
-        if let Some(model) = index.model_of_sync()? {
-            consent::obtain(vault, &model, sending, "sync")?;
-        }
-        Ok(index)
-    }
-
-    /// The same to make it anew. One that is too damaged to say which model it has gets the default, and that is
-    /// said.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
-    pub(super) fn open_to_rebuild(&self, vault: &Path, sending: Sending) -> CliResult<Index> {
-        let mut index = self.open_to_read(vault)?;
-        if index.has_lost_its_model() {
-            let model = ModelName::default();
-            note(&format!(
-                "the index is so damaged that it does not say which model it had; it is made anew with {model} \
-                 (for another one: vault-index rebuild --model NAME)"
-            ));
-            index = Index::open(vault, Options { model: Some(model), ..self.options() })?;
-        }
-        if let Some(model) = index.model_of_rebuild()? {
-            consent::obtain(vault, &model, sending, "rebuild")?;
-        }
-        Ok(index)
-    }
-
-    /// Opens the index to ask it what it holds, or to fill it without embedding anything.
-    ///
-    /// # Errors
-    /// As [`Index::open`].
-    pub(super) fn open_to_read(&self, vault: &Path) -> CliResult<Index> {
-        Ok(Index::open(vault, self.options())?)
-    }
 }
 
-/// The model that is named; what is no model is an error that says where it stands.
-fn model(args: &PlaceArgs, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
-    let (name, said) = match (&args.model, variable, &config.model) {
+/// The model that is named; an error says where a wrong name was found.
+fn model(args: &VaultArgs, variable: Option<String>, config: &UserConfig) -> Result<Option<ModelName>> {
+    let (name, named_in) = match (&args.model, variable, &config.model) {
         (Some(name), ..) => (name.clone(), None),
         (None, Some(name), _) => (name, Some(PathBuf::from("VAULT_MODEL"))),
-        (None, None, Some(name)) => (name.clone(), Some(config::file())),
+        (None, None, Some(name)) => (name.clone(), Some(config_file())),
         (None, None, None) => return Ok(None),
     };
-    let model = name.parse::<ModelName>().map_err(|error| match said {
-        Some(place) => error.at(place),
+    let model = name.parse::<ModelName>().map_err(|error| match named_in {
+        Some(file) => error.at(file),
         None => error,
     })?;
     Ok(Some(model))
 }
 
+/// `config.toml` in the user's configuration folder.
+#[derive(Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct UserConfig {
+    /// The vault, where neither a flag nor the current folder names one. `~/` is the home folder.
+    pub vault: Option<String>,
+    /// As `--model` takes it.
+    pub model: Option<String>,
+    /// As `--base-url` takes it.
+    pub base_url: Option<String>,
+    /// Globs of what no vault's index holds.
+    pub exclude: Vec<String>,
+    /// Results of a search.
+    pub limit: Option<usize>,
+    /// How a search ranks.
+    pub mode: Option<Mode>,
+}
+
+const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit and mode = \"hybrid\", \
+                           \"semantic\" or \"lexical\"";
+
+/// Where the user's file is, or would be.
+fn config_file() -> PathBuf {
+    dirs::config_folder().unwrap_or_default().join("config.toml")
+}
+
+impl UserConfig {
+    /// The user's file; the default where there is none.
+    ///
+    /// # Errors
+    /// When it cannot be read or says something it may not say.
+    fn load() -> Result<Self> {
+        match dirs::config_folder() {
+            Some(_) => Self::from_file(&config_file()),
+            None => Ok(Self::default()),
+        }
+    }
+
+    fn from_file(file: &Path) -> Result<Self> {
+        let config: Self = read_toml(file, USER_REMEDY)?.unwrap_or_default();
+        if config.limit == Some(0) {
+            return Err(Error::new(ErrorKind::Query, "limit is 0").at(file).with_remedy("write 1 or more"));
+        }
+        Ok(config)
+    }
+
+    /// The default vault, with `~/` written out.
+    fn vault(&self, home: Option<&Path>) -> Option<PathBuf> {
+        let text = self.vault.as_deref()?;
+        Some(match (text.strip_prefix("~/"), home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => PathBuf::from(text),
+        })
+    }
+}
+
+/// Where a vault may be named.
+#[derive(Debug, Default)]
+struct VaultSources<'a> {
+    /// `--vault`, each time it is given.
+    flags: &'a [PathBuf],
+    /// `VAULT_DIR`.
+    variable: Option<OsString>,
+    /// The current folder.
+    current: PathBuf,
+    /// The default of the user's configuration, and the file that it stands in.
+    configured: Option<(PathBuf, PathBuf)>,
+    /// The home folder.
+    home: Option<PathBuf>,
+    /// Whether the folder of a vault that is named may be missing, since its index is to be deleted.
+    may_be_missing: bool,
+}
+
+/// The vaults meant, canonical, each once, in the order they were named.
+///
+/// # Errors
+/// A folder that is not there; the home folder or `/` when nobody named them.
+fn find(sources: &VaultSources<'_>) -> Result<Vec<PathBuf>, Failure> {
+    let mut named: Vec<PathBuf> = sources.flags.to_vec();
+    // Where it is named, if not on the command line.
+    let mut named_in: Option<&Path> = None;
+    if named.is_empty() {
+        named = sources.variable.as_deref().map(folders_of).unwrap_or_default();
+        named_in = Some(Path::new("VAULT_DIR"));
+    }
+    if named.is_empty() {
+        let above = sources.current.ancestors().find(|folder| folder.join(".obsidian").is_dir());
+        match (above, &sources.configured) {
+            (Some(folder), _) => return unnamed(folder, sources).map(|vault| vec![vault]),
+            (None, Some((configured, file))) => {
+                named.push(configured.clone());
+                named_in = Some(file.as_path());
+            }
+            (None, None) => return unnamed(&sources.current, sources).map(|vault| vec![vault]),
+        }
+    }
+    let mut vaults = Vec::with_capacity(named.len());
+    for folder in named {
+        let vault = match sources.may_be_missing {
+            false => dirs::canonical_vault(&folder),
+            true => dirs::vault_or_gone(&folder),
+        };
+        let vault = vault.map_err(|error| match named_in {
+            Some(file) => Error::new(error.kind(), "the vault it names cannot be used").at(file).because(error),
+            None => error,
+        })?;
+        if !vaults.contains(&vault) {
+            vaults.push(vault);
+        }
+    }
+    Ok(vaults)
+}
+
+/// One folder, or several separated as in `PATH`; a folder whose name holds the separator is one folder.
+fn folders_of(text: &OsStr) -> Vec<PathBuf> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    match Path::new(text).is_dir() {
+        true => vec![PathBuf::from(text)],
+        false => std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty()).collect(),
+    }
+}
+
+fn unnamed(folder: &Path, sources: &VaultSources<'_>) -> Result<PathBuf, Failure> {
+    let vault = dirs::canonical_vault(folder)?;
+    let is_home = sources.home.as_deref().is_some_and(|home| home.canonicalize().is_ok_and(|home| home == vault));
+    if !is_home && vault.parent().is_some() {
+        return Ok(vault);
+    }
+    let what = if is_home { "your home folder" } else { "the root of the file system" };
+    Err(Failure::Refused(
+        Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
+            .at(&vault)
+            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
+            .one_line(),
+    ))
+}
+
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use vault_cli::Failure;
+    use std::fs::create_dir_all;
 
-    fn merged(args: &PlaceArgs, environment: &[(&str, &str)], config: UserConfig) -> Settings {
+    use super::*;
+    fn merged(args: &VaultArgs, environment: &[(&str, &str)], config: UserConfig) -> Settings {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into());
-        Settings::merge(args, &variable, config, std::env::temp_dir(), None, Presence::There).unwrap()
+        Settings::merge(args, &variable, config, std::env::temp_dir(), None, false).unwrap()
     }
 
     #[test]
@@ -228,7 +314,7 @@ mod tests {
             exclude: vec!["a".into()],
             ..UserConfig::default()
         };
-        let none = PlaceArgs::default();
+        let none = VaultArgs::default();
         let settings = merged(&none, &[], config());
         assert_eq!(settings.model, Some(ModelName::MiniLm));
         assert_eq!(settings.base_url.as_deref(), Some("http://config"));
@@ -237,11 +323,11 @@ mod tests {
         assert_eq!(settings.model, Some(ModelName::Ollama("x".into())));
         assert_eq!(settings.base_url.as_deref(), Some("http://config"));
         assert_eq!(settings.index_file, Some("e.db".into()));
-        let args = PlaceArgs {
+        let args = VaultArgs {
             model: Some("openai:y".into()),
             index: Some("f.db".into()),
             exclude: vec!["b".into()],
-            ..PlaceArgs::default()
+            ..VaultArgs::default()
         };
         let settings = merged(&args, &environment, config());
         assert_eq!(settings.model, Some(ModelName::OpenAi("y".into())));
@@ -252,7 +338,7 @@ mod tests {
     #[test]
     fn what_is_no_model_says_where_it_stands() {
         let bad = || Some("chatty:x".to_string());
-        let none = PlaceArgs::default();
+        let none = VaultArgs::default();
         let said = |result: Result<Option<ModelName>>| result.unwrap_err().to_string();
         let text = said(model(&none, bad(), &UserConfig::default()));
         assert!(text.starts_with("VAULT_MODEL: ") && text.contains("chatty:x"), "{text}");
@@ -263,12 +349,12 @@ mod tests {
     #[test]
     fn a_glob_that_cannot_be_understood_says_where_it_stands() {
         let bad = || vec!["ok/".to_string(), "private[".to_string()];
-        let flags = PlaceArgs { exclude: bad(), ..PlaceArgs::default() };
+        let flags = VaultArgs { exclude: bad(), ..VaultArgs::default() };
         let config = UserConfig { exclude: bad(), ..UserConfig::default() };
         for (args, config, says) in
-            [(flags, UserConfig::default(), "--exclude: "), (PlaceArgs::default(), config, "config.toml: ")]
+            [(flags, UserConfig::default(), "--exclude: "), (VaultArgs::default(), config, "config.toml: ")]
         {
-            let merged = Settings::merge(&args, &|_| None, config, std::env::temp_dir(), None, Presence::There);
+            let merged = Settings::merge(&args, &|_| None, config, std::env::temp_dir(), None, false);
             let Err(Failure::Error(error)) = merged else { panic!("{says}") };
             let text = error.to_string();
             assert!(text.contains(says) && text.contains("`private[`"), "{text}");
@@ -279,15 +365,127 @@ mod tests {
     fn one_index_file_serves_one_vault() {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         let vault: Vec<PathBuf> = folders.iter().map(|f| f.path().to_path_buf()).collect();
-        let args = PlaceArgs { vault, index: Some("i.db".into()), ..PlaceArgs::default() };
-        let merged =
-            Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, Presence::There);
+        let args = VaultArgs { vault, index: Some("i.db".into()), ..VaultArgs::default() };
+        let merged = Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, false);
         assert!(matches!(merged, Err(Failure::Error(_))));
-        let args = PlaceArgs { index: None, ..args };
+        let args = VaultArgs { index: None, ..args };
         let settings =
-            Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, Presence::There)
-                .unwrap();
+            Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, false).unwrap();
         assert_eq!(settings.vaults.len(), 2);
         assert!(settings.only_vault().is_err());
+    }
+
+    fn user(text: &str) -> Result<UserConfig> {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("config.toml");
+        std::fs::write(&file, text).unwrap();
+        UserConfig::from_file(&file)
+    }
+
+    #[test]
+    fn the_users_file() {
+        let config = user("vault = '~/Notes'\nexclude = ['Old/**']\nlimit = 5\nmode = 'lexical'\n").unwrap();
+        assert_eq!(config.vault(Some(Path::new("/home/u"))), Some(PathBuf::from("/home/u/Notes")));
+        assert_eq!((config.exclude.as_slice(), config.limit), (&["Old/**".to_string()][..], Some(5)));
+        assert_eq!(config.mode, Some(Mode::Lexical));
+        assert_eq!(user("").unwrap(), UserConfig::default());
+        assert_eq!(UserConfig::from_file(Path::new("no/such/file")).unwrap(), UserConfig::default());
+    }
+
+    #[test]
+    fn errors_name_the_line_and_what_is_allowed() {
+        for (text, expected) in [
+            ("limit = 5\ncolour = 1\n", "line 2: unknown field `colour`"),
+            ("mode = 'best'\n", "line 1: unknown variant `best`"),
+            ("limit = 'x'\n", "line 1: invalid type"),
+            ("limit = 0\n", "limit is 0"),
+            ("vault = \n", "line 1"),
+        ] {
+            let message = user(text).unwrap_err().to_string();
+            assert!(message.contains(expected), "{message}");
+            assert!(message.contains("config.toml"), "{message}");
+        }
+        assert!(user("api_key = 'x'").unwrap_err().to_string().contains("it may hold vault, model"));
+    }
+
+    /// A home folder with a vault, a plain folder and a folder inside the vault.
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for folder in ["notes/.obsidian", "notes/a/b", "plain"] {
+            create_dir_all(home.join(folder)).unwrap();
+        }
+        (dir, home)
+    }
+
+    fn found(sources: &VaultSources<'_>, home: &Path) -> Vec<String> {
+        let vaults = find(sources).unwrap();
+        vaults.iter().map(|v| v.strip_prefix(home).unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_order_of_sources() {
+        let (_dir, home) = home();
+        let inside =
+            VaultSources { current: home.join("notes/a/b"), home: Some(home.clone()), ..VaultSources::default() };
+        assert_eq!(found(&inside, &home), ["notes"]);
+        let plain =
+            || VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
+        assert_eq!(found(&plain(), &home), ["plain"]);
+        let file = PathBuf::from("config.toml");
+        let configured = || VaultSources { configured: Some((home.join("notes"), file.clone())), ..plain() };
+        assert_eq!(found(&configured(), &home), ["notes"]);
+        let variable = || VaultSources { variable: Some(home.join("notes/a").into()), ..configured() };
+        assert_eq!(found(&variable(), &home), ["notes/a"]);
+        let flags = [home.join("plain")];
+        assert_eq!(found(&VaultSources { flags: &flags, ..variable() }, &home), ["plain"]);
+    }
+
+    #[test]
+    fn several_vaults_each_once() {
+        let (_dir, home) = home();
+        let joined = std::env::join_paths([home.join("plain"), home.join("notes"), home.join("plain")]).unwrap();
+        let sources = VaultSources { variable: Some(joined), current: home.clone(), ..VaultSources::default() };
+        assert_eq!(found(&sources, &home), ["plain", "notes"]);
+        assert_eq!(folders_of(OsStr::new("")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn home_and_root_must_be_named() {
+        let (_dir, home) = home();
+        for current in [home.as_path(), Path::new("/")] {
+            let unnamed =
+                VaultSources { current: current.to_path_buf(), home: Some(home.clone()), ..VaultSources::default() };
+            assert!(matches!(find(&unnamed), Err(Failure::Refused(_))), "{}", current.display());
+            let flags = [current.to_path_buf()];
+            assert!(find(&VaultSources { flags: &flags, ..unnamed }).is_ok(), "{}", current.display());
+        }
+        create_dir_all(home.join(".obsidian")).unwrap();
+        let below = VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
+        assert!(matches!(find(&below), Err(Failure::Refused(_))));
+    }
+
+    #[test]
+    fn a_missing_folder_says_what_to_do() {
+        let flags = [PathBuf::from("no/such/folder")];
+        let Err(Failure::Error(error)) = find(&VaultSources { flags: &flags, ..VaultSources::default() }) else {
+            panic!()
+        };
+        assert!(error.to_string().contains("--vault DIR"), "{error}");
+        let gone = VaultSources { flags: &flags, may_be_missing: true, ..VaultSources::default() };
+        assert_eq!(find(&gone).unwrap(), [std::env::current_dir().unwrap().canonicalize().unwrap().join(&flags[0])]);
+    }
+
+    #[test]
+    fn a_missing_folder_that_no_flag_names_says_where_it_is_named() {
+        let variable = VaultSources { variable: Some("/no/such/folder".into()), ..VaultSources::default() };
+        let file = PathBuf::from("/c/config.toml");
+        let configured = Some((PathBuf::from("/no/such/folder"), file));
+        let configured = VaultSources { configured, current: std::env::temp_dir(), ..VaultSources::default() };
+        for (sources, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
+            let Err(Failure::Error(error)) = find(&sources) else { panic!() };
+            let text = error.to_string();
+            assert!(text.contains(says) && text.contains("/no/such/folder: there is no such folder"), "{text}");
+        }
     }
 }

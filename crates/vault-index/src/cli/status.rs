@@ -5,20 +5,21 @@ use std::path::Path;
 use vault_cli::{CliResult, JsonArgs, ListArgs, Out, Outcome, columns, counted, padded, sanitize_line};
 
 use super::index_args::CheckArgs;
+use super::open;
 use super::progress::Bar;
-use super::records::{CheckRecord, ModelRecord, StatusRecord};
-use super::settings::{PlaceArgs, Sending, Settings};
+use super::records::{CheckRecord, ModelRecord};
+use super::settings::{Settings, VaultArgs};
 use crate::report::counted_as;
 use crate::{RerankerName, Status, SyncOptions};
 
-pub(super) fn status(place: &PlaceArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
+pub(super) fn status(vault_args: &VaultArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
     if args.schema {
-        return out.schema::<StatusRecord>();
+        return out.schema::<Status>();
     }
-    let settings = Settings::load(place)?;
-    let status = settings.open_to_read(settings.only_vault()?)?.status()?;
+    let settings = Settings::load(vault_args)?;
+    let status = open::to_read(&settings, settings.only_vault()?)?.status()?;
     if args.json {
-        out.json(&StatusRecord::from(status))?;
+        out.json(&Status { pending: status.pending + status.unread, ..status })?;
         return Ok(Outcome::Done);
     }
     out.table(&rows(&status))?;
@@ -62,7 +63,7 @@ fn rows(status: &Status) -> Vec<(String, String)> {
         format!("{}, {} dimensions, {} kept", status.model, status.dimensions, counted(status.vectors, "vector")),
     );
     if let Some(next) = &status.rebuilding_to {
-        row("rebuilding", format!("to {next}: vault-index rebuild goes on with it"));
+        row("rebuilding", format!("to {next}: vault-index rebuild resumes it"));
     }
     row(
         "last sync",
@@ -87,15 +88,15 @@ fn bytes(count: u64) -> String {
     if unit == 0 { format!("{count} bytes") } else { format!("{value:.1} {}", units[unit]) }
 }
 
-pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
+pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.schema::<CheckRecord>();
     }
-    let settings = Settings::load(place)?;
+    let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
     let index = match args.repair {
-        true => settings.open_to_rebuild(vault, Sending::Ask)?,
-        false => settings.open_to_read(vault)?,
+        true => open::to_rebuild(&settings, vault, false)?,
+        false => open::to_read(&settings, vault)?,
     };
     let listening = vault_cli::listen();
     let bar = Bar::new();
@@ -112,7 +113,7 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliRe
         out.json(&record)?;
         return Ok(outcome);
     }
-    for (kind, lines) in [("fault", &record.faults), ("not compared", &record.unreadable)] {
+    for (kind, lines) in [("fault", &record.report.faults), ("not compared", &record.report.unreadable)] {
         for line in lines {
             let kind = out.paint.bad(kind);
             out.line(&format!("{kind}: {}", sanitize_line(line)))?;
@@ -124,33 +125,33 @@ pub(super) fn check(place: &PlaceArgs, args: &CheckArgs, out: &mut Out) -> CliRe
 
 /// The last line of a check.
 fn verdict(record: &CheckRecord, repair: bool) -> String {
-    let faults = counted(record.faults.len(), "fault");
-    let mut text = match (record.faults.len(), record.repaired) {
+    let faults = counted(record.report.faults.len(), "fault");
+    let mut text = match (record.report.faults.len(), record.report.repaired) {
         (0, _) => {
             let state = if record.sound { "sound" } else { "no fault found" };
-            format!("{state}: {} read and compared", counted(record.notes, "note"))
+            format!("{state}: {} read and compared", counted(record.report.notes, "note"))
         }
-        (1, true) => format!("{faults}, mended"),
-        (_, true) => format!("{faults}, all mended"),
-        (_, false) if repair => format!("{faults} left; `vault-index rebuild` makes the index anew"),
-        (_, false) => format!("{faults}; `vault-index check --repair` makes anew what is not sound"),
+        (1, true) => format!("{faults}, repaired"),
+        (_, true) => format!("{faults}, all repaired"),
+        (_, false) if repair => format!("{faults} left; `vault-index rebuild` rebuilds the index"),
+        (_, false) => format!("{faults}; `vault-index check --repair` repairs the index"),
     };
-    if !record.unreadable.is_empty() {
-        let places = counted_as(record.unreadable.len(), "file or folder", "files or folders");
+    if !record.report.unreadable.is_empty() {
+        let places = counted_as(record.report.unreadable.len(), "file or folder", "files or folders");
         text.push_str(&format!("; could not be read and compared: {places}"));
     }
-    if record.pending > 0 {
-        let texts = counted_as(record.pending, "text has", "texts have");
+    if record.report.pending > 0 {
+        let texts = counted_as(record.report.pending, "text has", "texts have");
         text.push_str(&format!("; {texts} no vector yet: vault-index sync makes them"));
     }
-    format!("{text} ({})", super::sync::duration(record.took_ms))
+    format!("{text} ({})", super::sync::duration(record.report.took_ms))
 }
 
-pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliResult {
+pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.list_schema::<ModelRecord>(args);
     }
-    let settings = Settings::load(place)?;
+    let settings = Settings::load(vault_args)?;
     let has = model_of(&settings, settings.only_vault()?);
     let rows: Vec<ModelRecord> =
         crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
@@ -158,11 +159,12 @@ pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliRe
         let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
         for row in rows {
             let mark = if row.in_index { "*" } else { " " };
-            let place = if row.local { "local " } else { "remote" };
+            let location = if row.local { "local " } else { "remote" };
             let lacking =
                 row.needs_feature.as_ref().map(|f| format!(" (not in this program: it lacks the feature {f})"));
             let name = out.paint.bold(&padded(&row.name, width));
-            let line = format!("{mark} {name}  {place}  {}{}", row.note, out.paint.bad(&lacking.unwrap_or_default()));
+            let line =
+                format!("{mark} {name}  {location}  {}{}", row.note, out.paint.bad(&lacking.unwrap_or_default()));
             out.line(&line)?;
         }
         match &has {
@@ -178,7 +180,7 @@ pub(super) fn models(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliRe
 
 /// The model of the vault's index, if there is one.
 fn model_of(settings: &Settings, vault: &Path) -> Option<String> {
-    settings.open_to_read(vault).ok()?.status().ok().map(|status| status.model)
+    open::to_read(settings, vault).ok()?.status().ok().map(|status| status.model)
 }
 
 #[cfg(test)]

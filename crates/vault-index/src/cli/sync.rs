@@ -5,36 +5,36 @@ use std::io;
 use vault_cli::{CliResult, Failure, JsonArgs, Out, Outcome, counted, note, sanitize_line};
 
 use super::index_args::{RebuildArgs, SyncArgs};
+use super::open;
 use super::progress::Bar;
-use super::records::SyncRecord;
-use super::settings::{PlaceArgs, Sending, Settings};
+use super::settings::{Settings, VaultArgs};
 use crate::{ErrorKind, Index, Report, Result, SyncOptions};
 
 /// Skipped notes and warnings that a summary names.
 const NAMED: usize = 10;
 
-const KEPT: &str = "what was done until now is kept; run it again to go on";
+const KEPT: &str = "what has been indexed is kept; run it again to resume";
 
-pub(super) fn sync(place: &PlaceArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
+pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
-        return out.schema::<SyncRecord>();
+        return out.schema::<Report>();
     }
-    let settings = Settings::load(place)?;
+    let settings = Settings::load(vault_args)?;
     let vault = settings.only_vault()?;
-    let (index, vectors) = match args.no_vectors {
-        true => (settings.open_to_read(vault)?, false),
-        false => (settings.open(vault, Sending::from_yes(args.yes))?, true),
+    let index = match args.no_vectors {
+        true => open::to_read(&settings, vault)?,
+        false => open::to_fill(&settings, vault, args.yes)?,
     };
-    let options = SyncOptions { vectors, read_all: args.full, ..SyncOptions::default() };
+    let options = SyncOptions { vectors: !args.no_vectors, read_all: args.full, ..SyncOptions::default() };
     run(&index, Index::sync_with, options, &args.output, out)
 }
 
-pub(super) fn rebuild(place: &PlaceArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
+pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
-        return out.schema::<SyncRecord>();
+        return out.schema::<Report>();
     }
-    let settings = Settings::load(place)?;
-    let index = settings.open_to_rebuild(settings.only_vault()?, Sending::from_yes(args.yes))?;
+    let settings = Settings::load(vault_args)?;
+    let index = open::to_rebuild(&settings, settings.only_vault()?, args.yes)?;
     // A damaged index may not say how much there is to do.
     if let Some((has, wants)) = index.stale_model()?
         && let Ok(status) = index.status()
@@ -64,12 +64,17 @@ fn run(
         done => done?,
     };
     if output.json {
-        out.json(&SyncRecord::from(report))?;
+        out.json(&pending_summed(report))?;
     } else {
         summary(&report, out)?;
     }
     out.flush()?;
     if listening.is_cancelled() { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
+}
+
+/// A report as JSON has it: notes that are not read yet count as pending.
+pub(super) fn pending_summed(report: Report) -> Report {
+    Report { pending: report.pending + report.unread, ..report }
 }
 
 /// What was done: a paragraph, then oddities and what is not indexed.

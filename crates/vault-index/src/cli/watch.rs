@@ -1,19 +1,19 @@
-//! `vault-index watch`: stays and keeps the index up to date, a line or a JSON event per batch.
+//! `vault-index watch`: keeps the index up to date as files change, and prints a line or a JSON event per batch.
 
 use vault_cli::{CliResult, Out};
 
 use super::index_args::WatchArgs;
 use super::records::WatchRecord;
 use super::service;
-use super::settings::{PlaceArgs, Settings};
+use super::settings::{Settings, VaultArgs};
 
-pub(super) fn run(place: &PlaceArgs, args: &WatchArgs, out: &mut Out) -> CliResult {
+pub(super) fn run(vault_args: &VaultArgs, args: &WatchArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.schema::<WatchRecord>();
     }
-    let settings = Settings::load(place)?;
+    let settings = Settings::load(vault_args)?;
     if args.print_service {
-        return service::print(settings.only_vault()?, place, out);
+        return service::print(settings.only_vault()?, vault_args, out);
     }
     watch(&settings, args, out)
 }
@@ -34,13 +34,14 @@ fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
 
     use vault_cli::{Outcome, sanitize_line};
 
-    use super::settings::Sending;
+    use super::open;
+    use super::sync::{paragraph, pending_summed};
     use crate::{WatchEvent, WatchOptions};
 
     fn record(event: WatchEvent, vault: &Path) -> WatchRecord {
         match event {
             WatchEvent::Started => WatchRecord::Started { vault: vault.to_string_lossy().into_owned() },
-            WatchEvent::Synced(report) => WatchRecord::Synced { report: report.into() },
+            WatchEvent::Synced(report) => WatchRecord::Synced { report: Box::new(pending_summed(report)) },
             WatchEvent::Notice(message) => WatchRecord::Notice { message },
             WatchEvent::VaultGone => WatchRecord::VaultGone,
             WatchEvent::VaultBack => WatchRecord::VaultBack,
@@ -52,7 +53,7 @@ fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
         let text = match event {
             WatchEvent::Started => format!("watching {}", vault.display()),
             WatchEvent::Synced(report) => {
-                out.line(&format!("{} {}", out.paint.dim(&now), super::sync::paragraph(&report)))?;
+                out.line(&format!("{} {}", out.paint.dim(&now), paragraph(&report)))?;
                 return report.skipped.iter().try_for_each(|skipped| {
                     let skipped = format!("{}: {}", skipped.path, skipped.reason);
                     out.line(&format!("  skipped: {}", sanitize_line(&skipped)))
@@ -65,7 +66,7 @@ fn watch(settings: &Settings, args: &WatchArgs, out: &mut Out) -> CliResult {
         out.line(&format!("{} {}", out.paint.dim(&now), sanitize_line(&text)))
     }
 
-    let index = settings.open(settings.only_vault()?, Sending::Ask)?;
+    let index = open::to_fill(settings, settings.only_vault()?, false)?;
     let listening = vault_cli::listen();
     let mut options = WatchOptions { cancel: Some(listening.flag()), ..WatchOptions::default() };
     if let Some(ms) = args.debounce {

@@ -29,9 +29,11 @@ pub struct Hits {
 
 /// One result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Hit {
-    /// The note.
+    /// The note, relative to its vault.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub path: VaultPath,
     /// Its title.
     pub title: String,
@@ -48,7 +50,8 @@ pub struct Hit {
     pub text: String,
     /// The note's tags, without `#`.
     pub tags: Vec<String>,
-    /// When the note's file was last changed.
+    /// When the note's file was last changed, in JSON as RFC 3339.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub modified: Timestamp,
     /// What the score is made of.
     pub why: Why,
@@ -56,6 +59,7 @@ pub struct Hit {
 
 /// The parts of a ranking's score.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Why {
     /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
@@ -75,6 +79,7 @@ pub struct Why {
 
 /// A passage in the ranking that its reranker was given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Reranked {
     /// Its rank among the passages that were reranked, from 1.

@@ -266,7 +266,7 @@ fn a_damaged_index_keeps_its_model_as_long_as_it_can_be_read() {
     if cfg!(feature = "minilm") {
         let output = run(&vault, "vault-index", &["rebuild"]);
         assert!(output.status.success(), "{}", stderr(&output));
-        assert!(stderr(&output).contains("made anew with minilm"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("rebuilt with minilm"), "{}", stderr(&output));
     }
 }
 

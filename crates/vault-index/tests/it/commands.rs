@@ -114,6 +114,17 @@ fn search_formats_and_exit_codes() {
 }
 
 #[test]
+fn characters_that_hide_or_steer_are_named_in_text_and_kept_in_json() {
+    let vault = Vault::new("//- a.md\nPrune the\u{200b} roses\u{e0041} in\u{1b}[2J winter");
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let search = |arguments: &[&str]| run(&vault, "vault-search", arguments);
+    let shown = stdout(&search(&["--mode", "lexical", "winter"]));
+    assert!(shown.contains("Prune the<U+200B> roses<U+E0041> in␛[2J winter"), "{shown}");
+    let answer = json(&search(&["--mode", "lexical", "--json", "winter"]));
+    assert!(answer["results"][0]["text"].as_str().unwrap().contains("the\u{200b} roses\u{e0041} in\u{1b}[2J"));
+}
+
+#[test]
 fn what_leaves_nothing_out_is_said_beside_the_results() {
     let vault = vault();
     let search = |arguments: &[&str]| {

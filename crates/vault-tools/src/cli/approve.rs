@@ -1,4 +1,4 @@
-//! The person at the terminal: shown what would be done, asked, and able to change it.
+//! Approval by the person at the terminal, who is shown what would be done and can change it.
 
 use std::io::{self, Write};
 
@@ -9,22 +9,22 @@ use super::context::json;
 use crate::change::{Kind, Preview};
 use crate::error::{Error, ErrorKind, Result};
 
-/// Lines of a diff that are shown before somebody asks for the whole.
+/// Lines of a diff that are shown until somebody asks for all of it.
 const SHOWN_LINES: usize = 60;
 
-/// What a person said.
+/// What a person decided.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Answer {
     Yes,
     No,
-    /// Other arguments; they are checked, shown and asked about again.
+    /// Other arguments, which are checked, shown and asked about again.
     Edited(Value),
 }
 
 /// The refusal where nobody can be asked.
 pub(super) fn nobody_to_ask(what: &str) -> Error {
-    Error::new(ErrorKind::Denied, format!("{what} has to be approved, and there is no terminal to ask at"))
-        .with_remedy("look at it with --dry-run, then add --yes")
+    Error::new(ErrorKind::Denied, format!("{what} needs approval, and there is no terminal to ask on"))
+        .with_remedy("inspect it with --dry-run, then add --yes")
 }
 
 /// The refusal of a person.
@@ -64,7 +64,7 @@ pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&
     }
 }
 
-/// Lets a person tick what is shared; all of it at first. `None` if they share nothing at all and end it.
+/// Lets a person select what is shared: all of it at first, nothing at the end of input.
 pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
@@ -90,7 +90,7 @@ pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
     }
 }
 
-/// A change for people: a line for each file, then diffs; the second text is whole, the first is cut.
+/// A change for people: one line per file, then diffs; the first text is cut, the second whole.
 pub(super) fn texts_of(preview: &Preview) -> (String, String) {
     let mut lines = Vec::new();
     for folder in &preview.folders {

@@ -1,11 +1,11 @@
-//! What `vault-tools` can be told: its sub-commands and their options.
+//! The sub-commands of `vault-tools` and their options.
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs};
 
-use super::plan_args::{MacroCommand, PlanCommand};
+use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
 use crate::policy::Toolset;
 
 const EXAMPLES: &str = "\
@@ -16,18 +16,18 @@ Examples:
   vault-tools plan run plan.json --selection-from Inbox.md:3-9
   vault-tools undo
 
-Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with what changed meanwhile. \
-Writes are shown and asked about; without a terminal they need --yes.
+Exit codes: 0 done, 1 a check that failed, 2 error, 3 refused or in conflict with a change made meanwhile. \
+Writes are shown and need your approval; without a terminal they need --yes.
 
 Settings: what may run is set in tools.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows): confirm_writes, \
 allow_commands, allow_delete, auto_approve_read_only, allowed_tools, denied_tools, allowed_paths, denied_paths, \
 trash (\"vault\", the default: .trash in it, or \"system\"), and \
 under [tools] NAME = \"always-ask\", \"never-ask\" or \"by-risk\". Paths are folders or globs; one that is denied and \
-has no / in it is denied in every folder. What is denied stays denied, whatever a flag says. \
-NO_COLOR set to anything turns colours off.";
+has no / in it is denied in every folder. No flag allows what is denied. \
+Setting NO_COLOR turns colors off.";
 
-/// Call tools on a folder of Markdown notes, run plans, and take back what was done.
+/// Call tools on a folder of Markdown notes, run plans, and undo what was done.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-tools",
@@ -40,7 +40,7 @@ NO_COLOR set to anything turns colours off.";
 )]
 pub(super) struct ToolsArgs {
     #[command(flatten)]
-    pub place: PlaceArgs,
+    pub vault_args: VaultArgs,
     #[command(subcommand)]
     pub command: Command,
 }
@@ -48,7 +48,7 @@ pub(super) struct ToolsArgs {
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
-pub(super) struct PlaceArgs {
+pub(super) struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
     /// configured one, else the current folder
     #[arg(long, value_name = "DIR", global = true)]
@@ -60,17 +60,17 @@ pub(super) struct PlaceArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// The tools there are
+    /// List the tools
     #[command(after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json")]
     List(ListToolsArgs),
-    /// The JSON schema of a tool's arguments and answer, or of all tools
+    /// Print the JSON schemas of a tool's arguments and output, or of all tools
     #[command(
         after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  vault-tools schema > tools.json"
     )]
     Schema(SchemaArgs),
     /// Call a tool
     #[command(
-        after_help = "A write is shown as a diff and asked about: y yes, n no, e edit the arguments, w show the whole diff.\n\n\
+        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, w show the whole diff.\n\n\
 Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
 echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
 vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
@@ -79,33 +79,33 @@ vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
     /// Check, preview and run plans
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Take back the newest run, or the one named
+    /// Undo the last transaction, or the one given
     #[command(
-        after_help = "Nothing is touched if a file changed since; --force takes it back all the same and says what is lost.\n\n\
---json, --jsonl and --schema are for --list, --json also for what was taken back.\n\n\
+        after_help = "If a file has changed since, nothing is done; --force undoes the transaction anyway and says what is lost.\n\n\
+--json, --jsonl and --schema apply to --list; --json also prints what was undone.\n\n\
 Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\n  vault-tools undo --yes --json"
     )]
     Undo(UndoArgs),
-    /// Take back the newest undo
+    /// Redo what was undone last
     #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
-    /// Save plans that ran under a name, and run them again without a model
+    /// Save plans that have run under a name, and run them again without a model
     #[command(subcommand)]
     Macro(MacroCommand),
-    /// What was called, and how it went
+    /// Show the calls that were made, and how they ended
     #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
     Log(LogArgs),
-    /// Drop old runs from the journal, and old lines from the log
+    /// Delete old transactions from the journal, and old lines from the log
     #[command(
-        after_help = "Runs that are dropped can no longer be taken back, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
+        after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
     )]
     Prune(PruneArgs),
-    /// Delete journal, log, plans and macros of a vault; the notes stay
-    #[command(after_help = "Nothing can be taken back after that. The index is forgotten with vault-index forget.\n\n\
+    /// Delete the journal, log, plans and macros of a vault; the notes stay
+    #[command(after_help = "Nothing can be undone after that. vault-index forget deletes the index.\n\n\
 Examples:\n  vault-tools forget\n  vault-tools forget --vault ~/Old --yes")]
     Forget(ForgetArgs),
-    /// Take over journal, log, plans and macros of a vault whose folder has moved
-    #[command(after_help = "The index is taken over with vault-index adopt.\n\n\
+    /// Take over the journal, log, plans and macros of a vault whose folder has moved
+    #[command(after_help = "vault-index adopt takes over the index.\n\n\
 Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Adopt(AdoptArgs),
     /// Print shell completions
@@ -114,30 +114,6 @@ Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     /// Print the manual page
     #[command(after_help = "Example:\n  vault-tools man | man -l -")]
     Man,
-}
-
-/// What tools and plans are told about an editor that is not there.
-#[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Context")]
-pub(super) struct ContextArgs {
-    /// The selected text; `-` reads standard input
-    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
-    pub selection: Option<String>,
-    /// The selection as lines of a note, from 1
-    #[arg(long, value_name = "FILE:FROM-TO")]
-    pub selection_from: Option<String>,
-    /// The note that has the focus
-    #[arg(long, value_name = "NOTE")]
-    pub active_file: Option<String>,
-    /// The cursor in that note: line and column from 0, columns in UTF-16 units
-    #[arg(long, value_name = "LINE:CH")]
-    pub cursor: Option<String>,
-    /// A parameter that the plan uses (repeatable)
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub set: Vec<String>,
-    /// Allow deleting; it is still asked about
-    #[arg(long)]
-    pub allow_delete: bool,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -168,7 +144,7 @@ pub(super) struct ListToolsArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
-    /// The tool; `plan` for that of plans
+    /// The tool; `plan` prints the schema of plans
     #[arg(value_name = "TOOL")]
     pub tool: Option<String>,
 }
@@ -181,13 +157,13 @@ pub(super) struct CallArgs {
     /// Its arguments; `-` reads standard input
     #[arg(value_name = "JSON", default_value = "{}")]
     pub args: String,
-    /// Do it without asking; if a file changed meanwhile, on what it holds by then
+    /// Do it without asking; if a file changes meanwhile, on its new content
     #[arg(long)]
     pub yes: bool,
-    /// Show what it would do, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
-    /// Print the answer as JSON, with the run that undo takes back
+    /// Print the output as JSON, with the number of the transaction
     #[arg(long, help_heading = "Output")]
     pub json: bool,
     #[command(flatten)]
@@ -196,10 +172,10 @@ pub(super) struct CallArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct UndoArgs {
-    /// The run's number; the newest that is not taken back yet unless told
-    #[arg(value_name = "RUN")]
+    /// The transaction's number [default: the last one that has not been undone]
+    #[arg(value_name = "TRANSACTION")]
     pub run: Option<u64>,
-    /// List the runs, newest first
+    /// List the transactions, newest first
     #[arg(long, conflicts_with_all = ["run", "force", "yes"])]
     pub list: bool,
     /// Roll back a transaction that a crash interrupted, where that was not done by itself
@@ -208,13 +184,13 @@ pub(super) struct UndoArgs {
     /// Keep what an interrupted transaction did; it can be undone later
     #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
     pub keep: bool,
-    /// Take it back although files changed since
+    /// Do it even though files have changed since
     #[arg(long)]
     pub force: bool,
     /// Do it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Show what it would do, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["yes", "list"])]
     pub dry_run: bool,
     #[command(flatten)]
@@ -223,13 +199,13 @@ pub(super) struct UndoArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct RedoArgs {
-    /// Take it back although files changed since
+    /// Do it even though files have changed since
     #[arg(long)]
     pub force: bool,
     /// Do it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Show what it would do, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
     /// Print what was done as JSON
@@ -239,7 +215,7 @@ pub(super) struct RedoArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct LogArgs {
-    /// Sum up: calls, failures, refusals and times of each tool
+    /// Summarize calls, failures, refusals and times for each tool
     #[arg(long)]
     pub stats: bool,
     /// Only the newest N
@@ -252,10 +228,10 @@ pub(super) struct LogArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
 pub(super) struct PruneArgs {
-    /// Drop what is older than so many days
+    /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
-    /// Drop the oldest until journal and log each take at most so many megabytes
+    /// Delete the oldest until the journal and the log each take at most this many megabytes
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
 }

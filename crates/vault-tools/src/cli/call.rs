@@ -1,12 +1,12 @@
-//! `vault-tools call`: one tool called, with a person asked where the rules ask.
+//! `vault-tools call`: calls one tool, and asks a person where the rules say so.
 
 use std::path::Path;
 
 use serde_json::Value;
-use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of, tick};
-use super::args::{CallArgs, PlaceArgs};
+use super::args::{CallArgs, VaultArgs};
 use super::context::{json, json_of, toolbox};
 use super::records::CallRecord;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,20 +15,20 @@ use crate::policy::{Grants, Permission, Toolset};
 use crate::tool::Cancel;
 use crate::toolbox::{Output, Proposal, Toolbox};
 
-/// With --yes, so often a call is made anew on files that changed meanwhile.
+/// How often --yes repeats a call on files that changed meanwhile.
 const MAX_ATTEMPTS: usize = 20;
 
-pub(super) fn call(place: &PlaceArgs, args: &CallArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(place, &args.context)?;
+pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> CliResult {
+    let mut toolbox = toolbox(vault_args, &args.context)?;
     let ended = call_on(&mut toolbox, args, out);
     warn_of_log(&mut toolbox);
     ended
 }
 
-/// A line that is missing from the log changes nothing about what was done.
+/// Warns of a missing line in the log, which changes nothing about what was done.
 pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
     if let Some(error) = toolbox.take_log_error() {
-        say("warning", &format!("the log has no line of this: {error}"));
+        say("warning", &format!("this could not be logged: {error}"));
     }
 }
 
@@ -45,7 +45,7 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     if args.dry_run {
         return dry_run(&proposal, args, out);
     }
-    // Until the answer is told: a signal that comes when all is done ends nothing.
+    // Held until the output is printed: a signal that comes after the change must not end the command.
     let mut writing = None;
     let mut attempts = 1;
     let (tool, used, output) = loop {
@@ -53,7 +53,7 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
         let (tool, used) = (approved.tool.clone(), approved.args.clone());
         writing.get_or_insert_with(vault_cli::write_section);
         match call.toolbox.apply(approved, decision) {
-            // Nobody was shown how the files were, so that what another process wrote meanwhile is built upon.
+            // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
             Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
                 attempts += 1;
                 proposal = call.propose(used)?;
@@ -83,7 +83,7 @@ impl Calling<'_> {
         self.toolbox.propose(&self.args.tool, args, Cancel::on(listening.flag()))
     }
 
-    /// A call that was not made.
+    /// Logs a call that was not made.
     fn refused(&mut self, args: &Value, reason: Error) -> Error {
         self.toolbox.refuse(&self.args.tool, args, &reason);
         reason
@@ -132,7 +132,7 @@ impl Calling<'_> {
         }
     }
 
-    /// What is to be done, once the rules or a person agree, and who did.
+    /// The proposal once the rules or a person approve it, and who did.
     fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Approval)> {
         loop {
             let grants = Grants::default();
@@ -147,7 +147,7 @@ impl Calling<'_> {
                 }
                 Permission::Ask if !can_ask() => {
                     let refusal = nobody_to_ask(&proposal.tool);
-                    // Leaves its line in the log.
+                    // Logs the refusal.
                     let _ = self.toolbox.apply(proposal, Approval::Denied);
                     return Err(refusal);
                 }
@@ -176,7 +176,7 @@ impl Calling<'_> {
                         self.decision = Approval::Edited;
                         proposal = again;
                     }
-                    // What was written can be written better; a no of the settings stays a no.
+                    // Arguments can be edited again; what the settings deny stays denied.
                     Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
                         say("error", &error.to_string())
                     }
@@ -232,7 +232,7 @@ fn print(output: &Output, out: &mut Out) -> std::io::Result<()> {
         out.line("")?;
     }
     if let Some(run) = output.run {
-        say("note", &format!("run {run}; vault-tools undo takes it back"));
+        note(&format!("transaction {run}; vault-tools undo reverts it"));
     }
     Ok(())
 }

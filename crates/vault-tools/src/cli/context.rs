@@ -1,4 +1,4 @@
-//! What the command line says about an editor that is not there: selection, active file, cursor; and parameters.
+//! The editor that the command line describes (selection, active file, cursor), and parameters of plans.
 
 use std::collections::BTreeSet;
 use std::io::Read;
@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use vault_cli::say;
+use vault_cli::note;
 
-use super::args::{ContextArgs, PlaceArgs};
+use super::args::VaultArgs;
+use super::plan_args::ContextArgs;
 use super::settings;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -25,8 +26,8 @@ use crate::vault::Vault;
 ///
 /// # Errors
 /// Whatever cannot be opened or understood.
-pub(super) fn toolbox(place: &PlaceArgs, context: &ContextArgs) -> Result<Toolbox> {
-    let vault = settings::open(place)?;
+pub(super) fn toolbox(vault_args: &VaultArgs, context: &ContextArgs) -> Result<Toolbox> {
+    let vault = settings::open(vault_args)?;
     let mut policy = settings::policy()?;
     policy.allow_delete |= context.allow_delete;
     with_policy(vault, context, &policy)
@@ -40,18 +41,18 @@ fn with_policy(vault: Vault, context: &ContextArgs, policy: &Settings) -> Result
 /// Parameters of a plan that uses `names`: what editor and clock give, and `--set`.
 ///
 /// # Errors
-/// What is no `NAME=VALUE`, or a name that the plan does not use: it is probably another one that was meant.
+/// Text that is not `NAME=VALUE`, or a parameter that the plan does not have.
 pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<String>) -> Result<Parameters> {
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     for (name, value) in pairs("--set", set)? {
         if !names.contains(&name) {
-            let message = format!("the plan uses no parameter `{name}`");
+            let message = format!("the plan has no parameter `{name}`");
             let used = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
-            let remedy = if used.is_empty() { "it uses none".to_string() } else { format!("it uses {used}") };
+            let remedy = if used.is_empty() { "it has none".to_string() } else { format!("its parameters are {used}") };
             return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").with_remedy(remedy));
         }
         if parameters.get(&name).is_some() {
-            say("note", &format!("{name} is {value:?}, as --set says"));
+            note(&format!("--set overrides {name}: it is {value:?}"));
         }
         parameters.set(name, value);
     }
@@ -61,7 +62,7 @@ pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<Str
 /// `NAME=VALUE`, each.
 ///
 /// # Errors
-/// What is none.
+/// Text of another form.
 pub(super) fn pairs(option: &str, texts: &[String]) -> Result<Vec<(String, String)>> {
     let pair = |text: &String| {
         let (name, value) = text.split_once('=').ok_or_else(|| wrong(option, text, "NAME=VALUE"))?;
@@ -73,7 +74,7 @@ pub(super) fn pairs(option: &str, texts: &[String]) -> Result<Vec<(String, Strin
 /// JSON from a file, or with `-` from standard input.
 ///
 /// # Errors
-/// What cannot be read, or is no JSON.
+/// A file that cannot be read or is not JSON.
 pub(super) fn json_of(file: &Path) -> Result<Value> {
     let text = match file.as_os_str() == "-" {
         true => standard_input()?,
@@ -85,31 +86,34 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
 /// JSON from text.
 ///
 /// # Errors
-/// What is none, or names a key twice, with the place.
-pub(super) fn json(text: &str, place: &str) -> Result<Value> {
-    json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(place))
+/// Invalid JSON, or a key that occurs twice; `source` says where the text is from.
+pub(super) fn json(text: &str, source: &str) -> Result<Value> {
+    json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(source))
 }
 
 fn not_json(why: &str) -> Error {
-    let error = Error::new(ErrorKind::InvalidArguments, format!("this is no JSON: {why}"));
+    let error = Error::new(ErrorKind::InvalidArguments, format!("this is not valid JSON: {why}"));
     if why.contains("hex escape") {
         error.with_remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
     } else if why.contains("recursion limit") {
-        error.with_remedy("a value may be nested 127 deep")
+        error.with_remedy("values may be nested at most 127 deep")
     } else {
         error
     }
 }
 
-/// All of standard input.
+/// Reads all of standard input.
 ///
 /// # Errors
 /// When it cannot be read, or was read before.
 pub(super) fn standard_input() -> Result<String> {
     static WAS_READ: AtomicBool = AtomicBool::new(false);
     if WAS_READ.swap(true, Ordering::SeqCst) {
-        return Err(Error::new(ErrorKind::InvalidArguments, "standard input can be read once, and `-` is given twice")
-            .with_remedy("give one of the two as a file or as text"));
+        return Err(Error::new(
+            ErrorKind::InvalidArguments,
+            "standard input can be read only once, but `-` is given twice",
+        )
+        .with_remedy("give one of the two as a file or as text"));
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| Error::io("standard input", &error))?;
@@ -126,11 +130,8 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     if let Some(from) = &context.selection_from {
         let (path, selection) = selected_lines(vault, from)?;
         if editor.active_file.as_ref().is_some_and(|active| *active != path) {
-            return Err(Error::new(
-                ErrorKind::InvalidArguments,
-                "the selection lies in another file than the active one",
-            )
-            .with_remedy("leave out --active-file"));
+            return Err(Error::new(ErrorKind::InvalidArguments, "the selection is not in the active file")
+                .with_remedy("leave out --active-file"));
         }
         editor.show(&path, crate::host::Leaf::Current);
         editor.cursor = selection.span.map(|span| span.to);
@@ -152,7 +153,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     Ok(editor)
 }
 
-/// That a file is there which the user named; who names it may know what is near.
+/// Checks that a file exists that the user named; the error may name similar files.
 fn there(vault: &Vault, path: &SafePath) -> Result<()> {
     match vault.sandbox().exists(path)? {
         true => Ok(()),
@@ -197,15 +198,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_is_told_with_what_to_do() {
-        for (text, told) in [
+    fn invalid_json_is_an_error_with_a_remedy() {
+        for (text, expected) in [
             (r#"{"a": "\ud83d"}"#.to_owned(), r"both halves of its escape, as in \ud83d\ude00"),
             (r#"{"a": "\ud83d x"}"#.to_owned(), "both halves"),
-            ("[".repeat(500) + &"]".repeat(500), "nested 127 deep"),
+            ("[".repeat(500) + &"]".repeat(500), "nested at most 127 deep"),
             ("{".to_owned(), "line 1"),
         ] {
             let error = json(&text, "args").unwrap_err().to_string();
-            assert!(error.contains("args") && error.contains("this is no JSON") && error.contains(told), "{error}");
+            assert!(error.contains("args") && error.contains("not valid JSON") && error.contains(expected), "{error}");
         }
         assert!(json(&("[".repeat(127) + &"]".repeat(127)), "args").is_ok());
     }

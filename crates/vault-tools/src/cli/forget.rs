@@ -2,12 +2,12 @@
 
 use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
 
-use super::args::PlaceArgs;
+use super::args::VaultArgs;
 use super::settings;
 use crate::state::{State, there_or_gone};
 
-pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
-    let vault = there_or_gone(&settings::folder(place)?);
+pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
+    let vault = there_or_gone(&settings::folder(vault_args)?);
     let state = State::of(&vault)?;
     let name = vault.display();
     if !state.folder().exists() {
@@ -23,8 +23,8 @@ pub(super) fn forget(place: &PlaceArgs, args: &ForgetArgs, out: &mut Out) -> Cli
     vault_cli::forget(args, &question, &refusal, || Ok(state.forget()?), out)
 }
 
-pub(super) fn adopt(place: &PlaceArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     let old = there_or_gone(&args.old);
     vault.state().adopt(&State::of(&old)?)?;
     out.line(&format!(

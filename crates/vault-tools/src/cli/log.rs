@@ -1,12 +1,12 @@
-//! `vault-tools log`: what was called, and how it went.
+//! `vault-tools log`: the calls that were made, and how they ended.
 
 use vault_cli::{CliResult, Out, sanitize_line};
 
-use super::args::{LogArgs, PlaceArgs};
+use super::args::{LogArgs, VaultArgs};
 use super::settings;
 use crate::log::{Approval, Record, ToolStats, read, stats};
 
-pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> CliResult {
+pub(super) fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return if args.stats {
             out.list_schema::<ToolStats>(&args.output)
@@ -14,7 +14,7 @@ pub(super) fn log(place: &PlaceArgs, args: &LogArgs, out: &mut Out) -> CliResult
             out.list_schema::<Record>(&args.output)
         };
     }
-    let vault = settings::open(place)?;
+    let vault = settings::open(vault_args)?;
     let records = read(vault.state())?;
     if args.stats {
         return out.list(args.output.format(), &stats(&records), |out, rows| {

@@ -1,18 +1,20 @@
-//! `vault-tools macro`: plans saved, listed, run, carried elsewhere.
+//! `vault-tools macro`: saves plans, lists them, runs them, exports and imports them.
 
-use vault_cli::{CliResult, ListArgs, Out, Outcome, sanitize_line, say};
+use vault_cli::{CliResult, ListArgs, Out, Outcome, counted, sanitize_line, say};
 
-use super::args::{ContextArgs, PlaceArgs};
+use super::args::VaultArgs;
 use super::context::{json_of, pairs, toolbox};
-use super::plan_args::{MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs};
+use super::plan_args::{
+    ContextArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs,
+};
 use super::records::MacroRow;
 use super::{plan, settings};
 use crate::journal::TransactionId;
 use crate::macros::{IfExists, Macros, SaveOptions};
 use crate::plan::last_successful;
 
-pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(place, &ContextArgs::default())?;
+pub(super) fn save(vault_args: &VaultArgs, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
+    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
     let state = toolbox.vault().state();
     let value = match &args.file {
         Some(file) => json_of(file)?,
@@ -29,7 +31,7 @@ pub(super) fn save(place: &PlaceArgs, args: &MacroSaveArgs, out: &mut Out) -> Cl
     };
     let saved = Macros::new(state).save(&toolbox, &args.name, &value, &options)?;
     let given: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-    let given = if given.is_empty() { String::new() } else { format!("; it is given: {}", given.join(", ")) };
+    let given = if given.is_empty() { String::new() } else { format!("; its parameters: {}", given.join(", ")) };
     out.line(&format!("saved {}{given}", saved.name))?;
     Ok(Outcome::Done)
 }
@@ -38,11 +40,11 @@ fn if_exists(force: bool) -> IfExists {
     if force { IfExists::Replace } else { IfExists::Refuse }
 }
 
-pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliResult {
+pub(super) fn list(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
         return out.list_schema::<MacroRow>(args);
     }
-    let vault = settings::open(place)?;
+    let vault = settings::open(vault_args)?;
     let rows: Vec<MacroRow> = Macros::new(vault.state()).list()?.into_iter().map(MacroRow::from).collect();
     out.list(args.format(), &rows, |out, rows| {
         for row in rows {
@@ -55,47 +57,47 @@ pub(super) fn list(place: &PlaceArgs, args: &ListArgs, out: &mut Out) -> CliResu
     })
 }
 
-pub(super) fn show(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn show(vault_args: &VaultArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     out.json(&Macros::new(vault.state()).get(&args.name)?)?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &MacroRunArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(place, &args.running.context)?;
+pub(super) fn run(vault_args: &VaultArgs, args: &MacroRunArgs, out: &mut Out) -> CliResult {
+    let mut toolbox = toolbox(vault_args, &args.running.context)?;
     let saved = Macros::new(toolbox.vault().state()).get(&args.name)?;
     let defaults = saved.parameters.into_iter().filter_map(|parameter| Some((parameter.name, parameter.default?)));
     plan::run_value(&mut toolbox, &saved.plan, &args.running, &defaults.collect::<Vec<_>>(), out)
 }
 
-pub(super) fn rename(place: &PlaceArgs, args: &MacroRenameArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn rename(vault_args: &VaultArgs, args: &MacroRenameArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     Macros::new(vault.state()).rename(&args.name, &args.new_name)?;
     out.line(&format!("renamed {} to {}", args.name, args.new_name))?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn delete(place: &PlaceArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn delete(vault_args: &VaultArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     Macros::new(vault.state()).delete(&args.name)?;
     out.line(&format!("deleted {}", args.name))?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn export(place: &PlaceArgs, args: &MacroExportArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn export(vault_args: &VaultArgs, args: &MacroExportArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     out.json(&Macros::new(vault.state()).export(&args.names)?)?;
     Ok(Outcome::Done)
 }
 
-pub(super) fn import(place: &PlaceArgs, args: &MacroImportArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(place, &ContextArgs::default())?;
+pub(super) fn import(vault_args: &VaultArgs, args: &MacroImportArgs, out: &mut Out) -> CliResult {
+    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
     let export = json_of(&args.file)?;
     let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, if_exists(args.force))?;
     match args.json {
         true => out.json(&imported)?,
         false => {
-            out.line(&format!("imported {}", imported.imported.len()))?;
+            out.line(&format!("imported {}", counted(imported.imported.len(), "macro")))?;
             for rejected in &imported.rejected {
                 say("rejected", &format!("{}: {}", rejected.entry, rejected.reason));
             }

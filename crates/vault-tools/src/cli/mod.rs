@@ -3,8 +3,9 @@
 //! Data goes to standard output, everything else to standard error. Nothing here decides what may run: the rules do,
 //! and where they ask, the person at the terminal.
 
-mod args;
 mod plan_args;
+
+mod args;
 
 mod settings;
 
@@ -50,28 +51,28 @@ pub fn main() -> ExitCode {
 }
 
 fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
-    let place = args.place;
+    let vault = args.vault_args;
     match args.command {
         Command::List(args) => tools::list(&args, out),
         Command::Schema(args) => tools::schema(&args, out),
-        Command::Call(args) => call::call(&place, &args, out),
-        Command::Plan(PlanCommand::Check(args)) => plan::check(&place, &args, out),
-        Command::Plan(PlanCommand::Preview(args)) => plan::preview(&place, &args, out),
-        Command::Plan(PlanCommand::Run(args)) => plan::run(&place, &args, out),
-        Command::Undo(args) => undo::undo(&place, &args, out),
-        Command::Redo(args) => undo::redo(&place, &args, out),
-        Command::Macro(MacroCommand::Save(args)) => macros::save(&place, &args, out),
-        Command::Macro(MacroCommand::List(args)) => macros::list(&place, &args, out),
-        Command::Macro(MacroCommand::Show(args)) => macros::show(&place, &args, out),
-        Command::Macro(MacroCommand::Run(args)) => macros::run(&place, &args, out),
-        Command::Macro(MacroCommand::Rename(args)) => macros::rename(&place, &args, out),
-        Command::Macro(MacroCommand::Delete(args)) => macros::delete(&place, &args, out),
-        Command::Macro(MacroCommand::Export(args)) => macros::export(&place, &args, out),
-        Command::Macro(MacroCommand::Import(args)) => macros::import(&place, &args, out),
-        Command::Log(args) => log::log(&place, &args, out),
-        Command::Prune(args) => undo::prune(&place, &args, out),
-        Command::Forget(args) => forget::forget(&place, &args, out),
-        Command::Adopt(args) => forget::adopt(&place, &args, out),
+        Command::Call(args) => call::call(&vault, &args, out),
+        Command::Plan(PlanCommand::Check(args)) => plan::check(&vault, &args, out),
+        Command::Plan(PlanCommand::Preview(args)) => plan::preview(&vault, &args, out),
+        Command::Plan(PlanCommand::Run(args)) => plan::run(&vault, &args, out),
+        Command::Undo(args) => undo::undo(&vault, &args, out),
+        Command::Redo(args) => undo::redo(&vault, &args, out),
+        Command::Macro(MacroCommand::Save(args)) => macros::save(&vault, &args, out),
+        Command::Macro(MacroCommand::List(args)) => macros::list(&vault, &args, out),
+        Command::Macro(MacroCommand::Show(args)) => macros::show(&vault, &args, out),
+        Command::Macro(MacroCommand::Run(args)) => macros::run(&vault, &args, out),
+        Command::Macro(MacroCommand::Rename(args)) => macros::rename(&vault, &args, out),
+        Command::Macro(MacroCommand::Delete(args)) => macros::delete(&vault, &args, out),
+        Command::Macro(MacroCommand::Export(args)) => macros::export(&vault, &args, out),
+        Command::Macro(MacroCommand::Import(args)) => macros::import(&vault, &args, out),
+        Command::Log(args) => log::log(&vault, &args, out),
+        Command::Prune(args) => undo::prune(&vault, &args, out),
+        Command::Forget(args) => forget::forget(&vault, &args, out),
+        Command::Adopt(args) => forget::adopt(&vault, &args, out),
         Command::Completions(args) => vault_cli::completions([ToolsArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([ToolsArgs::command()], None, out),
     }

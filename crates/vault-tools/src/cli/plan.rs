@@ -1,4 +1,4 @@
-//! `vault-tools plan`: checked, shown and run.
+//! `vault-tools plan`: checks, previews and runs plans.
 
 use std::{fmt, io};
 
@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use vault_cli::{CliResult, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
-use super::args::{ContextArgs, PlaceArgs};
+use super::args::VaultArgs;
 use super::call::warn_of_log;
 use super::context::{json_of, parameters, toolbox};
-use super::plan_args::{PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::records::PlanRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
@@ -20,8 +20,8 @@ use crate::policy::{Grants, Permission, Risk};
 use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
 
-pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(place, &ContextArgs::default())?;
+pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
+    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
     let value = json_of(&args.file)?;
     let (record, text, outcome) = match plan::validate(&value, &toolbox) {
         Ok(checked) => {
@@ -29,9 +29,9 @@ pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> Cl
             let needs = if asks.is_empty() {
                 String::new()
             } else {
-                format!("; it is given: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
+                format!("; its parameters: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
             };
-            let text = format!("the plan can be previewed; at worst it does: {}{needs}", checked.risk);
+            let text = format!("the plan is valid; its risk: {}{needs}", checked.risk);
             let text = checked.notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
             let mut record = json!({ "faults": [], "risk": checked.risk, "parameters": asks });
             if !checked.notices.is_empty() {
@@ -57,15 +57,15 @@ pub(super) fn check(place: &PlaceArgs, args: &PlanFileArgs, out: &mut Out) -> Cl
     }
 }
 
-pub(super) fn preview(place: &PlaceArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(place, &args.context)?;
+pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
+    let mut toolbox = toolbox(vault_args, &args.context)?;
     let value = json_of(&args.plan.file)?;
     let preview = dry_run(&mut toolbox, &value, &args.context.set, &[])?;
     shown(&preview, &toolbox, if args.plan.json { Form::Json } else { Form::Text }, out)
 }
 
-pub(super) fn run(place: &PlaceArgs, args: &PlanRunArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(place, &args.running.context)?;
+pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> CliResult {
+    let mut toolbox = toolbox(vault_args, &args.running.context)?;
     let value = json_of(&args.file)?;
     run_value(&mut toolbox, &value, &args.running, &[], out)
 }
@@ -103,28 +103,28 @@ fn run_on(
     let listening = vault_cli::listen();
     let _writing = vault_cli::write_section();
     let cancel = Cancel::on(listening.flag());
-    // Nobody may read the events any more; the plan runs all the same.
+    // The plan runs on even when nobody reads its events any more.
     let mut written = Ok(());
-    let mut tell = |event: &Event| {
+    let mut report = |event: &Event| {
         if !args.jsonl {
-            told(event);
+            print_event(event);
         } else if written.is_ok() {
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let done = plan::run(toolbox, &preview, decision, cancel, &mut tell)?;
+    let done = plan::run(toolbox, &preview, decision, cancel, &mut report)?;
     if let Some((step, error)) = &done.failed {
         let left = if done.run.is_some() {
-            "what was done before stays; vault-tools undo takes it back"
+            "the steps before it stay; vault-tools undo reverts them"
         } else {
             "nothing was changed"
         };
-        let message = format!("the step {step}: {}", error.message());
+        let message = format!("step {step}: {}", error.message());
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
     if !args.jsonl {
-        let undo = done.run.map(|run| format!("; run {run}, vault-tools undo takes it back")).unwrap_or_default();
+        let undo = done.run.map(|run| format!("; transaction {run}, vault-tools undo reverts it")).unwrap_or_default();
         out.line(&format!("{}{undo}", if done.status == RunStatus::Done { "done" } else { "stopped" }))?;
     }
     Ok(Outcome::Done)
@@ -132,7 +132,7 @@ fn run_on(
 
 /// Checks and previews; parameters that are missing get their defaults, or are asked for.
 fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(String, String)]) -> Result<PlanPreview> {
-    // All that a plan takes for now is one moment, to the second, so that it can be named with the digest.
+    // A plan sees one time as now, to the second, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
     let checked: Checked = plan::validate(value, toolbox)?;
@@ -151,8 +151,8 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
     plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))
 }
 
-/// What `plan preview` prints of a preview, and `--digest` takes: the digest, and the moment that it took for now.
-/// With the same moment the same preview comes out, however long somebody thought about it.
+/// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
+/// the same preview comes out, however long somebody thought about it.
 struct ApprovedDigest {
     digest: String,
     moment: Option<Zoned>,
@@ -168,9 +168,9 @@ impl ApprovedDigest {
         let read = |moment: &str| -> Result<Zoned> {
             let moment: Result<Timestamp, _> = moment.parse();
             moment.map(|moment| moment.to_zoned(TimeZone::system())).map_err(|error| {
-                Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is no moment: {error}"))
+                Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
                     .at("--digest")
-                    .with_remedy("take it as plan preview prints it")
+                    .with_remedy("copy it as plan preview prints it")
             })
         };
         Ok(Self { digest: digest.to_string(), moment: moment.map(read).transpose()? })
@@ -279,13 +279,13 @@ fn in_short(args: &Value) -> String {
     short
 }
 
-/// Progress, for people.
-fn told(event: &Event) {
+/// Prints progress for people.
+fn print_event(event: &Event) {
     match event {
         Event::StepStarted { step, tool } => say("step", &format!("{step} ({tool})")),
         Event::StepSkipped { step, reason } => say("skipped", &format!("{step}: {reason}")),
         Event::StepFailed { step, error, attempt, will_retry } => {
-            let next = if *will_retry { "; it is tried again" } else { "" };
+            let next = if *will_retry { "; retrying" } else { "" };
             say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
         }
         _ => {}

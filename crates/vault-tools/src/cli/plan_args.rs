@@ -1,26 +1,48 @@
-//! What `vault-tools plan` and `vault-tools macro` can be told.
+//! The options of `vault-tools plan` and `vault-tools macro`, and the context that tools and plans get.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use vault_cli::ListArgs;
 
-use super::args::ContextArgs;
+/// What tools and plans know of an editor that is not running.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Context")]
+pub(super) struct ContextArgs {
+    /// The selected text; `-` reads standard input
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
+    pub selection: Option<String>,
+    /// The selection as lines of a note, from 1
+    #[arg(long, value_name = "FILE:FROM-TO")]
+    pub selection_from: Option<String>,
+    /// The note that has the focus
+    #[arg(long, value_name = "NOTE")]
+    pub active_file: Option<String>,
+    /// The cursor in that note: line and column from 0, columns in UTF-16 units
+    #[arg(long, value_name = "LINE:CH")]
+    pub cursor: Option<String>,
+    /// A parameter that the plan uses (repeatable)
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub set: Vec<String>,
+    /// Allow deleting; each deletion still needs approval
+    #[arg(long)]
+    pub allow_delete: bool,
+}
 
 #[derive(Debug, Subcommand)]
 pub(super) enum PlanCommand {
-    /// Check a plan without running anything; exit code 1 if it has faults
+    /// Check a plan without running anything; exit code 1 if it is invalid
     #[command(after_help = "Examples:\n  vault-tools plan check plan.json\n  vault-tools plan check - < plan.json")]
     Check(PlanFileArgs),
-    /// Show what a plan would do: its steps, loops expanded, and all diffs
+    /// Show what a plan would do: its steps with loops expanded, and all diffs
     #[command(
         after_help = "Examples:\n  vault-tools plan preview plan.json --selection '- a\n- b'\n  vault-tools plan preview plan.json --json"
     )]
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_help = "What runs is exactly what was shown. Ctrl-C stops it; a step that is under way is put back, the steps before it \
-stay, and undo takes them back.\n\n\
+        after_help = "What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
+it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
 vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
     )]
@@ -29,24 +51,24 @@ vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
 
 #[derive(Debug, Subcommand)]
 pub(super) enum MacroCommand {
-    /// Save a plan that ran to its end under a name
-    #[command(after_help = "Without FILE and --run it is the plan that ran last.\n\n\
+    /// Save a plan that has run successfully under a name
+    #[command(after_help = "Without FILE and --run, the last plan that ran is saved.\n\n\
 Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
 vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n  \
 vault-tools macro save bullets plan.json --untried")]
     Save(MacroSaveArgs),
-    /// The macros there are
+    /// List the macros
     #[command(after_help = "Example:\n  vault-tools macro list --json")]
     List(ListArgs),
-    /// A macro with its plan
+    /// Print a macro with its plan
     #[command(after_help = "Example:\n  vault-tools macro show bullets")]
     Show(MacroNameArgs),
-    /// Run a macro: shown, asked about and journalled as any plan
+    /// Run a macro; it is shown, approved and recorded like any plan
     #[command(
         after_help = "Example:\n  vault-tools macro run bullets --selection-from Inbox.md:3-9 --set folderName=Work"
     )]
     Run(MacroRunArgs),
-    /// Give a macro another name
+    /// Rename a macro
     #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
     Rename(MacroRenameArgs),
     /// Delete a macro
@@ -55,7 +77,7 @@ vault-tools macro save bullets plan.json --untried")]
     /// Print macros as JSON
     #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
     Export(MacroExportArgs),
-    /// Take in exported macros; bad entries are reported, good ones kept
+    /// Import macros; invalid entries are reported and left out
     #[command(after_help = "Example:\n  vault-tools macro import macros.json")]
     Import(MacroImportArgs),
 }
@@ -84,13 +106,13 @@ pub(super) struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
-    /// Run it without asking if its preview has this digest, given with its moment as plan preview prints it
+    /// Run it without asking if its preview has this digest, as plan preview prints it
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
-    /// Show what it would do, and do nothing
+    /// Show what would be done, and do nothing
     #[arg(long, conflicts_with_all = ["yes", "digest"])]
     pub dry_run: bool,
-    /// Print an event a line as JSON
+    /// Print one JSON event per line
     #[arg(long, help_heading = "Output")]
     pub jsonl: bool,
     #[command(flatten)]
@@ -108,22 +130,22 @@ pub(super) struct PlanRunArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct MacroSaveArgs {
-    /// What it is to be called
+    /// The macro's name
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// The plan, which must have run to its end in this vault; `-` reads standard input
+    /// The plan, which must have run successfully in this vault; `-` reads standard input
     #[arg(value_name = "FILE", conflicts_with = "run")]
     pub file: Option<PathBuf>,
-    /// The plan of a run, by its number in undo --list
-    #[arg(long, value_name = "RUN")]
+    /// The plan of a transaction, by its number in undo --list
+    #[arg(long, value_name = "TRANSACTION")]
     pub run: Option<u64>,
-    /// Save a plan that never ran to its end, too
+    /// Save the plan even if it has never run successfully
     #[arg(long, requires = "file")]
     pub untried: bool,
     /// What it is for
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub description: String,
-    /// What a parameter is unless it is given (repeatable)
+    /// A parameter's default value (repeatable)
     #[arg(long, value_name = "NAME=VALUE")]
     pub default: Vec<String>,
     /// Replace a macro of the same name
@@ -159,14 +181,14 @@ pub(super) struct MacroRenameArgs {
 
 #[derive(Debug, Args)]
 pub(super) struct MacroExportArgs {
-    /// The macros; all unless told
+    /// The macros [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct MacroImportArgs {
-    /// What was exported; `-` reads standard input
+    /// The exported file; `-` reads standard input
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Replace macros of the same names

@@ -1,12 +1,12 @@
-//! Which vault is meant and what may run there: flags over environment over configuration.
+//! Which vault a command works on and what may run there: flags over environment over configuration.
 
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use vault_cli::say;
+use vault_cli::{note, say};
 
-use super::args::PlaceArgs;
+use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Settings;
 use crate::vault::{Vault, VaultOptions};
@@ -21,23 +21,22 @@ struct SearchConfig {
 ///
 /// # Errors
 /// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be understood.
-pub(super) fn open(place: &PlaceArgs) -> Result<Vault> {
-    let index_file = place.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
+pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
+    let index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
     let mut index = vault_index::Options::new();
     index.index_file = index_file;
-    let vault = Vault::open(folder(place)?, VaultOptions { index, ..VaultOptions::default() })?;
+    let vault = Vault::open(folder(vault_args)?, VaultOptions { index, ..VaultOptions::default() })?;
     if let Some(recovered) = vault.recovered() {
-        let what =
-            if recovered.left.is_empty() { "what it had done" } else { "what it had done, but for the following," };
-        let run = format!("the run {} ({}) had been cut", recovered.id, recovered.label);
-        say("note", &format!("{run}; {what} was taken back"));
-        recovered.left.iter().for_each(|left| say("note", &format!("left as it is: {left}")));
+        let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
+        let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
+        note(&format!("{transaction} was interrupted; its changes were rolled back{except}"));
+        recovered.left.iter().for_each(|left| note(&format!("not rolled back: {left}")));
     }
     vault.warnings().iter().for_each(|warning| say("warning", warning));
     Ok(vault)
 }
 
-/// What may run: the user's file alone. A vault's own files have no say in it.
+/// What may run: the user's file alone decides, never a file in the vault.
 ///
 /// # Errors
 /// A file that cannot be understood.
@@ -46,9 +45,9 @@ pub(super) fn policy() -> Result<Settings> {
 }
 
 /// The folder of the vault that is meant, as it was named.
-pub(super) fn folder(place: &PlaceArgs) -> Result<PathBuf> {
+pub(super) fn folder(vault_args: &VaultArgs) -> Result<PathBuf> {
     let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
-    if let Some(named) = place.vault.clone().or_else(|| variable("VAULT_DIR")) {
+    if let Some(named) = vault_args.vault.clone().or_else(|| variable("VAULT_DIR")) {
         return Ok(named);
     }
     if let Some(above) = current.ancestors().find(|folder| folder.join(".obsidian").is_dir()) {

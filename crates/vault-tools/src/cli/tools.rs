@@ -1,4 +1,4 @@
-//! `vault-tools list` and `schema`: what there is, without any vault.
+//! `vault-tools list` and `schema`: the tools, without any vault.
 
 use serde_json::{Value, json};
 use vault_cli::{CliResult, Out, Outcome};

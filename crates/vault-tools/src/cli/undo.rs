@@ -1,11 +1,11 @@
-//! `vault-tools undo`, `redo` and `prune`: the journal at work.
+//! `vault-tools undo`, `redo` and `prune`: what the journal is for.
 
 use std::time::Duration;
 
-use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line, say};
+use vault_cli::{CliResult, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
-use super::args::{PlaceArgs, PruneArgs, RedoArgs, UndoArgs};
+use super::args::{PruneArgs, RedoArgs, UndoArgs, VaultArgs};
 use super::records::{RunRow, TakenBack};
 use super::settings;
 use crate::change::Change;
@@ -22,11 +22,11 @@ struct Asking {
     json: bool,
 }
 
-pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
+pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<RunRow>(&args.output);
     }
-    let vault = settings::open(place)?;
+    let vault = settings::open(vault_args)?;
     if args.list {
         return runs(&vault, args, out);
     }
@@ -36,7 +36,7 @@ pub(super) fn undo(place: &PlaceArgs, args: &UndoArgs, out: &mut Out) -> CliResu
     let (run, force) = (args.run.map(TransactionId), force(args.force));
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
     let change = || vault.preview_undo(run, force);
-    take_back(change, &asking, "Take this back?", || vault.undo(run, force), out)
+    revert(change, &asking, "Undo this?", || vault.undo(run, force), out)
 }
 
 /// Rolls back or keeps a transaction that a crash interrupted.
@@ -52,7 +52,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
         return Ok(Outcome::Done);
     };
     for left in &recovered.left {
-        say("left as it is", left);
+        say("not rolled back", left);
     }
     out.line(&match args.keep {
         true => format!("kept: transaction {}, which can be undone", recovered.id),
@@ -61,19 +61,19 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-pub(super) fn redo(place: &PlaceArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn redo(vault_args: &VaultArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
     let change = || vault.preview_redo(force(args.force));
-    take_back(change, &asking, "Do this again?", || vault.redo(force(args.force)), out)
+    revert(change, &asking, "Redo this?", || vault.redo(force(args.force)), out)
 }
 
 fn force(force: bool) -> Force {
     if force { Force::Yes } else { Force::No }
 }
 
-/// `change` is made only where it is shown: whoever says yes beforehand does not pay for that.
-fn take_back(
+/// `change` is computed only where it is shown: --yes does not pay for it.
+fn revert(
     change: impl FnOnce() -> Result<Change>,
     asking: &Asking,
     question: &str,
@@ -93,13 +93,13 @@ fn take_back(
             return Ok(Outcome::Done);
         }
         if !can_ask() {
-            return Err(nobody_to_ask("it").into());
+            return Err(nobody_to_ask("this").into());
         }
         if ask_about(question, &short, &whole, None)? != Answer::Yes {
             return Err(declined().into());
         }
     }
-    // Until the answer is told: a signal that comes when all is done ends nothing.
+    // Held until the outcome is printed: a signal that comes after the change must not end the command.
     let _writing = vault_cli::write_section();
     let run = act()?;
     if asking.json {
@@ -109,15 +109,14 @@ fn take_back(
     for lost in &run.lost {
         say("lost", lost);
     }
-    let changes = if run.done == 1 { "change" } else { "changes" };
-    out.line(&format!("done: {} {changes}, run {}", run.done, run.id))?;
+    out.line(&format!("done: {}, transaction {}", counted(run.done, "change"), run.id))?;
     Ok(Outcome::Done)
 }
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
     if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == "damaged") {
-        say("warning", "the journal is damaged: transactions that it has lost, or not as a whole, cannot be undone");
+        say("warning", "the journal is damaged: transactions that it lost, wholly or in part, cannot be undone");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
@@ -131,8 +130,8 @@ fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     })
 }
 
-pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
-    let vault = settings::open(place)?;
+pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
+    let vault = settings::open(vault_args)?;
     let older_than = args.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
     let max_bytes = args.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
     let pruned = vault.prune(&PruneOptions { older_than, max_bytes })?;
@@ -142,8 +141,11 @@ pub(super) fn prune(place: &PlaceArgs, args: &PruneArgs, out: &mut Out) -> CliRe
     let lines = log::prune(vault.state(), before, max_bytes)?;
     plan::prune_history(vault.state(), before, max_bytes)?;
     out.line(&format!(
-        "dropped {} runs ({} bytes) and {lines} lines of the log; {} runs are left",
-        pruned.transactions, pruned.bytes, pruned.left
+        "deleted {} ({} bytes) and {} of the log; {} left",
+        counted(pruned.transactions, "transaction"),
+        pruned.bytes,
+        counted(lines, "line"),
+        counted(pruned.left, "transaction")
     ))?;
     Ok(Outcome::Done)
 }

@@ -1,16 +1,16 @@
-//! Anthropic's Messages.
+//! Anthropic's Messages API.
 
 use serde_json::{Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, Status, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, TextPosition, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, Request, TextCursor, ToolChoice};
 use crate::schema::WireNames;
 
 use super::{Decode, failure};
 
 /// The API wants a limit; this one every model of the last years takes.
-const MOST_TOKENS: u32 = 8_192;
+const MAX_TOKENS: u32 = 8_192;
 
 pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
     let key = key.map(|key| ("x-api-key".to_string(), key.to_string()));
@@ -20,7 +20,7 @@ pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
 pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
     let mut body = json!({
         "model": model,
-        "max_tokens": request.max_output_tokens.unwrap_or(MOST_TOKENS),
+        "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS),
         "messages": messages(request, names),
         "stream": true,
     });
@@ -103,7 +103,7 @@ fn tool_use_id(id: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     block: Block,
-    position: TextPosition,
+    cursor: TextCursor,
     usage: Usage,
     reason: Option<EndReason>,
 }
@@ -129,7 +129,7 @@ enum Block {
 
 impl Decode for Decoder {
     fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        let event = super::lines::json(data)?;
+        let event = super::sse::json(data)?;
         let index = event["index"].as_u64().unwrap_or(0) as usize;
         match event["type"].as_str().unwrap_or_default() {
             "error" => Err(failure::in_stream(&event)),
@@ -150,7 +150,7 @@ impl Decode for Decoder {
                 let blocks = event["message"]["content"].as_array().into_iter().flatten();
                 let text: String = blocks.filter_map(|block| block["text"].as_str()).collect();
                 let end = Delta::End(self.reason.unwrap_or(EndReason::Complete));
-                Ok(self.so_far(0, &text).into_iter().chain([end]).collect())
+                Ok(self.cumulative(0, &text).into_iter().chain([end]).collect())
             }
             // Pings, and what will be invented.
             _ => Ok(Vec::new()),
@@ -200,7 +200,7 @@ impl Decoder {
             }
             "redacted_thinking" => vec![Delta::Reasoning { text: String::new(), opaque: Some(block.clone()) }],
             _ => {
-                self.block = Block::Text { begin: self.position.bytes() };
+                self.block = Block::Text { begin: self.cursor.bytes() };
                 self.text(&block["text"])
             }
         }
@@ -231,7 +231,7 @@ impl Decoder {
         match std::mem::take(&mut self.block) {
             Block::None => Vec::new(),
             Block::Text { begin } => {
-                self.so_far(begin, block["text"].as_str().unwrap_or_default()).into_iter().collect()
+                self.cumulative(begin, block["text"].as_str().unwrap_or_default()).into_iter().collect()
             }
             Block::Call { index, input } => {
                 let whole = input.map(|input| Delta::CallArguments { index, text: input.to_string() });
@@ -245,13 +245,13 @@ impl Decoder {
     }
 
     fn text(&mut self, text: &Value) -> Vec<Delta> {
-        let text = self.position.beyond(self.position.bytes(), text.as_str().unwrap_or_default());
+        let text = self.cursor.new_suffix(self.cursor.bytes(), text.as_str().unwrap_or_default());
         if text.is_empty() { Vec::new() } else { vec![Delta::Text { text: text.into() }] }
     }
 
-    fn so_far(&mut self, begin: usize, text: &str) -> Option<Delta> {
-        let is_new = !self.position.beyond(begin, text).is_empty();
-        is_new.then(|| Delta::TextSoFar { begin, text: text.into() })
+    fn cumulative(&mut self, begin: usize, text: &str) -> Option<Delta> {
+        let is_new = !self.cursor.new_suffix(begin, text).is_empty();
+        is_new.then(|| Delta::CumulativeText { begin, text: text.into() })
     }
 
     /// Counts are cumulative; those that come later replace those before.

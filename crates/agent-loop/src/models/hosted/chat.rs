@@ -1,10 +1,10 @@
-//! Chat Completions: OpenAI's form, and the dialects of those who speak it in their own way.
+//! Chat Completions: OpenAI's format and the dialects of compatible servers.
 
 use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, TextPosition, ToolChoice};
+use crate::model::{Delta, EndReason, Parallel, Request, TextCursor, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
 use super::{Decode, Wire, failure};
@@ -92,11 +92,11 @@ fn call_object(call: &ToolCall, names: &WireNames) -> Value {
     })
 }
 
-/// Reads chunks. The end is told at `[DONE]` or at the end of the body, since usage comes behind the finish reason.
+/// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes behind the finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: Vec<Call>,
-    position: TextPosition,
+    cursor: TextCursor,
     has_reasoning: bool,
     usage: Option<Usage>,
     finish: Option<EndReason>,
@@ -117,7 +117,7 @@ impl Decode for Decoder {
         if self.is_done {
             return Ok(Vec::new());
         }
-        let chunk = super::lines::json(data)?;
+        let chunk = super::sse::json(data)?;
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(&chunk));
         }
@@ -163,34 +163,34 @@ impl Decoder {
         self.reasoning(delta, &mut deltas);
         let text = self.text(delta);
         if !text.is_empty() {
-            self.position.beyond(self.position.bytes(), &text);
+            self.cursor.new_suffix(self.cursor.bytes(), &text);
             deltas.push(Delta::Text { text });
         }
-        for (place, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            self.call(place as u64, call, &mut deltas);
+        for (position, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
+            self.call(position as u64, call, &mut deltas);
         }
         deltas
     }
 
-    /// All of a message, of which some may have been told.
+    /// All of a message, some of which may have arrived before.
     fn whole_message(&mut self, message: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         if !self.has_reasoning {
             self.reasoning(message, &mut deltas);
         }
         let text = self.text(message);
-        if !self.position.beyond(0, &text).is_empty() {
-            deltas.push(Delta::TextSoFar { begin: 0, text });
+        if !self.cursor.new_suffix(0, &text).is_empty() {
+            deltas.push(Delta::CumulativeText { begin: 0, text });
         }
-        let told = self.calls.len();
-        for (place, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
+        let known = self.calls.len();
+        for (position, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
             let id = call["id"].as_str().unwrap_or_default();
-            let is_told = match id {
-                "" => place < told,
+            let is_known = match id {
+                "" => position < known,
                 id => self.calls.iter().any(|call| call.id == id),
             };
-            if !is_told {
-                self.call(place as u64, call, &mut deltas);
+            if !is_known {
+                self.call(position as u64, call, &mut deltas);
             }
         }
         deltas
@@ -218,8 +218,8 @@ impl Decoder {
     }
 
     /// A fragment of a call, or a whole one.
-    fn call(&mut self, place: u64, fragment: &Value, deltas: &mut Vec<Delta>) {
-        let wire_index = fragment["index"].as_u64().unwrap_or(place);
+    fn call(&mut self, position: u64, fragment: &Value, deltas: &mut Vec<Delta>) {
+        let wire_index = fragment["index"].as_u64().unwrap_or(position);
         let id = fragment["id"].as_str().unwrap_or_default();
         let name = fragment["function"]["name"].as_str().unwrap_or_default();
         let arguments = match &fragment["function"]["arguments"] {

@@ -1,4 +1,4 @@
-//! What a status and a body mean, in the words that providers use.
+//! Maps HTTP statuses and providers' error bodies to typed errors.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
 
-use super::{HttpReply, http_date, lines};
+use super::{HttpReply, sse};
 
 /// The error of a reply whose status is not 2xx. The body is read, within a limit.
 pub(super) async fn of_status(reply: HttpReply) -> Error {
     let status = reply.status;
     let id = ["x-request-id", "request-id"].iter().find_map(|name| reply.header(name)).map(str::to_owned);
     let delay = retry_after(&reply);
-    let bytes = lines::collect(reply.body).await.unwrap_or_default();
+    let bytes = sse::collect(reply.body).await.unwrap_or_default();
     let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     // Gemini's compatible endpoint wraps the object in a list.
     let body = if body.is_array() { body[0].clone() } else { body };
@@ -49,11 +49,11 @@ fn new(kind: ErrorKind, message: &str) -> Error {
     let message = if message.is_empty() { "the provider gave no reason" } else { message };
     let error = Error::new(kind, message);
     match kind {
-        ErrorKind::Authentication => error.remedy("check the key, and that it may use this model"),
+        ErrorKind::Authentication => error.with_remedy("check the key, and that it may use this model"),
         ErrorKind::ContextTooLong => {
-            error.remedy("make the conversation shorter, or take a model with a longer context")
+            error.with_remedy("make the conversation shorter, or take a model with a longer context")
         }
-        ErrorKind::ToolsUnsupported => error.remedy("give this model its calls in text"),
+        ErrorKind::ToolsUnsupported => error.with_remedy("give this model its calls in text"),
         _ => error,
     }
 }
@@ -100,15 +100,10 @@ fn kind_of(status: u16, body: &Value, message: &str) -> ErrorKind {
 fn retry_after(reply: &HttpReply) -> Option<Duration> {
     let number = |name: &str| reply.header(name)?.trim().parse::<f64>().ok().filter(|number| *number >= 0.0);
     let Some(seconds) = number("retry-after-ms").map(|ms| ms / 1000.0).or_else(|| number("retry-after")) else {
-        let moment = http_date::seconds(reply.header("retry-after")?)?;
-        // By the server's own clock where it tells: ours may be wrong.
-        let now = reply.header("date").and_then(http_date::seconds).or_else(our_now)?;
-        return Some(Duration::from_secs(u64::try_from(moment - now).unwrap_or(0)));
+        let date = |name: &str| httpdate::parse_http_date(reply.header(name)?.trim()).ok();
+        // Measured by the server's own clock where it gives the time: ours may be wrong.
+        let now = date("date").unwrap_or_else(SystemTime::now);
+        return Some(date("retry-after")?.duration_since(now).unwrap_or_default());
     };
     Duration::try_from_secs_f64(seconds).ok()
-}
-
-fn our_now() -> Option<i64> {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).ok()?;
-    i64::try_from(since.as_secs()).ok()
 }

@@ -1,4 +1,4 @@
-//! Gemini's generateContent.
+//! Gemini's generateContent API.
 
 use std::collections::HashMap;
 
@@ -125,7 +125,7 @@ pub(super) struct Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        self.chunk(&super::lines::json(data)?)
+        self.chunk(&super::sse::json(data)?)
     }
 
     fn end(&mut self) -> Vec<Delta> {

@@ -1,5 +1,5 @@
-//! A connection over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, repeats nothing, and has no limit on
-//! the time of a reply, which is the agent's to limit.
+//! HTTP transport over reqwest: TLS, proxies, HTTP/1.1 and 2. It follows no redirect, never retries, and sets no timeout
+//! on a reply, because the agent does.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -15,12 +15,13 @@ use rustls::pki_types::CertificateDer;
 use rustls_platform_verifier::Verifier;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 use super::{HttpReply, HttpRequest, Transport};
 
-/// How connections are made.
+/// Options of [`Http`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct HttpOptions {
     /// For a connection with its TLS; by default ten seconds.
     pub connect: Duration,
@@ -30,20 +31,26 @@ pub struct HttpOptions {
     pub roots: Vec<Vec<u8>>,
 }
 
+setters!(HttpOptions {
+    connect: Duration,
+    proxy: HttpProxy,
+    roots: Vec<Vec<u8>>,
+});
+
 impl Default for HttpOptions {
     fn default() -> Self {
         Self { connect: Duration::from_secs(10), proxy: HttpProxy::Environment, roots: Vec::new() }
     }
 }
 
-/// Whom connections go through.
+/// The proxy that connections use.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub enum HttpProxy {
     /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. Models on this machine are asked
     /// directly, whatever they say.
     #[default]
     Environment,
-    /// Nobody.
+    /// No proxy.
     None,
     /// The proxy at this address, which may hold a name and a password; for every request.
     Through(String),
@@ -59,7 +66,7 @@ impl fmt::Debug for HttpProxy {
     }
 }
 
-/// A connection to hosted models; clones share it. Connections are kept and used again.
+/// An HTTP client for hosted models. Clones share its connection pool.
 ///
 /// Certificates are judged by those the system trusts, so that a company's own counts; where the system has none, as
 /// in a bare container, by Mozilla's. Of two headers of one name the later is sent.
@@ -93,7 +100,7 @@ impl Http {
     /// With other options.
     ///
     /// # Errors
-    /// `BadRequest` for an address of a proxy or a certificate that is none.
+    /// `BadRequest` for an invalid proxy address or certificate.
     pub fn with(options: HttpOptions) -> Result<Self> {
         let HttpOptions { connect, proxy, roots } = options;
         let tls = tls(roots)?;
@@ -107,14 +114,14 @@ impl Http {
                 .user_agent(concat!("agent-loop/", env!("CARGO_PKG_VERSION")))
         };
         let build = |builder: reqwest::ClientBuilder| {
-            builder.build().map_err(|error| refused("the connection cannot be set up").because(reason(&error)))
+            builder.build().map_err(|error| refused("the connection cannot be set up").with_source(reason(&error)))
         };
         let direct = build(builder().no_proxy())?;
         Ok(match proxy {
             HttpProxy::Environment => Self { client: build(builder())?, local: direct },
             HttpProxy::None => Self { client: direct.clone(), local: direct },
             HttpProxy::Through(address) => {
-                let proxy = reqwest::Proxy::all(address).map_err(|_| refused("the address of the proxy is none"))?;
+                let proxy = reqwest::Proxy::all(address).map_err(|_| refused("the address of the proxy is invalid"))?;
                 let client = build(builder().proxy(proxy))?;
                 Self { client: client.clone(), local: client }
             }
@@ -122,7 +129,7 @@ impl Http {
     }
 
     async fn send(&self, request: HttpRequest) -> Result<HttpReply> {
-        let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is no URL"))?;
+        let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is not a URL"))?;
         let headers = headers(&request.headers)?;
         let client = if is_local(&url) { &self.local } else { &self.client };
         let sent = client.post(url.clone()).headers(headers).body(request.body).send().await;
@@ -139,7 +146,7 @@ impl Http {
                 Ok(bytes) => Some((Ok(bytes?.to_vec()), Some(reply))),
                 Err(error) => {
                     let cut = Error::new(ErrorKind::CutStream, "the connection broke off inside the reply");
-                    Some((Err(cut.because(reason(&error))), None))
+                    Some((Err(cut.with_source(reason(&error))), None))
                 }
             }
         });
@@ -148,7 +155,7 @@ impl Http {
 }
 
 impl Transport for Http {
-    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>> {
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
         Box::pin(self.send(request))
     }
 }
@@ -157,7 +164,7 @@ impl Transport for Http {
 fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
     let provider = Arc::new(ring::default_provider());
     let roots: Vec<CertificateDer<'static>> = roots.into_iter().map(CertificateDer::from).collect();
-    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").because(error.to_string());
+    let unread = |error: &dyn fmt::Display| refused("a certificate cannot be read").with_source(error.to_string());
     let verifier: Arc<dyn ServerCertVerifier> = match Verifier::new(Arc::clone(&provider)) {
         Ok(system) if roots.is_empty() => Arc::new(system),
         Ok(_) => {
@@ -172,7 +179,7 @@ fn tls(roots: Vec<Vec<u8>>) -> Result<ClientConfig> {
         }
     };
     let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| refused("TLS cannot be set up").because(error))?;
+    let config = config.map_err(|error| refused("TLS cannot be set up").with_source(error))?;
     let mut config = config.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(config)
@@ -185,7 +192,7 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap> {
         // The value may be the key.
         let (parsed, mut value) = parsed.ok_or_else(|| {
             refused(format!("the header {name:?} holds a character that cannot be sent"))
-                .remedy("look for a line end behind the key")
+                .with_remedy("look for a line end behind the key")
         })?;
         // Any of them may hold a key: none is shown in debug output or remembered by HTTP/2's compression.
         value.set_sensitive(true);
@@ -200,7 +207,7 @@ fn is_local(url: &Url) -> bool {
 }
 
 /// Host and port. The rest of an address may hold secrets.
-fn place(url: &Url) -> String {
+fn host_and_port(url: &Url) -> String {
     let port = url.port_or_known_default().map(|port| format!(":{port}"));
     format!("{}{}", url.host_str().unwrap_or_default(), port.unwrap_or_default())
 }
@@ -218,20 +225,20 @@ fn unanswered(error: &reqwest::Error, url: &Url) -> Error {
     } else {
         (ErrorKind::Unavailable, "no answer from", "try again later")
     };
-    Error::new(kind, format!("{what} {}", place(url))).because(reason(error)).remedy(remedy)
+    Error::new(kind, format!("{what} {}", host_and_port(url))).with_source(reason(error)).with_remedy(remedy)
 }
 
 /// Following it would take the key and the conversation to an address that nobody named.
 fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
     let location = reply.headers().get("location").and_then(|value| value.to_str().ok());
     let target = location.and_then(|location| url.join(location).ok());
-    let target = target.map(|target| format!(" to {}://{}", target.scheme(), place(&target)));
-    refused(format!("{} answers with a redirect{}", place(url), target.unwrap_or_default()))
+    let target = target.map(|target| format!(" to {}://{}", target.scheme(), host_and_port(&target)));
+    refused(format!("{} answers with a redirect{}", host_and_port(url), target.unwrap_or_default()))
         .with_status(reply.status().as_u16())
-        .remedy("give the address where it leads, if you trust it")
+        .with_remedy("give the address where it leads, if you trust it")
 }
 
-/// The innermost reason: those around it quote the address.
+/// The innermost cause: the outer ones quote the address.
 fn reason(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = match std::error::Error::source(error) {
         Some(source) => source,

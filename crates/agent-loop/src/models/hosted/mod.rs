@@ -1,26 +1,24 @@
-//! Models behind HTTP: each wire is a pure pair of functions, the connection is a trait of two structs.
+//! Hosted models: each wire format is a pure encoder and decoder; the HTTP connection is the trait [`Transport`].
 //!
 //! ```text
 //! Request ──> wire: body ──> Transport ──> status ── not 2xx ──> failure: a typed error
-//!                                            └─ bytes ──> lines: events ──> wire: deltas ──> restored ──> Delta
+//!                                            └─ bytes ──> sse: events ──> wire: deltas ──> tool_names ──> Delta
 //! ```
 //!
-//! By default no HTTP stack is pulled in: a [`Transport`] is some lines over whichever one the program has, or `Http`,
-//! behind the feature `hosted`.
+//! Without the feature `hosted` there is no HTTP stack: implement [`Transport`] over your own. With it there is `Http`.
 
-mod anthropic;
-mod chat;
+mod provider;
+mod sse;
 mod failure;
+mod tool_names;
+mod body_stream;
+mod chat;
+mod output_texts;
+mod openai_responses;
+mod anthropic;
 mod gemini;
 #[cfg(feature = "hosted")]
 mod http;
-mod http_date;
-mod lines;
-mod openai_responses;
-mod openai_texts;
-mod provider;
-mod reading;
-mod restored;
 
 use std::fmt;
 
@@ -30,18 +28,18 @@ use serde_json::Value;
 use crate::error::{Error, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 use crate::schema::WireNames;
-use crate::tool::Boxed;
+use crate::tool::BoxFuture;
 
 #[cfg(feature = "hosted")]
 pub use http::{Http, HttpOptions, HttpProxy};
 
-pub use provider::{Provider, Streaming, TextPieces, Wire};
+pub use provider::{Provider, Streaming, TextDeltas, Wire};
 
-use reading::{Form, Reading};
-use restored::Restored;
+use body_stream::{BodyFormat, BodyStream};
+use tool_names::ToolNameRestorer;
 
-/// The most bytes of a provider's message that are repeated.
-const LONGEST_MESSAGE: usize = 600;
+/// The longest provider message that is quoted in an error.
+const MAX_MESSAGE_BYTES: usize = 600;
 
 /// A request to send as `POST`.
 #[derive(Clone, PartialEq, Eq)]
@@ -73,6 +71,12 @@ pub struct HttpReply {
     pub body: ByteStream,
 }
 
+impl fmt::Debug for HttpReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpReply").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
 impl HttpReply {
     fn header(&self, wanted: &str) -> Option<&str> {
         let header = self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted));
@@ -86,7 +90,7 @@ pub trait Transport: Send + Sync {
     ///
     /// # Errors
     /// `Unavailable` when there is no connection; `CutStream` in the body when it breaks off.
-    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>>;
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
 /// Reads the events of one reply. Pure.
@@ -158,27 +162,30 @@ impl<T: Transport> Hosted<T> {
         }
     }
 
-    /// The error with the provider's name, and without the key, whoever wrote it into its message.
-    fn told(&self, error: Error) -> Error {
+    /// Adds the provider's name to an error and removes the key from its texts.
+    fn redact(&self, error: Error) -> Error {
         let error = error.without(self.provider.key.as_deref().unwrap_or_default());
-        error.shortened(LONGEST_MESSAGE).at(self.provider.name.clone())
+        error.shortened(MAX_MESSAGE_BYTES).with_path(self.provider.name.clone())
     }
 
     async fn open(&self, request: Request) -> Result<ReplyStream<'_>> {
         let names = WireNames::new(request.tools.iter().map(|tool| tool.name.as_str()));
-        let reply = self.transport.post(self.http_request(&request, &names)).await?;
+        let http_request = self.http_request(&request, &names);
+        log::debug!("{}: POST of {} bytes", self.provider.name, http_request.body.len());
+        let reply = self.transport.post(http_request).await?;
+        log::debug!("{}: status {}", self.provider.name, reply.status);
         if !(200..300).contains(&reply.status) {
             return Err(failure::of_status(reply).await);
         }
         let form = match reply.header("content-type").unwrap_or_default() {
-            kind if kind.starts_with("application/json") => Form::whole(),
-            kind if kind.starts_with("text/event-stream") => Form::events(),
-            _ if self.provider.streaming == Streaming::No => Form::whole(),
-            _ => Form::Unknown,
+            kind if kind.starts_with("application/json") => BodyFormat::whole(),
+            kind if kind.starts_with("text/event-stream") => BodyFormat::events(),
+            _ if self.provider.streaming == Streaming::No => BodyFormat::whole(),
+            _ => BodyFormat::Unknown,
         };
-        let restored = Restored::new(&request, names, self.provider.wire);
-        let reading = Reading::new(reply.body, form, self.decoder(), self.provider.text_pieces, restored);
-        Ok(Box::pin(reading.deltas().map(|delta| delta.map_err(|error| self.told(error)))))
+        let restorer = ToolNameRestorer::new(&request, names, self.provider.wire);
+        let reading = BodyStream::new(reply.body, form, self.decoder(), self.provider.text_deltas, restorer);
+        Ok(Box::pin(reading.deltas().map(|delta| delta.map_err(|error| self.redact(error)))))
     }
 }
 
@@ -187,8 +194,8 @@ impl<T: Transport> Model for Hosted<T> {
         &self.model
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
-        Box::pin(async move { self.open(request).await.map_err(|error| self.told(error)) })
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
+        Box::pin(async move { self.open(request).await.map_err(|error| self.redact(error)) })
     }
 }
 

@@ -1,4 +1,4 @@
-//! The client's side of OpenAI's Responses, with nothing stored there: reasoning goes back encrypted.
+//! The client side of OpenAI's Responses API, stateless: reasoning is sent back encrypted.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::message::{Message, Part, ToolCall, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{Strict, WireNames};
 
-use super::openai_texts::{Texts, is_refusal, place_of};
+use super::output_texts::{OutputTexts, is_refusal, output_index};
 use super::{Decode, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
@@ -82,25 +82,25 @@ fn call_item(call: &ToolCall, names: &WireNames) -> Value {
 /// Reads events.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    /// In the order in which they began; a call's place here is its index.
+    /// In the order in which they began; a call's position here is its index.
     calls: Vec<Call>,
-    texts: Texts,
+    texts: OutputTexts,
     is_refused: bool,
 }
 
-/// A call that has begun. Some servers say that every item is at place 0 of the output, some give items no id.
+/// A call that has begun. Some servers say that every item is at position 0 of the output, some give items no id.
 #[derive(Debug)]
 struct Call {
     item_id: String,
     call_id: String,
-    place: u64,
+    position: u64,
     /// Whether pieces of its arguments have come.
     has_arguments: bool,
 }
 
 impl Decode for Decoder {
     fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        let event = super::lines::json(data)?;
+        let event = super::sse::json(data)?;
         let piece = || event["delta"].as_str().unwrap_or_default().to_string();
         Ok(match event["type"].as_str().unwrap_or_default() {
             "response.output_text.delta" => self.texts.piece(&event, &piece()).into_iter().collect(),
@@ -117,7 +117,7 @@ impl Decode for Decoder {
                 vec![Delta::Reasoning { text: piece(), opaque: None }]
             }
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
-                self.start(place_of(&event), &event["item"]).1.into_iter().collect()
+                self.start(output_index(&event), &event["item"]).1.into_iter().collect()
             }
             "response.function_call_arguments.delta" => match self.of_piece(&event) {
                 Some(index) => {
@@ -144,8 +144,8 @@ impl Decode for Decoder {
             return Err(failure::in_stream(body));
         }
         let mut deltas = Vec::new();
-        for (place, item) in body["output"].as_array().into_iter().flatten().enumerate() {
-            deltas.extend(self.item_done(&json!({"output_index": place}), item));
+        for (position, item) in body["output"].as_array().into_iter().flatten().enumerate() {
+            deltas.extend(self.item_done(&json!({"output_index": position}), item));
         }
         if body["status"].is_string() {
             deltas.extend(self.finish(body));
@@ -156,12 +156,12 @@ impl Decode for Decoder {
 
 impl Decoder {
     /// The call that this item is of, with its beginning where it has not begun.
-    fn start(&mut self, place: u64, item: &Value) -> (usize, Option<Delta>) {
+    fn start(&mut self, position: u64, item: &Value) -> (usize, Option<Delta>) {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
         let (item_id, call_id) = (text("id"), text("call_id"));
-        // The id that results name tells calls apart; without one it is the item's, and at last its place.
+        // The id that results name tells calls apart; without one it is the item's, and at last its position.
         let is_same = |call: &Call| match (call_id.as_str(), item_id.as_str()) {
-            ("", "") => call.place == place,
+            ("", "") => call.position == position,
             ("", item_id) => call.item_id == item_id,
             (call_id, _) => call.call_id == call_id,
         };
@@ -170,7 +170,7 @@ impl Decoder {
         }
         let index = self.calls.len();
         let start = Delta::CallStart { index, id: call_id.clone(), name: text("name") };
-        self.calls.push(Call { item_id, call_id, place, has_arguments: false });
+        self.calls.push(Call { item_id, call_id, position, has_arguments: false });
         (index, Some(start))
     }
 
@@ -178,14 +178,14 @@ impl Decoder {
     fn of_piece(&self, event: &Value) -> Option<usize> {
         let by_id = event["item_id"].as_str().filter(|id| !id.is_empty());
         let by_id = by_id.and_then(|id| self.calls.iter().rposition(|call| call.item_id == id));
-        by_id.or_else(|| self.calls.iter().rposition(|call| call.place == place_of(event)))
+        by_id.or_else(|| self.calls.iter().rposition(|call| call.position == output_index(event)))
     }
 
     fn item_done(&mut self, event: &Value, item: &Value) -> Vec<Delta> {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
                 // Some servers send no item before this one, or no pieces of its arguments.
-                let (index, start) = self.start(place_of(event), item);
+                let (index, start) = self.start(output_index(event), item);
                 let mut deltas: Vec<Delta> = start.into_iter().collect();
                 if !self.calls[index].has_arguments {
                     let text = item["arguments"].as_str().unwrap_or_default().to_string();

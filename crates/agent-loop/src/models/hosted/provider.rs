@@ -1,9 +1,10 @@
-//! How to reach a provider, as plain data.
+//! Provider settings as plain data, with presets.
 
 use std::fmt;
 
 /// How to reach a provider.
 #[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Provider {
     /// What it is called in errors and events.
     pub name: String,
@@ -11,17 +12,25 @@ pub struct Provider {
     pub wire: Wire,
     /// Where its API begins, without the wire's own path: `https://api.openai.com/v1`.
     pub base_url: String,
-    /// The key, if it wants one. It is in no error and no debug output.
+    /// The API key, if needed. It appears in no error and no debug output.
     pub key: Option<String>,
     /// Sent with every request, after those of the wire.
     pub headers: Vec<(String, String)>,
-    /// Whether replies come in pieces.
+    /// Whether replies are streamed.
     pub streaming: Streaming,
-    /// What each piece of text holds.
-    pub text_pieces: TextPieces,
+    /// Whether streamed text is incremental or cumulative.
+    pub text_deltas: TextDeltas,
 }
 
-/// Whether replies come in pieces.
+setters!(Provider {
+    base_url: String,
+    key: Option<String>,
+    headers: Vec<(String, String)>,
+    streaming: Streaming,
+    text_deltas: TextDeltas,
+});
+
+/// Whether replies are streamed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Streaming {
     /// As they are written. A server that answers with one object all the same is read too: its bytes are signs of
@@ -33,14 +42,14 @@ pub enum Streaming {
     No,
 }
 
-/// What each piece of a streamed text holds.
+/// Whether streamed text is incremental or cumulative.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum TextPieces {
-    /// What is new, as all the formats have it.
+pub enum TextDeltas {
+    /// Only the new text, as all the formats specify.
     #[default]
-    New,
-    /// The whole text of the reply so far, as some servers and gateways send it: what is new is known by its position.
-    SoFar,
+    Incremental,
+    /// All text of the reply so far, as some servers and gateways send it; what is new is known by its position.
+    Cumulative,
 }
 
 /// A format.
@@ -76,7 +85,7 @@ impl Provider {
             key,
             headers: Vec::new(),
             streaming: Streaming::Yes,
-            text_pieces: TextPieces::New,
+            text_deltas: TextDeltas::Incremental,
         }
     }
 
@@ -128,7 +137,7 @@ impl fmt::Debug for Provider {
             .field("key", &key)
             .field("headers", &headers)
             .field("streaming", &self.streaming)
-            .field("text_pieces", &self.text_pieces)
+            .field("text_deltas", &self.text_deltas)
             .finish()
     }
 }

@@ -1,11 +1,11 @@
-//! Deltas of a model in, chunks of the Chat Completions API out. Pure: ids and time are given.
+//! Converts a model's deltas to chunks of the Chat Completions API. Pure: ids and time are arguments.
 
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
-use crate::model::{Delta, EndReason, TextPosition, read_arguments};
+use crate::model::{Delta, EndReason, TextCursor, read_arguments};
 
 use super::super::events::{code_of, strict_fault, strict_tools};
 use super::{ChatRequest, UsageChunk};
@@ -24,7 +24,7 @@ pub struct ChatEvents {
     stem: String,
     usage_chunk: UsageChunk,
     usage: Option<Usage>,
-    position: TextPosition,
+    cursor: TextCursor,
     text: String,
     calls: Vec<Call>,
     strict: Vec<(String, Validator)>,
@@ -63,7 +63,7 @@ impl ChatEvents {
             stem,
             usage_chunk: request.usage,
             usage: None,
-            position: TextPosition::new(),
+            cursor: TextCursor::new(),
             text: String::new(),
             calls: Vec::new(),
             strict: strict_tools(&request.api),
@@ -83,7 +83,7 @@ impl ChatEvents {
         if self.outcome.is_some() {
             return Vec::new();
         }
-        match self.position.resolve(delta) {
+        match self.cursor.resolve(delta) {
             Delta::Text { text } => self.add_text(&text),
             // A block that is no call is still what the model wrote; a call that had begun stays open, and so the
             // reply cannot end well.
@@ -102,10 +102,10 @@ impl ChatEvents {
     pub fn end(&mut self, error: Option<&Error>) -> Vec<Value> {
         if self.outcome.is_none() {
             match error {
-                Some(error) => self.fail(code_of(error.kind()), &error.to_string()),
+                Some(error) => self.fail(code_of(error.kind()), &error.text_with_source()),
                 None => {
                     let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
-                    self.fail(code_of(cut.kind()), &cut.to_string());
+                    self.fail(code_of(cut.kind()), &cut.text_with_source());
                 }
             }
         }

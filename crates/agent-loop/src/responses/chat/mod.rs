@@ -8,8 +8,8 @@
 //! list of calls), and that a call is incomplete. So a reply with a call that never became whole is an error here,
 //! unless it was cut by its limit of length, which `finish_reason` tells.
 
-mod chunks;
 mod request;
+mod chunks;
 
 pub use chunks::{ChatEvents, to_sse};
 pub use request::{ChatRequest, UsageChunk};

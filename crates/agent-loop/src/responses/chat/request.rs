@@ -1,4 +1,4 @@
-//! A client's Chat Completions request, read into the same request as the other API's.
+//! Parses a Chat Completions request into the same request as the Responses API's.
 
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ fn read_messages(given: &Value) -> Result<(Vec<Message>, Vec<String>), ApiError>
             }
             role => {
                 let role = role.unwrap_or_default();
-                let message = format!("{role:?} is none of system, developer, user, assistant, tool.");
+                let message = format!("{role:?} is not one of system, developer, user, assistant, tool.");
                 return Err(ApiError::invalid(param("role"), message));
             }
         }

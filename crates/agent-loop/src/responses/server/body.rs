@@ -1,4 +1,4 @@
-//! A request's body, within its limits; and the rest of one that nobody wants.
+//! Reads a request body within its limits, and drains a refused one.
 
 use std::time::Duration;
 
@@ -18,14 +18,14 @@ pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, 
     let reading = async {
         while let Some(part) = stream.next().await {
             let part = part.map_err(|_| Refusal::new(400, "invalid_body", "The body could not be read to its end."))?;
-            if bytes.len() + part.len() > options.most_body {
+            if bytes.len() + part.len() > options.max_body {
                 return Err(too_long(options));
             }
             bytes.extend_from_slice(&part);
         }
         Ok(())
     };
-    let read = timeout(options.client_patience, reading).await;
+    let read = timeout(options.client_timeout, reading).await;
     match read {
         Ok(Ok(())) => Ok(bytes),
         Ok(Err(refusal)) => {
@@ -38,12 +38,12 @@ pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, 
 }
 
 fn too_long(options: &ProxyOptions) -> Refusal {
-    Refusal::new(413, "request_too_large", format!("The body is longer than {} bytes.", options.most_body))
+    Refusal::new(413, "request_too_large", format!("The body is longer than {} bytes.", options.max_body))
 }
 
 /// Reads what is left of a body, as much and as long as it is reasonable to.
 pub(super) async fn drain(options: &ProxyOptions, mut rest: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin) {
-    let mut left = options.most_body;
+    let mut left = options.max_body;
     let reading = async {
         while let Some(Ok(part)) = rest.next().await {
             match left.checked_sub(part.len()) {

@@ -1,9 +1,9 @@
 //! The proxy: both APIs over HTTP/1.1, for any models, on a listener that the caller gives.
 //!
 //! ```text
-//! listener ──> accept: connections ──> guard: Host, Origin, key ──> routes ──> body: within its limits
+//! listener ──> connections ──> auth: Host, Origin, key ──> routes ──> body: within its limits        
 //!                                                                      │
-//! client <── events, or one object <── reply: the backend's deltas, time and the end of all things
+//! client <── events, or one object <── reply: the backend's deltas and timeouts
 //! ```
 //!
 //! | path | is |
@@ -14,18 +14,18 @@
 //! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
 //!
 //! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
-//! an `error` object in a chat stream. Nothing is made again here: clients do that.
+//! an `error` object in a chat stream. The proxy never retries: clients do.
 //!
 //! A client that goes away ends its backend's stream at once; one that stops reading does so after
-//! [`client_patience`](ProxyOptions::client_patience). A fast backend is slowed down to its client's speed.
+//! [`client_timeout`](ProxyOptions::client_timeout). A fast backend is slowed down to its client's speed.
 
-mod accept;
-mod body;
-mod guard;
-mod patient;
 mod refusal;
+mod body;
+mod auth;
+mod write_timeout;
 mod reply;
 mod routes;
+mod connections;
 
 use std::fmt;
 use std::future::Future;
@@ -41,11 +41,12 @@ use tokio_util::sync::CancellationToken;
 use crate::model::Model;
 use crate::text_calls::TextCalls;
 
-/// Hears what is odd but no error: what had to be changed in a client's history.
+/// Receives warnings: what had to be repaired in a client's history.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// What a proxy allows, and for how long it waits.
+/// Limits, timeouts and access rules of a proxy.
 #[derive(Clone)]
+#[non_exhaustive]
 pub struct ProxyOptions {
     /// What clients must send as `Authorization: Bearer …`. Default: none, everybody on this machine may ask.
     pub key: Option<String>,
@@ -56,26 +57,41 @@ pub struct ProxyOptions {
     /// What becomes of a request for a model that is not served. Default: it is refused.
     pub unknown_model: UnknownModel,
     /// The most bytes of a request's body. Default: 32 MiB.
-    pub most_body: usize,
+    pub max_body: usize,
     /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
-    pub most_replies: usize,
+    pub max_replies: usize,
     /// The most connections at once; more wait to be accepted. Default: 1,024.
-    pub most_connections: usize,
-    /// How long a backend may say nothing before the reply fails. Default: five minutes.
-    pub backend_patience: Duration,
+    pub max_connections: usize,
+    /// How long a backend may be silent before the reply fails. Default: five minutes.
+    pub backend_timeout: Duration,
     /// How long a backend may take to accept a request before a streaming client gets its headers all the same; what
-    /// fails later is told in the stream, not as a status. Default: ten seconds.
+    /// fails later is reported in the stream, not as a status. Default: ten seconds.
     pub headers_within: Duration,
     /// How often a comment is sent while the backend is silent, so that nothing between it and the client takes the
     /// connection for dead. Default: 15 seconds.
     pub keep_alive: Duration,
     /// How long a client may take to send its headers, to send its body, and to take some of a reply. Default: a minute.
-    pub client_patience: Duration,
-    /// How long replies go on when the server is told to stop; then they end with an error. Default: ten seconds.
+    pub client_timeout: Duration,
+    /// How long replies may continue after shutdown was requested; then they end with an error. Default: ten seconds.
     pub grace: Duration,
-    /// Hears warnings. Default: nobody does.
+    /// Receives warnings. Default: nobody.
     pub on_warning: Option<OnWarning>,
 }
+
+setters!(ProxyOptions {
+    key: Option<String>,
+    hosts: Vec<String>,
+    unknown_model: UnknownModel,
+    max_body: usize,
+    max_replies: usize,
+    max_connections: usize,
+    backend_timeout: Duration,
+    headers_within: Duration,
+    keep_alive: Duration,
+    client_timeout: Duration,
+    grace: Duration,
+    on_warning: Option<OnWarning>,
+});
 
 /// What becomes of a request for a model that is not served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -92,13 +108,13 @@ impl Default for ProxyOptions {
             key: None,
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
             unknown_model: UnknownModel::Refused,
-            most_body: 32 << 20,
-            most_replies: 256,
-            most_connections: 1024,
-            backend_patience: Duration::from_secs(300),
+            max_body: 32 << 20,
+            max_replies: 256,
+            max_connections: 1024,
+            backend_timeout: Duration::from_secs(300),
             headers_within: Duration::from_secs(10),
             keep_alive: Duration::from_secs(15),
-            client_patience: Duration::from_secs(60),
+            client_timeout: Duration::from_secs(60),
             grace: Duration::from_secs(10),
             on_warning: None,
         }
@@ -112,13 +128,13 @@ impl fmt::Debug for ProxyOptions {
             .field("has_key", &self.key.is_some())
             .field("hosts", &self.hosts)
             .field("unknown_model", &self.unknown_model)
-            .field("most_body", &self.most_body)
-            .field("most_replies", &self.most_replies)
-            .field("most_connections", &self.most_connections)
-            .field("backend_patience", &self.backend_patience)
+            .field("max_body", &self.max_body)
+            .field("max_replies", &self.max_replies)
+            .field("max_connections", &self.max_connections)
+            .field("backend_timeout", &self.backend_timeout)
             .field("headers_within", &self.headers_within)
             .field("keep_alive", &self.keep_alive)
-            .field("client_patience", &self.client_patience)
+            .field("client_timeout", &self.client_timeout)
             .field("grace", &self.grace)
             .finish_non_exhaustive()
     }
@@ -156,23 +172,23 @@ struct Shared {
     started: u64,
 }
 
-/// Longer waits than this are as good as none, and nearer to what clocks can add.
-const FOR_EVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
+/// The longest timeout: larger values could overflow the clock.
+const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Proxy {
     /// A proxy that serves nothing yet.
     pub fn new(mut options: ProxyOptions) -> Self {
         for wait in [
-            &mut options.backend_patience,
+            &mut options.backend_timeout,
             &mut options.headers_within,
             &mut options.keep_alive,
-            &mut options.client_patience,
+            &mut options.client_timeout,
             &mut options.grace,
         ] {
-            *wait = (*wait).min(FOR_EVER);
+            *wait = (*wait).min(FOREVER);
         }
-        options.most_connections = options.most_connections.min(Semaphore::MAX_PERMITS);
-        options.most_replies = options.most_replies.min(Semaphore::MAX_PERMITS);
+        options.max_connections = options.max_connections.min(Semaphore::MAX_PERMITS);
+        options.max_replies = options.max_replies.min(Semaphore::MAX_PERMITS);
         Self { options: Arc::new(options), models: Vec::new() }
     }
 
@@ -197,7 +213,7 @@ impl Proxy {
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await
     }
 
-    /// Serves until `stop` is ready: then no connection is accepted any more, replies that are under way go on for
+    /// Serves until `shutdown` is ready: then no connection is accepted any more, replies that are under way go on for
     /// [`grace`](ProxyOptions::grace), then end with an error, and whoever does not take that is cut a second later.
     /// Dropping it ends everything at once.
     ///
@@ -205,8 +221,8 @@ impl Proxy {
     ///
     /// # Errors
     /// None yet: what accepting fails with passes, or comes again.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-        accept::serve(self, listener, stop).await
+    pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
+        connections::serve(self, listener, shutdown).await
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {

@@ -1,4 +1,4 @@
-//! Failures before the first byte of a reply: a status, a JSON error, and when to come again.
+//! Failures before the first byte of a reply: an HTTP status, a JSON error and `retry-after`.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ impl Refusal {
     /// What a failure of the backend is to the client. A client can mend what it asked, and wait; the backend's key and
     /// address are the proxy's own business, and so never a 401 or 403.
     pub(super) fn of_backend(error: &Error) -> Self {
-        let error = &told(error);
+        let error = &to_client_error(error);
         let (status, code) = match error.kind() {
             ErrorKind::RateLimit => (429, "rate_limit_exceeded"),
             ErrorKind::ContextTooLong => (400, "context_length_exceeded"),
@@ -52,7 +52,7 @@ impl Refusal {
             ErrorKind::Authentication | ErrorKind::CutStream | ErrorKind::BadResponse => (502, "backend_error"),
             _ => (500, "server_error"),
         };
-        Self { retry_after: error.retry_after(), ..Self::new(status, code, error.to_string()) }
+        Self { retry_after: error.retry_after(), ..Self::new(status, code, error.text_with_source()) }
     }
 
     pub(super) fn response(&self) -> Response<Body> {
@@ -69,19 +69,19 @@ impl Refusal {
     }
 }
 
-/// A failure of the backend in words for the client.
-pub(super) fn told(error: &Error) -> Error {
+/// A backend's failure as the client may see it: without the proxy's own credentials.
+pub(super) fn to_client_error(error: &Error) -> Error {
     let (kind, message) = match error.kind() {
         ErrorKind::Authentication => (
             ErrorKind::Authentication,
             "the backend does not accept this proxy's own credentials, which no key of the client's can change".into(),
         ),
-        kind => (kind, error.to_string()),
+        kind => (kind, error.text_with_source()),
     };
-    let told = Error::new(kind, message);
+    let to_client_error = Error::new(kind, message);
     match error.retry_after() {
-        Some(delay) => told.with_retry_after(delay),
-        None => told,
+        Some(delay) => to_client_error.with_retry_after(delay),
+        None => to_client_error,
     }
 }
 

@@ -1,4 +1,4 @@
-//! One reply on its way: the backend's deltas with all their limits of time, as a stream of events or as one object.
+//! Serves one reply: the backend's deltas with all timeouts, as a stream of events or as one object.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use tokio_util::task::AbortOnDropHandle;
 use super::super::chat::{self, ChatEvents};
 use super::super::{Delivery, ResponseEvents, to_sse};
 use super::ProxyOptions;
-use super::refusal::{Refusal, json_response, told};
+use super::refusal::{Refusal, json_response, to_client_error};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 
 /// How many batches of events wait for a client before its backend does: few, so that a slow client holds little.
-const WAITING: usize = 16;
+const QUEUED_BATCHES: usize = 16;
 /// Clients take a line that begins with a colon for nothing.
 const COMMENT: &str = ": waiting for the model\n\n";
 
@@ -32,8 +32,8 @@ pub(super) struct Job {
     pub(super) options: Arc<ProxyOptions>,
     /// Cancelled when the server ends.
     pub(super) stop: CancellationToken,
-    /// Given back when the backend's stream is gone.
-    pub(super) place: OwnedSemaphorePermit,
+    /// Released when the backend's stream is dropped.
+    pub(super) permit: OwnedSemaphorePermit,
 }
 
 /// The API that the client speaks.
@@ -95,7 +95,7 @@ impl Job {
             return self.whole().await.map(|object| json_response(200, &object));
         }
         let (accept, accepted) = oneshot::channel();
-        let (out, waiting) = mpsc::channel(WAITING);
+        let (out, waiting) = mpsc::channel(QUEUED_BATCHES);
         // A task of its own, since the stream borrows the model; it ends with the body, which ends with the client.
         let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
         accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
@@ -107,7 +107,7 @@ impl Job {
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
             (header::CACHE_CONTROL, "no-cache"),
-            // Some proxies gather what they pass on, unless they are told not to.
+            // Some proxies gather what they pass on, unless they are to_client_error not to.
             (HeaderName::from_static("x-accel-buffering"), "no"),
         ];
         response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -120,10 +120,10 @@ impl Job {
             backend.start(&*self.model, self.request, None).await.map_err(|error| Refusal::of_backend(&error))?;
         while !self.api.is_over() {
             match backend.next(&mut deltas).await {
-                Heard::Delta(delta) => drop(self.api.push(delta)),
-                Heard::Nothing => {}
-                Heard::End(Some(error)) => return Err(Refusal::of_backend(&error)),
-                Heard::End(None) => {
+                Received::Delta(delta) => drop(self.api.push(delta)),
+                Received::Nothing => {}
+                Received::End(Some(error)) => return Err(Refusal::of_backend(&error)),
+                Received::End(None) => {
                     let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
                     return Err(Refusal::of_backend(&cut));
                 }
@@ -133,7 +133,7 @@ impl Job {
         self.api.whole()
     }
 
-    /// Writes the events of the reply; an error to `out` means that the client is gone.
+    /// Writes the events of the reply; an error to `out` means that the client disconnected.
     async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
         let mut backend = Backend::new(&self.options, &self.stop);
         let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {
@@ -148,9 +148,9 @@ impl Job {
         }
         let last = loop {
             let bytes = match backend.next(&mut deltas).await {
-                Heard::Delta(delta) => self.api.push(delta),
-                Heard::Nothing => Bytes::from_static(COMMENT.as_bytes()),
-                Heard::End(error) => self.api.end(error.as_ref().map(told).as_ref()),
+                Received::Delta(delta) => self.api.push(delta),
+                Received::Nothing => Bytes::from_static(COMMENT.as_bytes()),
+                Received::End(error) => self.api.end(error.as_ref().map(to_client_error).as_ref()),
             };
             if self.api.is_over() {
                 break bytes;
@@ -163,18 +163,18 @@ impl Job {
                 return;
             }
             // Silence is the backend's own: a slow client does not make it longer.
-            backend.heard_at += sending.elapsed();
-            backend.told_at = Instant::now();
+            backend.received_at += sending.elapsed();
+            backend.sent_at = Instant::now();
         };
         // Whoever has read the end finds the place free.
         drop(deltas);
-        drop(self.place);
+        drop(self.permit);
         let _ = out.send(last).await;
     }
 }
 
 /// What comes from a backend.
-enum Heard {
+enum Received {
     Delta(Delta),
     /// It is silent, but not yet for too long.
     Nothing,
@@ -185,13 +185,13 @@ enum Heard {
 struct Backend<'a> {
     options: &'a ProxyOptions,
     stop: &'a CancellationToken,
-    heard_at: Instant,
-    told_at: Instant,
+    received_at: Instant,
+    sent_at: Instant,
 }
 
 impl<'a> Backend<'a> {
     fn new(options: &'a ProxyOptions, stop: &'a CancellationToken) -> Self {
-        Self { options, stop, heard_at: Instant::now(), told_at: Instant::now() }
+        Self { options, stop, received_at: Instant::now(), sent_at: Instant::now() }
     }
 
     /// Asks the model. With `at_most`, a model that has not answered by then goes on answering inside the stream.
@@ -203,7 +203,7 @@ impl<'a> Backend<'a> {
     ) -> Result<ReplyStream<'m>> {
         let reply = AssertUnwindSafe(async move { model.reply(request).await });
         let mut starting = reply.catch_unwind().map(|caught| caught.unwrap_or_else(|_| Err(panicked()))).boxed();
-        let most = at_most.unwrap_or(self.options.backend_patience).min(self.options.backend_patience);
+        let most = at_most.unwrap_or(self.options.backend_timeout).min(self.options.backend_timeout);
         let started = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(stopping()),
@@ -211,35 +211,35 @@ impl<'a> Backend<'a> {
         };
         match started {
             Ok(started) => {
-                self.heard_at = Instant::now();
+                self.received_at = Instant::now();
                 started
             }
-            Err(_) if at_most.is_some() && most < self.options.backend_patience => {
+            Err(_) if at_most.is_some() && most < self.options.backend_timeout => {
                 Ok(Box::pin(starting.try_flatten_stream()))
             }
             Err(_) => Err(silent(self.options)),
         }
     }
 
-    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Heard {
-        let silent_at = self.heard_at + self.options.backend_patience;
-        let until = silent_at.min(self.told_at + self.options.keep_alive);
+    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Received {
+        let silent_at = self.received_at + self.options.backend_timeout;
+        let until = silent_at.min(self.sent_at + self.options.keep_alive);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Heard::End(Some(stopping())),
+            () = self.stop.cancelled() => Received::End(Some(stopping())),
             caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
-                self.heard_at = Instant::now();
+                self.received_at = Instant::now();
                 match caught.unwrap_or_else(|_| Some(Err(panicked()))) {
-                    Some(Ok(delta)) => Heard::Delta(delta),
-                    Some(Err(error)) => Heard::End(Some(error)),
-                    None => Heard::End(None),
+                    Some(Ok(delta)) => Received::Delta(delta),
+                    Some(Err(error)) => Received::End(Some(error)),
+                    None => Received::End(None),
                 }
             }
             () = sleep_until(until) => {
-                self.told_at = Instant::now();
-                match self.told_at < silent_at {
-                    true => Heard::Nothing,
-                    false => Heard::End(Some(silent(self.options))),
+                self.sent_at = Instant::now();
+                match self.sent_at < silent_at {
+                    true => Received::Nothing,
+                    false => Received::End(Some(silent(self.options))),
                 }
             }
         }
@@ -247,7 +247,7 @@ impl<'a> Backend<'a> {
 }
 
 fn silent(options: &ProxyOptions) -> Error {
-    Error::new(ErrorKind::TimedOut, format!("the backend said nothing for {:?}", options.backend_patience))
+    Error::new(ErrorKind::TimedOut, format!("the backend said nothing for {:?}", options.backend_timeout))
 }
 
 fn stopping() -> Error {

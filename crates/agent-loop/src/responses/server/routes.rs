@@ -1,4 +1,4 @@
-//! Paths: what each of them takes and gives.
+//! Routes of the proxy and their handlers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use super::super::chat::{ChatEvents, ChatRequest};
 use super::super::{ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, now, stem};
-use super::{Shared, body, guard};
+use super::{Shared, auth, body};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);
@@ -33,15 +33,15 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .method_not_allowed_fallback(async || {
             Refusal::new(405, "method_not_allowed", "This path does not take this method.").response()
         });
-    router.layer(from_fn_with_state(Arc::clone(&shared), guarded)).with_state(shared)
+    router.layer(from_fn_with_state(Arc::clone(&shared), check_request)).with_state(shared)
 }
 
 /// What holds for every path.
-async fn guarded(State(shared): Here, request: Request<Body>, next: Next) -> Response<Body> {
+async fn check_request(State(shared): Here, request: Request<Body>, next: Next) -> Response<Body> {
     let options = &shared.proxy.options;
     let needs_key = request.uri().path() != "/health";
-    let checked = guard::check_origin(options, &request)
-        .and_then(|()| if needs_key { guard::check_key(options, request.headers()) } else { Ok(()) });
+    let checked = auth::check_origin(options, &request)
+        .and_then(|()| if needs_key { auth::check_key(options, request.headers()) } else { Ok(()) });
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
@@ -79,9 +79,9 @@ async fn answer(
     read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api), Refusal>,
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
-    let Ok(place) = Arc::clone(&shared.replies).try_acquire_owned() else {
+    let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
         body::drain(options, request.into_body().into_data_stream()).await;
-        let message = format!("{} replies are under way here, which is the most.", options.most_replies);
+        let message = format!("{} replies are under way here, which is the most.", options.max_replies);
         return Err(Refusal::new(503, "overloaded", message).again_after(SOON));
     };
     let bytes = body::read(options, request.into_body()).await?;
@@ -97,7 +97,7 @@ async fn answer(
         api,
         options: Arc::clone(options),
         stop: shared.stop.clone(),
-        place,
+        permit,
     };
     job.answer(asked.delivery).await
 }
@@ -123,6 +123,6 @@ fn card(shared: &Shared, name: &str) -> Value {
 }
 
 async fn health(State(shared): Here) -> Response<Body> {
-    let under_way = shared.proxy.options.most_replies - shared.replies.available_permits();
+    let under_way = shared.proxy.options.max_replies - shared.replies.available_permits();
     json_response(200, &json!({"status": "ok", "replies": under_way}))
 }

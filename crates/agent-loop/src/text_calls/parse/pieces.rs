@@ -1,4 +1,4 @@
-//! What the parser gives: text, calls and faults, in the order in which they were written.
+//! The parser's output: text, calls and faults in order.
 
 /// What comes out of the text.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -108,7 +108,7 @@ fn forms_of_arguments() {
         ("\"arguments\":{\"t\":\"</tool_call>\"}", "s {\"t\":\"</tool_call>\"}"),
         ("\"arguments\":{\"t\":\"a,}b \\\" } ü\"}", "s {\"t\":\"a,}b \\\" } ü\"}"),
         ("\"arguments\":[1]", "! must be a JSON object"),
-        ("\"arguments\":\"{\"", "! no JSON"),
+        ("\"arguments\":\"{\"", "! not valid JSON"),
     ] {
         check(&format!("<tool_call>{{\"name\":\"s\",{arguments}}}</tool_call>"), &[expected]);
     }
@@ -203,11 +203,11 @@ fn behind_a_fence_calls_are_calls_again() {
 #[test]
 fn blocks_that_are_broken_are_faults() {
     check("<tool_call>{\"name\":\"s\",\"arguments\":{\"a\":", &["! cut off"]);
-    check("a<tool_call>{\"name\":\"s\",}</tool_call>b", &["\"a\"", "! no valid JSON", "\"b\""]);
+    check("a<tool_call>{\"name\":\"s\",}</tool_call>b", &["\"a\"", "! not valid JSON", "\"b\""]);
     check("<tool_call>{\"name\":\"s\"]</tool_call>b", &["! brackets", "\"b\""]);
     check("<tool_call>{\"arguments\":{}}</tool_call>", &["! no \"name\""]);
-    check("<tool_call>{'name':'s'}<tool_call>{\"name\":\"t\"}</tool_call>", &["! no valid JSON", "t {}"]);
-    check("<tool_call>[1]</tool_call>", &["! no valid JSON"]);
+    check("<tool_call>{'name':'s'}<tool_call>{\"name\":\"t\"}</tool_call>", &["! not valid JSON", "t {}"]);
+    check("<tool_call>[1]</tool_call>", &["! not valid JSON"]);
     let deep = format!("<tool_call>{{\"name\":\"s\",\"arguments\":{}", "[".repeat(200));
     assert!(parse(&[deep.as_bytes()])[0].contains("too deep"));
 }

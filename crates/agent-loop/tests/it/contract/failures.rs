@@ -10,7 +10,7 @@ cases! {
     "status, request id and delay are told; never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
     "status, request id and delay are told; never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
     "error inside the stream" errors_inside_a_stream,
-    "anything behind the end, in the same bytes or later" anything_behind_the_end,
+    "anything behind the end, in the same bytes or later" data_after_the_end_is_ignored,
     "not of the format: no JSON, no UTF-8, a page, nothing" what_is_not_of_the_format,
 }
 
@@ -143,7 +143,7 @@ async fn what_is_not_of_the_format() {
 }
 
 #[tokio::test]
-async fn anything_behind_the_end() {
+async fn data_after_the_end_is_ignored() {
     let late = "data: {\"error\":{\"message\":\"late\"}}\n\n";
     for wire in WIRES {
         for behind in ["data: [DONE]\n\n", "data: {\n\n", late, "data: \u{fffd}\n\n", "data: \u{fffd}"] {

@@ -12,14 +12,14 @@ macro_rules! cases {
 mod failures;
 #[cfg(feature = "hosted")]
 mod network;
-mod patience;
+mod timeouts;
 mod requests;
 #[cfg(feature = "hosted")]
 mod served;
 #[cfg(feature = "hosted")]
 mod server;
 mod table;
-pub mod told_again;
+pub mod cumulative_text;
 mod whole;
 mod wires;
 
@@ -29,8 +29,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::{
-    Boxed, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply, ReplyBuilder,
-    Request, Result, ToolSpec, Transport, Usage, Wire,
+    BoxFuture, Delta, Effect, Error, ErrorKind, Hosted, HttpReply, HttpRequest, Model, Part, Provider, Reply,
+    ReplyBuilder, Request, Result, ToolSpec, Transport, Usage, Wire,
 };
 use futures_util::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ impl Answer {
 }
 
 impl Transport for Canned {
-    fn post(&self, request: HttpRequest) -> Boxed<'_, Result<HttpReply>> {
+    fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>> {
         Box::pin(async move {
             let mut inner = self.0.lock().unwrap();
             inner.seen.push(request);
@@ -178,12 +178,10 @@ pub fn tools() -> Vec<ToolSpec> {
 }
 
 pub fn request() -> Request {
-    Request {
-        system: Some("Be brief.".into()),
-        messages: [agent_loop::Message::user("hi")].into_iter().collect(),
-        tools: tools().into(),
-        ..Request::default()
-    }
+    Request::default()
+        .system(Some("Be brief.".into()))
+        .messages([agent_loop::Message::user("hi")].into_iter().collect())
+        .tools(tools().into())
 }
 
 /// All deltas of one reply, and how it ended.
@@ -223,5 +221,5 @@ pub fn show(reply: &Reply) -> String {
 }
 
 pub fn usage(input: u64, output: u64) -> Option<Usage> {
-    Some(Usage { input, output, ..Usage::default() })
+    Some(Usage::default().input(input).output(output))
 }

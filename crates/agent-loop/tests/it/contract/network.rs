@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use agent_loop::{
     Agent, EndReason, Event, Http, HttpOptions, HttpProxy, Limits, Outcome, Pause, Retries, Run, RunId, RunOptions,
-    Stop, Tool,
+    StopReason, Tool,
 };
 use futures_util::FutureExt;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use super::served::{http, provider_at};
-use super::server::{Exchange, Server, Step};
+use super::server::{Exchange, ScriptedReply, Server};
 use super::wires::{parallel_calls, text_only, whole_body};
 use super::*;
 
@@ -27,14 +27,14 @@ cases! {
     "a late head, a slow body: each piece is shown when it is there" late_and_slow,
     "silence ends a reply" silence,
     "429 and its delay, then 500, then the answer: three requests" tried_again,
-    "nothing is waited for behind the end of the reply" nothing_is_waited_for_behind_the_end,
+    "nothing is waited for behind the end of the reply" a_reply_ends_at_its_terminal_event,
     "redirects are not followed" redirects_are_not_followed,
     "the proxy that was named, and that of the environment" proxies,
     "headers of the caller; the key in one header, never in the address" headers_and_keys,
     "a key or an address that cannot be sent" what_cannot_be_sent,
     "a reply that is dropped closes its connection" dropped,
     "a run that is cancelled closes its connection" cancelled,
-    "connections are used again" used_again,
+    "connections are used again" connections_are_reused,
     "10 MB" ten_megabytes,
     "TLS: HTTP/2 is offered, only trusted certificates pass" tls,
 }
@@ -73,13 +73,15 @@ fn whole_response(wire: Wire, is_chunked: bool) -> (Vec<u8>, usize) {
     ([head, body].concat(), begin)
 }
 
-fn response(status: u16, headers: &str, body: &str) -> Vec<Step> {
+fn response(status: u16, headers: &str, body: &str) -> Vec<ScriptedReply> {
     let length = body.len();
-    vec![Step::Send(format!("HTTP/1.1 {status} So\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes())]
+    vec![ScriptedReply::Send(
+        format!("HTTP/1.1 {status} So\r\ncontent-length: {length}\r\n{headers}\r\n{body}").into_bytes(),
+    )]
 }
 
 fn answered(wire: Wire) -> Exchange {
-    vec![Step::Send(whole_response(wire, true).0)]
+    vec![ScriptedReply::Send(whole_response(wire, true).0)]
 }
 
 async fn shown(model: &Hosted<Http>) -> Result<String> {
@@ -104,7 +106,7 @@ async fn run(model: Hosted<Http>, limits: Limits, is_cancelled: bool) -> (Outcom
 }
 
 fn hasty() -> Limits {
-    Limits { retries: Retries { first: Duration::from_millis(1), ..Retries::default() }, ..Limits::default() }
+    Limits::default().retries(Retries::default().first(Duration::from_millis(1)))
 }
 
 #[tokio::test]
@@ -125,7 +127,8 @@ async fn nobody_listens() {
 async fn split_at_any_byte() {
     for wire in WIRES {
         let (bytes, _) = whole_response(wire, true);
-        let split = |at: usize| vec![Step::Send(bytes[..at].to_vec()), Step::Send(bytes[at..].to_vec())];
+        let split =
+            |at: usize| vec![ScriptedReply::Send(bytes[..at].to_vec()), ScriptedReply::Send(bytes[at..].to_vec())];
         let server = Server::start(cuts(bytes.len()).skip(1).map(split));
         let model = hosted_at(&server, wire);
         for at in cuts(bytes.len()).skip(1) {
@@ -146,7 +149,7 @@ async fn cut_at_any_byte() {
                 Wire::OpenAiResponses | Wire::Anthropic => text.rfind("}\n\n").unwrap() + 3,
                 Wire::Gemini => bytes.len(),
             };
-            let cut = |at: usize| vec![Step::Send(bytes[..at].to_vec()), Step::Close];
+            let cut = |at: usize| vec![ScriptedReply::Send(bytes[..at].to_vec()), ScriptedReply::Close];
             let server = Server::start(cuts(bytes.len()).map(cut));
             let model = hosted_at(&server, wire);
             for at in cuts(bytes.len()) {
@@ -167,12 +170,12 @@ async fn cut_at_any_byte() {
 async fn not_http() {
     for wire in WIRES {
         for bytes in ["SSH-2.0-OpenSSH_9.2\r\n", "HTTP/1.1 twohundred\r\n\r\n"] {
-            let server = Server::start([vec![Step::Send(bytes.into()), Step::Close]]);
+            let server = Server::start([vec![ScriptedReply::Send(bytes.into()), ScriptedReply::Close]]);
             let error = shown(&hosted_at(&server, wire)).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Unavailable, "{error}");
         }
         let garbled = [head("transfer-encoding: chunked\r\n"), b"zz\r\n".to_vec()].concat();
-        let server = Server::start([vec![Step::Send(garbled), Step::Gone]]);
+        let server = Server::start([vec![ScriptedReply::Send(garbled), ScriptedReply::Gone]]);
         assert_eq!(shown(&hosted_at(&server, wire)).await.unwrap_err().kind(), ErrorKind::CutStream);
     }
 }
@@ -188,12 +191,12 @@ async fn late_and_slow() {
         let at = at + text[at..].find("data: ").unwrap() + 9;
         let (first, second) = text.as_bytes().split_at(at);
         let server = Server::start([vec![
-            Step::Tell(asked.clone()),
-            Step::Wait(answer.clone()),
-            Step::Send([head(""), first.to_vec()].concat()),
-            Step::Wait(go_on.clone()),
-            Step::Send(second.to_vec()),
-            Step::Close,
+            ScriptedReply::Tell(asked.clone()),
+            ScriptedReply::Wait(answer.clone()),
+            ScriptedReply::Send([head(""), first.to_vec()].concat()),
+            ScriptedReply::Wait(go_on.clone()),
+            ScriptedReply::Send(second.to_vec()),
+            ScriptedReply::Close,
         ]]);
         let model = hosted_at(&server, wire);
         let mut opened = model.reply(request());
@@ -223,16 +226,12 @@ async fn late_and_slow() {
 async fn silence() {
     let each = WIRES.map(|wire| async move {
         let gone = Arc::new(Notify::new());
-        let begins = [vec![], vec![Step::Send(head(""))]];
-        let rest = || [Step::Gone, Step::Tell(gone.clone()), Step::Close];
+        let begins = [vec![], vec![ScriptedReply::Send(head(""))]];
+        let rest = || [ScriptedReply::Gone, ScriptedReply::Tell(gone.clone()), ScriptedReply::Close];
         let server = Server::start(begins.map(|begin| begin.into_iter().chain(rest()).collect()));
-        let limits = Limits {
-            silence: Duration::from_secs(1),
-            retries: Retries { attempts: 2, ..hasty().retries },
-            ..Limits::default()
-        };
+        let limits = Limits::default().silence(Duration::from_secs(1)).retries(hasty().retries.attempts(2));
         let (outcome, _) = run(hosted_at(&server, wire), limits, false).await;
-        let Stop::Failed { failure } = outcome.stop else { panic!("{}", outcome.stop) };
+        let StopReason::Failed { failure } = outcome.stop else { panic!("{}", outcome.stop) };
         assert_eq!(failure.kind, ErrorKind::TimedOut, "{wire:?}");
         soon(gone.notified()).await;
     });
@@ -246,7 +245,7 @@ async fn tried_again() {
             response(429, "retry-after: 0\r\ncontent-type: application/json\r\n", "{\"error\":{\"message\":\"m\"}}");
         let server = Server::start([busy, response(500, "", "<html>"), answered(wire)]);
         let (outcome, events) = run(hosted_at(&server, wire), hasty(), false).await;
-        assert_eq!((outcome.text.as_str(), &outcome.stop), ("abc", &Stop::Answered), "{wire:?}");
+        assert_eq!((outcome.text.as_str(), &outcome.stop), ("abc", &StopReason::Answered), "{wire:?}");
         let retries: Vec<_> = events
             .iter()
             .filter_map(|event| match event {
@@ -261,11 +260,11 @@ async fn tried_again() {
 }
 
 #[tokio::test]
-async fn nothing_is_waited_for_behind_the_end() {
+async fn a_reply_ends_at_its_terminal_event() {
     // Gemini has no end but that of the body.
     for wire in WIRES.into_iter().filter(|wire| *wire != Wire::Gemini) {
         let text = text_only(wire, EndReason::Complete).into_bytes();
-        let server = Server::start([vec![Step::Send([head(""), text].concat()), Step::Gone]]);
+        let server = Server::start([vec![ScriptedReply::Send([head(""), text].concat()), ScriptedReply::Gone]]);
         assert_eq!(shown(&hosted_at(&server, wire)).await.unwrap(), "abc|Complete");
     }
 }
@@ -313,7 +312,7 @@ async fn proxies() {
         let proxy = Server::start([answered(wire), response(403, "", "")]);
         let address = HttpProxy::Through(format!("http://me:{KEY}@{}", proxy.address));
         assert!(!format!("{address:?}").contains(KEY));
-        let http = Http::with(HttpOptions { proxy: address, ..HttpOptions::default() }).unwrap();
+        let http = Http::with(HttpOptions::default().proxy(address)).unwrap();
         let mut provider = provider_at(&proxy, wire);
         provider.base_url = ELSEWHERE.into();
         assert_eq!(shown(&Hosted::new(provider.clone(), "m", http.clone())).await.unwrap(), "abc|Complete");
@@ -378,10 +377,10 @@ async fn what_cannot_be_sent() {
         let provider = provider_at(&server, wire);
         let key = Some(format!("{KEY}\n"));
         for provider in [
-            Provider { key, ..provider.clone() },
-            Provider { headers: vec![("x y".into(), KEY.into())], ..provider.clone() },
-            Provider { base_url: format!("{KEY}.example/v1"), ..provider.clone() },
-            Provider { base_url: format!("file:///{KEY}"), ..provider.clone() },
+            provider.clone().key(key),
+            provider.clone().headers(vec![("x y".into(), KEY.into())]),
+            provider.clone().base_url(format!("{KEY}.example/v1")),
+            provider.clone().base_url(format!("file:///{KEY}")),
         ] {
             let error = shown(&Hosted::new(provider, "m", http())).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::BadRequest, "{error}");
@@ -390,10 +389,10 @@ async fn what_cannot_be_sent() {
         assert!(server.received().is_empty());
     }
     let proxy = HttpProxy::Through(format!("::{KEY}::"));
-    let error = Http::with(HttpOptions { proxy, ..HttpOptions::default() }).unwrap_err();
+    let error = Http::with(HttpOptions::default().proxy(proxy)).unwrap_err();
     assert!(!format!("{error} {error:?}").contains(KEY), "{error}");
     let roots = vec![b"no certificate".to_vec()];
-    Http::with(HttpOptions { roots, ..HttpOptions::default() }).unwrap_err();
+    Http::with(HttpOptions::default().roots(roots)).unwrap_err();
 }
 
 /// The beginning of a reply; then the server waits for the client to go, and says so.
@@ -401,7 +400,12 @@ fn endless(wire: Wire, gone: &Arc<Notify>) -> Exchange {
     let text = text_only(wire, EndReason::Complete);
     let first = text.find("\"abc\"").or_else(|| text.find("\"a\"")).unwrap();
     let (begin, _) = text.split_at(first + text[first..].find("\n").unwrap());
-    vec![Step::Send([&head(""), begin.as_bytes(), b"\n\n"].concat()), Step::Gone, Step::Tell(gone.clone()), Step::Close]
+    vec![
+        ScriptedReply::Send([&head(""), begin.as_bytes(), b"\n\n"].concat()),
+        ScriptedReply::Gone,
+        ScriptedReply::Tell(gone.clone()),
+        ScriptedReply::Close,
+    ]
 }
 
 #[tokio::test]
@@ -423,13 +427,13 @@ async fn cancelled() {
         let gone = Arc::new(Notify::new());
         let server = Server::start([endless(wire, &gone)]);
         let (outcome, _) = run(hosted_at(&server, wire), hasty(), true).await;
-        assert_eq!(outcome.stop, Stop::Cancelled, "{wire:?}");
+        assert_eq!(outcome.stop, StopReason::Cancelled, "{wire:?}");
         soon(gone.notified()).await;
     }
 }
 
 #[tokio::test]
-async fn used_again() {
+async fn connections_are_reused() {
     for wire in WIRES {
         let server = Server::start((0..10).map(|_| answered(wire)));
         let model = hosted_at(&server, wire);
@@ -503,7 +507,7 @@ async fn tls() {
         for is_trusted in [true, false] {
             let (address, thread) = tls_server(whole_response(wire, false).0);
             let roots = if is_trusted { vec![CERTIFICATE.to_vec()] } else { Vec::new() };
-            let http = Http::with(HttpOptions { roots, ..HttpOptions::default() }).unwrap();
+            let http = Http::with(HttpOptions::default().roots(roots)).unwrap();
             let mut provider = provider_at(&Server::start([]), wire);
             provider.base_url = format!("https://{address}/v1");
             let found = shown(&Hosted::new(provider, "m", http)).await;
@@ -512,7 +516,8 @@ async fn tls() {
                 (false, found) => {
                     let error = found.unwrap_err();
                     assert_eq!(error.kind(), ErrorKind::Unavailable);
-                    assert!(error.to_string().contains("certificate"), "{error}");
+                    let cause = std::error::Error::source(&error).unwrap().to_string();
+                    assert!(cause.contains("certificate"), "{error}: {cause}");
                 }
             }
             assert_eq!(thread.join().unwrap(), ["h2", "http/1.1"]);

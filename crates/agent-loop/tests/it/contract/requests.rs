@@ -31,7 +31,7 @@ fn conversation() -> Vec<Message> {
 
 async fn body(wire: Wire, change: impl FnOnce(&mut Request)) -> (HttpRequest, Value) {
     let (model, canned) = hosted(wire, [Answer::json(500, &json!({}))]);
-    let mut asked = Request { messages: conversation().into_iter().collect(), ..request() };
+    let mut asked = request().messages(conversation().into_iter().collect());
     change(&mut asked);
     deltas(&model, asked).await.1.unwrap_err();
     sent(&canned)

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use agent_loop::Http;
 
-use super::server::{Exchange, Server, Step};
+use super::server::{Exchange, ScriptedReply, Server};
 use super::*;
 
 // Their `super::*` finds what stands here before what it hides.
@@ -13,8 +13,8 @@ use super::*;
 mod failures;
 #[path = "requests.rs"]
 mod requests;
-#[path = "told_again.rs"]
-mod told_again;
+#[path = "cumulative_text.rs"]
+mod cumulative_text;
 #[path = "whole.rs"]
 mod whole;
 #[path = "wires.rs"]
@@ -74,19 +74,19 @@ fn exchange(answer: Answer) -> Exchange {
         1 => format!("content-length: {}\r\n", length + usize::from(is_broken)),
         _ => String::new(),
     };
-    let mut steps = vec![Step::Send(format!("HTTP/1.1 {status} So\r\n{headers}{framing}\r\n").into_bytes())];
+    let mut steps = vec![ScriptedReply::Send(format!("HTTP/1.1 {status} So\r\n{headers}{framing}\r\n").into_bytes())];
     steps.extend(pieces.into_iter().map(|piece| {
-        Step::Send(if way == 0 {
+        ScriptedReply::Send(if way == 0 {
             [format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat()
         } else {
             piece
         })
     }));
     steps.extend(match (way, is_broken) {
-        (0, false) => Some(Step::Send(b"0\r\n\r\n".to_vec())),
+        (0, false) => Some(ScriptedReply::Send(b"0\r\n\r\n".to_vec())),
         (1, false) => None,
-        (1, true) | (_, false) => Some(Step::Close),
-        (_, true) => Some(Step::Reset),
+        (1, true) | (_, false) => Some(ScriptedReply::Close),
+        (_, true) => Some(ScriptedReply::Reset),
     });
     steps
 }

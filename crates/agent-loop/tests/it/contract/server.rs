@@ -9,7 +9,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Notify;
 
 /// What the server does once it has read a request.
-pub enum Step {
+pub enum ScriptedReply {
     /// Sends these bytes as they are, and lets the client read them before it goes on.
     Send(Vec<u8>),
     /// Waits for the test.
@@ -24,8 +24,8 @@ pub enum Step {
     Reset,
 }
 
-/// The steps for one request. Without [`Step::Close`] or [`Step::Reset`] the connection takes another one.
-pub type Exchange = Vec<Step>;
+/// The steps for one request. Without [`ScriptedReply::Close`] or [`ScriptedReply::Reset`] the connection takes another one.
+pub type Exchange = Vec<ScriptedReply>;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
@@ -97,19 +97,19 @@ impl Server {
                 inner.exchanges.pop_front()
             };
             // A request that nobody expected is closed, and is among the received.
-            for step in exchange.unwrap_or_else(|| vec![Step::Close]) {
+            for step in exchange.unwrap_or_else(|| vec![ScriptedReply::Close]) {
                 match step {
-                    Step::Send(bytes) => {
+                    ScriptedReply::Send(bytes) => {
                         if stream.write_all(&bytes).await.is_err() {
                             return;
                         }
                         tokio::task::yield_now().await;
                     }
-                    Step::Wait(word) => word.notified().await,
-                    Step::Tell(word) => word.notify_one(),
-                    Step::Gone => while stream.read(&mut [0; 64]).await.is_ok_and(|bytes| bytes > 0) {},
-                    Step::Close => return,
-                    Step::Reset => return stream.set_zero_linger().unwrap(),
+                    ScriptedReply::Wait(word) => word.notified().await,
+                    ScriptedReply::Tell(word) => word.notify_one(),
+                    ScriptedReply::Gone => while stream.read(&mut [0; 64]).await.is_ok_and(|bytes| bytes > 0) {},
+                    ScriptedReply::Close => return,
+                    ScriptedReply::Reset => return stream.set_zero_linger().unwrap(),
                 }
             }
         }

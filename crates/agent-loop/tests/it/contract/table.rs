@@ -1,4 +1,4 @@
-//! The README's tables of wires by cases, made from the wires that the cases really ask.
+//! The tables in docs/wires.md of wires by cases, made from the wires that the cases really ask.
 
 use super::*;
 
@@ -33,11 +33,11 @@ fn table(cases: &[Case]) -> String {
     table
 }
 
-/// The table of the README behind a marker is this one.
-fn is_in_the_readme(marker: &str, expected: &str) {
-    let readme = include_str!("../../../README.md");
+/// The table of docs/wires.md behind a marker is this one.
+fn is_in_the_document(marker: &str, expected: &str) {
+    let readme = include_str!("../../../docs/wires.md");
     let begin = format!("<!-- {marker} -->\n");
-    let (_, rest) = readme.split_once(&begin).unwrap_or_else(|| panic!("README.md has no {begin}"));
+    let (_, rest) = readme.split_once(&begin).unwrap_or_else(|| panic!("docs/wires.md has no {begin}"));
     let found: String = rest.lines().take_while(|line| line.starts_with('|')).map(|line| format!("{line}\n")).collect();
     assert!(found == expected, "README.md, behind {begin}{expected}");
 }
@@ -53,21 +53,21 @@ fn are_listed(source: &str, cases: &[Case]) {
 }
 
 #[test]
-fn the_readme_shows_what_the_suite_runs() {
+fn the_document_shows_what_the_suite_runs() {
     are_listed(include_str!("wires.rs"), wires::CASES);
     are_listed(include_str!("whole.rs"), whole::CASES);
-    are_listed(include_str!("told_again.rs"), told_again::CASES);
+    are_listed(include_str!("cumulative_text.rs"), cumulative_text::CASES);
     are_listed(include_str!("requests.rs"), requests::CASES);
     are_listed(include_str!("failures.rs"), failures::CASES);
-    are_listed(include_str!("patience.rs"), patience::CASES);
-    let all =
-        [wires::CASES, whole::CASES, told_again::CASES, requests::CASES, failures::CASES, patience::CASES].concat();
-    is_in_the_readme("contract: in memory and over sockets", &table(&all));
+    are_listed(include_str!("timeouts.rs"), timeouts::CASES);
+    let all = [wires::CASES, whole::CASES, cumulative_text::CASES, requests::CASES, failures::CASES, timeouts::CASES]
+        .concat();
+    is_in_the_document("contract: in memory and over sockets", &table(&all));
 }
 
 #[cfg(feature = "hosted")]
 #[test]
-fn the_readme_shows_what_runs_over_sockets_only() {
+fn the_document_shows_what_runs_over_sockets_only() {
     are_listed(include_str!("network.rs"), network::CASES);
-    is_in_the_readme("contract: over sockets only", &table(network::CASES));
+    is_in_the_document("contract: over sockets only", &table(network::CASES));
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use super::*;
 
 cases! {
-    "told not to stream; a server that streams all the same" told_not_to_stream,
+    "told not to stream; a server that streams all the same" streaming_switched_off,
     "one JSON object where a stream was asked for, whatever its type says: its text is one delta, at the end" whole_where_a_stream_was_asked_for,
 }
 
 #[tokio::test]
-async fn told_not_to_stream() {
+async fn streaming_switched_off() {
     for wire in WIRES {
         let whole = super::wires::whole_body(wire);
         let streamed = super::wires::text_only(wire, EndReason::Complete);
@@ -61,8 +61,10 @@ async fn whole_where_a_stream_was_asked_for() {
                 let (model, _) = hosted(wire, [Answer::new(200, kind, &body, size)]);
                 let (all, end) = deltas(&model, request()).await;
                 assert_eq!(show(&end.unwrap()), "abc|Complete", "{wire:?} {kind}");
-                let texts =
-                    all.iter().filter(|delta| matches!(delta, Delta::Text { .. } | Delta::TextSoFar { .. })).count();
+                let texts = all
+                    .iter()
+                    .filter(|delta| matches!(delta, Delta::Text { .. } | Delta::CumulativeText { .. }))
+                    .count();
                 assert!(texts == 1 && matches!(all.last(), Some(Delta::End(_))), "{all:?}");
             }
         }

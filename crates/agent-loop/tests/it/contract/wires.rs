@@ -400,7 +400,7 @@ async fn thoughts_are_kept_and_go_back_as_they_came() {
         agent_loop::Message::Assistant { parts: first.parts.clone() },
         agent_loop::Message::Results { results: vec![result] },
     ];
-    let again = agent_loop::Request { messages: messages.into_iter().collect(), ..request() };
+    let again = request().messages(messages.into_iter().collect());
     deltas(&model, again).await.1.unwrap();
     let content = sent(&canned).1["messages"][1]["content"].clone();
     assert_eq!(content[0], json!({"type": "thinking", "thinking": "hm, yes", "signature": "c2ln"}));
@@ -446,7 +446,7 @@ async fn tool_choices() {
     ] {
         for wire in WIRES {
             let (model, canned) = hosted(wire, [Answer::events(text_only(wire, EndReason::Complete), 9)]);
-            let asked = agent_loop::Request { tool_choice: choice.clone(), ..request() };
+            let asked = request().tool_choice(choice.clone());
             deltas(&model, asked).await.1.unwrap();
             let body = sent(&canned).1;
             let (field, expected) = match wire {
@@ -472,7 +472,7 @@ async fn second_turn(wire: Wire, bytes: String) -> (String, Value) {
         agent_loop::Message::Assistant { parts: first.parts.clone() },
         agent_loop::Message::Results { results },
     ];
-    let again = agent_loop::Request { messages: messages.into_iter().collect(), ..request() };
+    let again = request().messages(messages.into_iter().collect());
     deltas(&model, again).await.1.unwrap();
     (show(&first), sent(&canned).1)
 }

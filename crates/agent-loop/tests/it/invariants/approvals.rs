@@ -1,20 +1,20 @@
 //! Invariant 3: a decision is bound to run, call and arguments, is taken once, and never outlives its policy.
 
 use agent_loop::{
-    About, AllowAll, AskBeforeWriting, Digest, Policy, RejectedBecause, Review, Ruling, Run, RunId, Status, ToolCall,
-    ToolOutput, ToolSpec, Verdict,
+    About, AllowAll, AskBeforeWriting, Decision, Digest, Permission, Policy, RejectedBecause, Review, Run, RunId,
+    Status, ToolCall, ToolOutput, ToolSpec,
 };
 use serde_json::json;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 #[test]
 fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
-    let asked = questions(run.next(rules));
-    let why = |run: &mut Run, decision| run.decide(rules, [decision]).unwrap_err()[0].why.clone();
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(context));
+    let why = |run: &mut Run, decision| run.decide(context, [decision]).unwrap_err()[0].why.clone();
     let of_other_run = decision(&asked[0], |decision| decision.run = RunId("run_2".into()));
     assert_eq!(why(&mut run, of_other_run), RejectedBecause::OtherRun);
     let of_other_call = decision(&asked[0], |decision| decision.call = "c2".into());
@@ -26,47 +26,47 @@ fn invariant_03_a_decision_is_bound_to_run_call_and_digest() {
         decision.digest = Digest::of(&RunId("run_1".into()), &call, None);
     });
     assert_eq!(why(&mut run, of_other_arguments), RejectedBecause::OtherDigest);
-    let share = decision(&asked[0], |decision| decision.verdict = Verdict::Share { withheld: vec![] });
+    let share = decision(&asked[0], |decision| decision.decision = Decision::Share { withheld: vec![] });
     assert_eq!(why(&mut run, share), RejectedBecause::OtherQuestion);
-    assert_eq!(questions(run.next(rules)), asked, "a rejected decision changes nothing");
+    assert_eq!(questions(run.next(context)), asked, "a rejected decision changes nothing");
 }
 
 #[test]
 fn invariant_03_partial_decisions_are_kept_over_a_reload_and_each_is_taken_once() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
-    let asked = questions(run.next(rules));
-    decide(&mut run, rules, &asked[1], Verdict::Deny { reason: Some("not b".into()) });
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(context));
+    decide(&mut run, context, &asked[1], Decision::Deny { reason: Some("not b".into()) });
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
-    assert_eq!(questions(run.next(rules)), asked[..1], "only what is open is asked again");
-    let again = run.decide(rules, [asked[1].decide(Verdict::Allow)]).unwrap_err();
+    assert_eq!(questions(run.next(context)), asked[..1], "only what is open is asked again");
+    let again = run.decide(context, [asked[1].decide(Decision::Allow)]).unwrap_err();
     assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
-    decide(&mut run, rules, &asked[0], Verdict::Allow);
-    let again = run.decide(rules, [asked[0].decide(Verdict::Allow)]).unwrap_err();
+    decide(&mut run, context, &asked[0], Decision::Allow);
+    let again = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err();
     assert_eq!(again[0].why, RejectedBecause::AlreadyDecided);
-    assert_eq!(ready(&run.next(rules)), ["c1"]);
-    finish(&mut run, rules, "c1", "done");
-    request(run.next(rules));
+    assert_eq!(ready(&run.next(context)), ["c1"]);
+    finish(&mut run, context, "c1", "done");
+    request(run.next(context));
     assert_eq!(
         results(&run),
         [("c1".into(), Status::Ok, "done".into()), ("c2".into(), Status::Denied, "Tool call denied: not b".into())]
     );
-    let late = run.decide(rules, [asked[0].decide(Verdict::Allow)]).unwrap_err();
+    let late = run.decide(context, [asked[0].decide(Decision::Allow)]).unwrap_err();
     assert_eq!(late[0].why, RejectedBecause::AlreadyDecided);
 }
 
 #[test]
 fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
     let tools = set();
-    let asking = rules(&tools, &AskBeforeWriting);
+    let asking = run_context(&tools, &AskBeforeWriting);
     let mut run = called(asking, &[("put", json!({"at": "a"}))]);
     let asked = questions(run.next(asking));
-    decide(&mut run, asking, &asked[0], Verdict::AllowForSession);
+    decide(&mut run, asking, &asked[0], Decision::AllowForSession);
     let saved = run.to_json();
 
-    let denies = |_: &ToolCall, _: &ToolSpec| Ruling::Deny { reason: "the vault is locked".into() };
-    let denying = rules(&tools, &denies);
+    let denies = |_: &ToolCall, _: &ToolSpec| Permission::Deny { reason: "the vault is locked".into() };
+    let denying = run_context(&tools, &denies);
     let (mut run, _) = Run::from_json(&saved).unwrap();
     request(run.next(denying));
     assert_eq!(results(&run)[0].1, Status::Denied, "a decision does not overrule the policy of now");
@@ -82,35 +82,35 @@ fn invariant_03_the_policy_runs_again_when_the_run_goes_on() {
     run.revoke_grants();
     assert_eq!(run.grants().count(), 0);
 
-    let open = rules(&tools, &AllowAll);
+    let open = run_context(&tools, &AllowAll);
     assert_eq!(ready(&run.next(open)).len(), 1, "what the policy of now allows needs no decision");
 }
 
 #[test]
 fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_have_asked() {
     let tools = set();
-    let asking = rules(&tools, &AskBeforeWriting);
-    let allowing = rules(&tools, &AllowAll);
+    let asking = run_context(&tools, &AskBeforeWriting);
+    let allowing = run_context(&tools, &AllowAll);
     let mut paused = called(asking, &[("put", json!({"at": "a"}))]);
     let asked = questions(paused.next(asking));
 
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
-    decide(&mut run, allowing, &asked[0], Verdict::Deny { reason: Some("not this one".into()) });
+    decide(&mut run, allowing, &asked[0], Decision::Deny { reason: Some("not this one".into()) });
     request(run.next(allowing));
     assert_eq!(results(&run)[0].1, Status::Denied, "a no is always safe to take");
 
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
-    decide(&mut run, allowing, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "b"}) });
+    decide(&mut run, allowing, &asked[0], Decision::AllowEdited { arguments: json!({"at": "b"}) });
     let next = run.next(allowing);
     let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
     assert_eq!(batch[0].call.arguments, json!({"at": "b"}), "it runs as the person wants it");
-    let late = run.decide(allowing, [asked[0].decide(Verdict::Deny { reason: None })]).unwrap_err();
+    let late = run.decide(allowing, [asked[0].decide(Decision::Deny { reason: None })]).unwrap_err();
     assert_eq!(late[0].why, RejectedBecause::AlreadyDecided, "what runs cannot be denied");
 
     let (mut run, _) = Run::from_json(&paused.to_json()).unwrap();
     let of_other_arguments = decision(&asked[0], |decision| {
         decision.digest = Digest::of(&RunId("run_1".into()), &ToolCall::new("c1", "put", json!({"at": "c"})), None);
-        decision.verdict = Verdict::Deny { reason: None };
+        decision.decision = Decision::Deny { reason: None };
     });
     let rejected = run.decide(allowing, [of_other_arguments]).unwrap_err();
     assert_eq!(rejected[0].why, RejectedBecause::OtherDigest);
@@ -119,31 +119,31 @@ fn invariant_03_what_a_person_decided_counts_where_the_policy_of_now_would_not_h
 #[test]
 fn invariant_03_what_the_session_grants_is_not_asked_about_again() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({}))]);
-    let asked = questions(run.next(rules));
-    decide(&mut run, rules, &asked[0], Verdict::AllowForSession);
-    assert_eq!(ready(&run.next(rules)), ["c1"]);
-    finish(&mut run, rules, "c1", "");
-    request(run.next(rules));
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({}))]);
+    let asked = questions(run.next(context));
+    decide(&mut run, context, &asked[0], Decision::AllowForSession);
+    assert_eq!(ready(&run.next(context)), ["c1"]);
+    finish(&mut run, context, "c1", "");
+    request(run.next(context));
     run.replied(calls(&[("delete", json!({})), ("put", json!({}))])).unwrap();
-    let asked = questions(run.next(rules));
+    let asked = questions(run.next(context));
     let names: Vec<&str> = asked.iter().map(|question| question.call.name.as_str()).collect();
     assert_eq!(names, ["delete"], "the write behind it waits, but for nobody's decision");
-    decide(&mut run, rules, &asked[0], Verdict::Deny { reason: None });
-    assert_eq!(ready(&run.next(rules)), ["c2"]);
+    decide(&mut run, context, &asked[0], Decision::Deny { reason: None });
+    assert_eq!(ready(&run.next(context)), ["c2"]);
 }
 
 #[test]
 fn invariant_03_a_decision_that_does_not_fit_costs_no_other() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
-    let asked = questions(run.next(rules));
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(context));
     let wrong = decision(&asked[0], |decision| decision.run = RunId("another".into()));
-    let rejections = run.decide(rules, [wrong, asked[1].decide(Verdict::Allow)]).unwrap_err();
+    let rejections = run.decide(context, [wrong, asked[1].decide(Decision::Allow)]).unwrap_err();
     assert_eq!(rejections.len(), 1, "{rejections:?}");
-    let asked = run.questions(rules);
+    let asked = run.questions(context);
     let open: Vec<&str> = asked.iter().map(|question| question.call.id.0.as_str()).collect();
     assert_eq!(open, ["c1"], "the one behind it is taken");
 }
@@ -151,52 +151,52 @@ fn invariant_03_a_decision_that_does_not_fit_costs_no_other() {
 #[test]
 fn invariant_03_allowing_once_allows_one_call() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
-    let asked = questions(run.next(rules));
-    decide(&mut run, rules, &asked[0], Verdict::Allow);
-    assert_eq!(ready(&run.next(rules)), ["c1"]);
-    finish(&mut run, rules, "c1", "");
-    let asked = questions(run.next(rules));
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(context));
+    decide(&mut run, context, &asked[0], Decision::Allow);
+    assert_eq!(ready(&run.next(context)), ["c1"]);
+    finish(&mut run, context, "c1", "");
+    let asked = questions(run.next(context));
     assert_eq!(asked[0].call.id.0, "c2", "another call of the same tool is asked about");
-    decide(&mut run, rules, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "c"}) });
-    assert_eq!(ready(&run.next(rules)), ["c2"]);
-    finish(&mut run, rules, "c2", "");
-    request(run.next(rules));
+    decide(&mut run, context, &asked[0], Decision::AllowEdited { arguments: json!({"at": "c"}) });
+    assert_eq!(ready(&run.next(context)), ["c2"]);
+    finish(&mut run, context, "c2", "");
+    request(run.next(context));
     run.replied(calls(&[("put", json!({"at": "a"}))])).unwrap();
-    assert_eq!(questions(run.next(rules)).len(), 1, "and so is the same call of a later turn");
+    assert_eq!(questions(run.next(context)).len(), 1, "and so is the same call of a later turn");
     assert_eq!(run.grants().count(), 0);
 }
 
 #[test]
 fn invariant_03_a_grant_and_a_no_in_one_batch_are_both_taken() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
-    let asked = questions(run.next(rules));
-    let decisions = [asked[0].decide(Verdict::AllowForSession), asked[1].decide(Verdict::Deny { reason: None })];
-    run.decide(rules, decisions).unwrap();
-    assert_eq!(ready(&run.next(rules)), ["c1"]);
-    finish(&mut run, rules, "c1", "done");
-    request(run.next(rules));
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"})), ("put", json!({"at": "b"}))]);
+    let asked = questions(run.next(context));
+    let decisions = [asked[0].decide(Decision::AllowForSession), asked[1].decide(Decision::Deny { reason: None })];
+    run.decide(context, decisions).unwrap();
+    assert_eq!(ready(&run.next(context)), ["c1"]);
+    finish(&mut run, context, "c1", "done");
+    request(run.next(context));
     assert_eq!(results(&run)[1].1, Status::Denied);
 }
 
 #[test]
 fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
     let tools = set();
-    let rules = rules(&tools, &AskBeforeWriting);
-    let mut run = called(rules, &[("put", json!({"at": "a"}))]);
-    let asked = questions(run.next(rules));
-    let wrong = asked[0].decide(Verdict::AllowEdited { arguments: json!({"at": 7}) });
-    let rejections = run.decide(rules, [wrong]).unwrap_err();
+    let context = run_context(&tools, &AskBeforeWriting);
+    let mut run = called(context, &[("put", json!({"at": "a"}))]);
+    let asked = questions(run.next(context));
+    let wrong = asked[0].decide(Decision::AllowEdited { arguments: json!({"at": 7}) });
+    let rejections = run.decide(context, [wrong]).unwrap_err();
     assert!(rejections[0].to_string().contains("/at"), "{}", rejections[0]);
-    decide(&mut run, rules, &asked[0], Verdict::AllowEdited { arguments: json!({"at": "b"}) });
-    let next = run.next(rules);
+    decide(&mut run, context, &asked[0], Decision::AllowEdited { arguments: json!({"at": "b"}) });
+    let next = run.next(context);
     let agent_loop::Next::RunTools(batch) = &next else { panic!("{next:?}") };
     assert_eq!(batch[0].call.arguments, json!({"at": "b"}));
-    finish(&mut run, rules, "c1", "done");
-    let messages = request(run.next(rules)).messages;
+    finish(&mut run, context, "c1", "done");
+    let messages = request(run.next(context)).messages;
     let call = messages.iter().flat_map(|message| message.calls()).next().unwrap().clone();
     assert_eq!(call.arguments, json!({"at": "a"}), "the history holds what the model said");
     let told = &results(&run)[0].2;
@@ -207,8 +207,8 @@ fn invariant_03_edited_arguments_are_checked_again_and_the_model_is_told() {
 struct Reviewing;
 
 impl Policy for Reviewing {
-    fn rule(&self, _: &ToolCall, _: &ToolSpec) -> Ruling {
-        Ruling::Allow
+    fn permission(&self, _: &ToolCall, _: &ToolSpec) -> Permission {
+        Permission::Allow
     }
 
     fn review(&self, call: &ToolCall, _: &ToolSpec) -> Review {
@@ -219,22 +219,22 @@ impl Policy for Reviewing {
 #[test]
 fn invariant_03_items_of_a_result_can_be_withheld() {
     let tools = set();
-    let rules = rules(&tools, &Reviewing);
-    let mut run = called(rules, &[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))]);
-    assert_eq!(ready(&run.next(rules)), ["c1", "c2", "c3"]);
+    let context = run_context(&tools, &Reviewing);
+    let mut run = called(context, &[("look", json!({})), ("look", json!({"at": "b"})), ("list", json!({}))]);
+    assert_eq!(ready(&run.next(context)), ["c1", "c2", "c3"]);
     let items = ToolOutput::items(["public", "private", "also public"]);
     for id in ["c1", "c2", "c3"] {
-        run.finished(rules, &id.into(), Ok(items.clone())).unwrap();
+        run.finished(context, &id.into(), Ok(items.clone())).unwrap();
     }
     let (mut run, _) = Run::from_json(&run.to_json()).unwrap();
-    let asked = questions(run.next(rules));
+    let asked = questions(run.next(context));
     assert_eq!(asked.len(), 2);
     assert_eq!(asked[0].about, About::Sharing { output: items });
-    let beyond = run.decide(rules, [asked[0].decide(Verdict::Share { withheld: vec![3] })]).unwrap_err();
+    let beyond = run.decide(context, [asked[0].decide(Decision::Share { withheld: vec![3] })]).unwrap_err();
     assert_eq!(beyond[0].why, RejectedBecause::NoSuchItem(3));
-    decide(&mut run, rules, &asked[0], Verdict::Share { withheld: vec![1] });
-    decide(&mut run, rules, &asked[1], Verdict::Deny { reason: None });
-    request(run.next(rules));
+    decide(&mut run, context, &asked[0], Decision::Share { withheld: vec![1] });
+    decide(&mut run, context, &asked[1], Decision::Deny { reason: None });
+    request(run.next(context));
     let texts: Vec<String> = results(&run).into_iter().map(|(_, _, text)| text).collect();
     assert_eq!(texts[0], "(The user withheld 1 of 3 items.)\npublic\nalso public");
     assert!(!texts[1].contains("public"));

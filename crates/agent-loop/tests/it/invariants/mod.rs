@@ -3,4 +3,4 @@
 mod approvals;
 mod budgets;
 mod calls;
-mod walk;
+mod properties;

@@ -1,6 +1,6 @@
 //! A backend in the test's hand: every request is handed over, and is answered delta by delta.
 
-use agent_loop::{Boxed, Delta, EndReason, Error, Model, ReplyStream, Request, Result, ToolSupport};
+use agent_loop::{BoxFuture, Delta, EndReason, Error, Model, ReplyStream, Request, Result, ToolSupport};
 use futures_util::stream;
 use tokio::sync::{mpsc, oneshot, watch};
 
@@ -59,7 +59,7 @@ impl Model for Backend {
         self.tools
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         self.live.send_modify(|live| *live += 1);
         let live = Live(self.live.clone());
         Box::pin(async move {

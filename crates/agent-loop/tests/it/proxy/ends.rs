@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use agent_loop::responses::{Proxy, ProxyOptions};
-use agent_loop::{Boxed, Error, ErrorKind, Model, ReplyStream, Request};
+use agent_loop::{BoxFuture, Error, ErrorKind, Model, ReplyStream, Request};
 use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
@@ -112,7 +112,7 @@ impl Model for Broken {
         "broken"
     }
 
-    fn reply(&self, _: Request) -> Boxed<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, _: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
         assert!(!self.at_once, "this backend breaks down, which is expected here");
         Box::pin(async { Ok(Box::pin(stream::poll_fn(|_| panic!("expected here"))) as ReplyStream<'_>) })
     }
@@ -132,7 +132,7 @@ async fn a_backend_that_breaks_down_is_a_failure() {
 #[tokio::test]
 async fn a_backend_that_says_nothing_is_given_up() {
     // Long enough for what is said at once to be in time on a busy machine.
-    let options = ProxyOptions { backend_patience: 10 * SHORT, ..ProxyOptions::default() };
+    let options = ProxyOptions::default().backend_timeout(10 * SHORT);
     let (server, mut hand) = server(options).await;
     for path in [RESPONSES, CHAT] {
         let mut client = asking(&server, path, true).await;
@@ -152,8 +152,8 @@ async fn a_backend_that_says_nothing_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_client_hears_that_the_backend_is_still_awaited() {
-    let options = ProxyOptions { keep_alive: SHORT, headers_within: SHORT, ..ProxyOptions::default() };
+async fn keep_alive_comments_are_sent_while_the_backend_is_silent() {
+    let options = ProxyOptions::default().keep_alive(SHORT).headers_within(SHORT);
     let (server, mut hand) = server(options).await;
     for path in [RESPONSES, CHAT] {
         let mut client = asking(&server, path, true).await;
@@ -209,7 +209,7 @@ async fn a_client_that_goes_ends_the_backend() {
 
 #[tokio::test]
 async fn a_client_that_stops_reading_ends_the_backend() {
-    let options = ProxyOptions { client_patience: Duration::from_millis(200), ..ProxyOptions::default() };
+    let options = ProxyOptions::default().client_timeout(Duration::from_millis(200));
     let (server, mut hand) = server(options).await;
     let _client = asking(&server, RESPONSES, true).await;
     let speaking = hand.asked().await.accept();
@@ -229,7 +229,7 @@ async fn a_client_that_stops_reading_ends_the_backend() {
 
 #[tokio::test]
 async fn more_replies_than_allowed_are_refused_until_one_ends() {
-    let (server, mut hand) = server(ProxyOptions { most_replies: 2, ..ProxyOptions::default() }).await;
+    let (server, mut hand) = server(ProxyOptions::default().max_replies(2)).await;
     let mut first = asking(&server, RESPONSES, true).await;
     let speaking = hand.asked().await.accept();
     let second = asking(&server, CHAT, false).await;
@@ -251,7 +251,7 @@ async fn more_replies_than_allowed_are_refused_until_one_ends() {
 
 #[tokio::test]
 async fn a_server_that_stops_ends_what_is_under_way() {
-    let (mut server, mut hand) = server(ProxyOptions { grace: SHORT, ..ProxyOptions::default() }).await;
+    let (mut server, mut hand) = server(ProxyOptions::default().grace(SHORT)).await;
     let mut idle = server.client().await;
     idle.send("GET", "/health", &[], "").await;
     assert_eq!(idle.json().await.0, 200);

@@ -3,7 +3,7 @@
 mod backend;
 mod client;
 mod ends;
-mod guard;
+mod auth;
 mod many;
 mod paths;
 

@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::responses::{Proxy, ProxyOptions, UnknownModel};
-use agent_loop::{Delta, EndReason, Scripted, Step};
+use agent_loop::{Delta, EndReason, Scripted, ScriptedReply};
 use serde_json::{Value, json};
 
 use super::{CHAT, RESPONSES, Running, question};
 use crate::chat::check_chunks;
-use crate::contract::told_again::told_in_whole;
+use crate::contract::cumulative_text::with_whole_text_repeated;
 use crate::contract::{Answer, WIRES, hosted};
 use crate::responses::accumulate;
 
 /// A text-only model that makes these replies.
 fn writes(texts: &[&str]) -> Scripted {
-    Scripted::new(texts.iter().map(|text| Step::text(*text).usage(3, 4))).without_tools()
+    Scripted::new(texts.iter().map(|text| ScriptedReply::text(*text).usage(3, 4))).without_tools()
 }
 
 const CALLS: &str = "I look.<tool_call>{\"name\":\"look\",\"arguments\":{\"at\":\"ä\"}}</tool_call>\
@@ -99,10 +99,10 @@ async fn text_of(server: &Running, path: &str, body: &Value) -> String {
 }
 
 #[tokio::test]
-async fn what_a_backend_tells_again_is_passed_on_once() {
-    let so_far = |begin: usize, text: &str| Delta::TextSoFar { begin, text: text.into() };
+async fn repeated_backend_text_is_passed_on_once() {
+    let so_far = |begin: usize, text: &str| Delta::CumulativeText { begin, text: text.into() };
     let reply = || {
-        Step::deltas([
+        ScriptedReply::deltas([
             Delta::Text { text: "ha ".into() },
             Delta::Text { text: "ha ".into() },
             so_far(0, "ha ha "),
@@ -123,7 +123,7 @@ async fn what_a_backend_tells_again_is_passed_on_once() {
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha no<b", "{body}");
             }
-            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, told_in_whole(wire)?))) {
+            for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, with_whole_text_repeated(wire)?))) {
                 let model = hosted(wire, [Answer::events(bytes, 11)]).0;
                 let server = Running::with(ProxyOptions::default(), model).await;
                 assert_eq!(text_of(&server, path, &body).await, "ha ha", "{wire:?} {body}");
@@ -134,7 +134,7 @@ async fn what_a_backend_tells_again_is_passed_on_once() {
 
 #[tokio::test]
 async fn results_go_back_and_oddities_are_warnings() {
-    let model = Scripted::new([Step::text("So.").expecting(|request| {
+    let model = Scripted::new([ScriptedReply::text("So.").expecting(|request| {
         let text = request.messages[2].text();
         let is_there = text.contains("crimson") && request.messages[1].text().contains("<tool_call>");
         is_there.then_some(()).ok_or(text)
@@ -142,7 +142,7 @@ async fn results_go_back_and_oddities_are_warnings() {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let hear = Arc::clone(&heard);
     let on_warning = move |warning: &str| hear.lock().unwrap().push(warning.to_string());
-    let options = ProxyOptions { on_warning: Some(Arc::new(on_warning)), ..ProxyOptions::default() };
+    let options = ProxyOptions::default().on_warning(Some(Arc::new(on_warning)));
     let server = Running::with(options, model.without_tools()).await;
     let tool = json!({"type": "function", "name": "look"});
     let input = json!([
@@ -183,7 +183,7 @@ async fn models_are_listed_and_found_by_name() {
 
 #[tokio::test]
 async fn the_first_model_may_stand_in_for_all() {
-    let options = ProxyOptions { unknown_model: UnknownModel::First, ..ProxyOptions::default() };
+    let options = ProxyOptions::default().unknown_model(UnknownModel::First);
     let server = Running::start(Proxy::new(options).model("m", writes(&["one"]))).await;
     let (status, whole) = server.post(RESPONSES, &json!({"model": "gpt-9", "input": "hi"})).await;
     assert_eq!((status, &whole["model"]), (200, &json!("gpt-9")));
@@ -191,7 +191,7 @@ async fn the_first_model_may_stand_in_for_all() {
 
 #[tokio::test]
 async fn what_cannot_be_served_is_refused_as_json() {
-    let options = ProxyOptions { most_body: 1000, ..ProxyOptions::default() };
+    let options = ProxyOptions::default().max_body(1000);
     let server = Running::with(options, writes(&["still there"])).await;
     let long = question(CHAT, &"x".repeat(1000), false).to_string();
     for (method, path, body, status, code, param) in [

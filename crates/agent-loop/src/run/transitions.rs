@@ -1,4 +1,4 @@
-//! What a run does with what it is told by the model and the person: replies, failures, shorter histories, new messages.
+//! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use crate::message::{History, Message, Part, ToolCall, ToolResult};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::calls::Calls;
-use super::{CompactionState, Phase, Run, Stop};
+use super::{CompactionState, Phase, Run, StopReason};
 
 impl Run {
     /// The model's reply to [`Next::CallModel`](super::Next::CallModel). Calls of a reply that hit its limit of length
@@ -32,10 +32,10 @@ impl Run {
         }
         if parts.is_empty() {
             self.stop(match end {
-                EndReason::Complete => Stop::Empty,
-                EndReason::Length => Stop::Length,
-                EndReason::Filtered => Stop::Filtered,
-                EndReason::Refused => Stop::Refused,
+                EndReason::Complete => StopReason::Empty,
+                EndReason::Length => StopReason::Length,
+                EndReason::Filtered => StopReason::Filtered,
+                EndReason::Refused => StopReason::Refused,
             });
             return Ok(());
         }
@@ -43,10 +43,10 @@ impl Run {
         match end {
             EndReason::Filtered | EndReason::Refused => {
                 self.answer_all(&calls, "The reply was stopped; the call did not run.");
-                self.stop(if end == EndReason::Filtered { Stop::Filtered } else { Stop::Refused });
+                self.stop(if end == EndReason::Filtered { StopReason::Filtered } else { StopReason::Refused });
             }
             EndReason::Complete | EndReason::Length if !calls.is_empty() => self.open(calls),
-            EndReason::Length => self.stop(Stop::Length),
+            EndReason::Length => self.stop(StopReason::Length),
             EndReason::Complete => self.conclude(),
         }
         Ok(())
@@ -64,7 +64,7 @@ impl Run {
         if error.kind() == ErrorKind::ContextTooLong && self.state.compaction.tries < CompactionState::MOST {
             self.state.compaction.forced = Some(failure);
         } else {
-            self.stop(Stop::Failed { failure });
+            self.stop(StopReason::Failed { failure });
         }
         Ok(())
     }
@@ -98,19 +98,19 @@ impl Run {
         self.state.compaction.tries = CompactionState::MOST;
         if let Some(mut failure) = forced {
             failure.message = format!("{}; and it could not be made shorter: {why}", failure.message);
-            self.stop(Stop::Failed { failure });
+            self.stop(StopReason::Failed { failure });
         }
         Ok(Some(why))
     }
 
-    /// A person's next message. The budget begins anew; grants stay.
+    /// Adds a person's next message. The budget starts over; grants remain.
     ///
     /// # Errors
     /// `State` while the run is under way.
     pub fn say(&mut self, message: impl Into<String>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")
-                .remedy("drive it until it is done, or cancel it first"));
+                .with_remedy("drive it until it is done, or cancel it first"));
         }
         let grants = std::mem::take(&mut self.state.grants);
         let context = self.state.context;
@@ -124,7 +124,7 @@ impl Run {
     /// # Errors
     /// `State` when it did not end with a failure.
     pub fn retry(&mut self) -> Result<()> {
-        if !matches!(self.state.phase, Phase::Done { stop: Stop::Failed { .. }, .. }) {
+        if !matches!(self.state.phase, Phase::Done { stop: StopReason::Failed { .. }, .. }) {
             return Err(Error::new(ErrorKind::State, "there is no failure to try again after"));
         }
         self.state.compaction = CompactionState::default();
@@ -133,7 +133,7 @@ impl Run {
     }
 
     /// Ends the run now. Whatever it was doing, the history is whole afterwards: each open call has a result that says
-    /// whether it may have had an effect. `said` is what had come of a reply; its text is kept.
+    /// whether it may have had an effect. `said` is the part of a reply that had arrived; its text is kept.
     ///
     /// A run that is done stays as it is.
     pub fn cancel(&mut self, said: Vec<Part>) {
@@ -141,7 +141,7 @@ impl Run {
             done @ Phase::Done { .. } => self.state.phase = done,
             Phase::Calls { calls } => {
                 self.add(Message::Results { results: calls.cancelled() });
-                self.stop(Stop::Cancelled);
+                self.stop(StopReason::Cancelled);
             }
             Phase::Ready => {
                 // Reasoning without its signature is refused by the providers that sign it.
@@ -150,7 +150,7 @@ impl Run {
                 if !parts.is_empty() {
                     self.add(Message::Assistant { parts });
                 }
-                self.stop(Stop::Cancelled);
+                self.stop(StopReason::Cancelled);
             }
         }
     }
@@ -170,7 +170,7 @@ impl Run {
             return Ok(());
         }
         Err(Error::new(ErrorKind::State, format!("{what} that was not asked for"))
-            .remedy("do what Run::next says, and answer that"))
+            .with_remedy("do what Run::next says, and answer that"))
     }
 
     fn count(&mut self, reply: &Reply) {
@@ -225,14 +225,14 @@ impl Run {
             answer = self.read_answer().and_then(Result::ok);
             self.answer_all(calls, &limit.to_string());
         }
-        self.state.phase = Phase::Done { stop: Stop::Limit { limit }, answer };
+        self.state.phase = Phase::Done { stop: StopReason::Limit { limit }, answer };
     }
 
     /// The model has answered.
     fn conclude(&mut self) {
         let (stop, answer) = match self.read_answer() {
-            None => (Stop::Answered, None),
-            Some(Ok(answer)) => (Stop::Answered, Some(answer)),
+            None => (StopReason::Answered, None),
+            Some(Ok(answer)) => (StopReason::Answered, Some(answer)),
             Some(Err(faults)) => {
                 self.state.bad_answers = self.state.bad_answers.saturating_add(1);
                 let attempts = self.options.answer.as_ref().map_or(0, |answer| answer.corrections);
@@ -243,7 +243,7 @@ impl Run {
                     self.state.phase = Phase::Ready;
                     return;
                 }
-                (Stop::BadAnswer { faults }, None)
+                (StopReason::BadAnswer { faults }, None)
             }
         };
         self.state.phase = Phase::Done { stop, answer };

@@ -1,4 +1,4 @@
-//! Who may ask: the name the proxy was addressed by, the page a request comes from, the key.
+//! Access checks: `Host`, `Origin` and the bearer key.
 
 use axum::http::{HeaderMap, Request, Uri, header, uri::Authority};
 

@@ -1,4 +1,4 @@
-//! Connections: accepted within a limit, served, and ended within a bound when the server stops.
+//! Accepts connections within a limit, serves them, and shuts down within a bound.
 
 use std::future::Future;
 use std::io;
@@ -15,19 +15,19 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::patient::Patient;
+use super::write_timeout::WriteTimeout;
 use super::{Proxy, Shared, routes};
 
-/// How long connections have for the last events once their replies were ended.
-const LAST_WORDS: Duration = Duration::from_secs(1);
+/// How long connections may take to write the final events after their replies were ended.
+const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system said that it cannot, for want of file handles say.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
     let options = Arc::clone(&proxy.options);
-    let places = Arc::new(Semaphore::new(options.most_connections));
+    let permit = Arc::new(Semaphore::new(options.max_connections));
     let shared = Arc::new(Shared {
-        replies: Arc::new(Semaphore::new(options.most_replies)),
+        replies: Arc::new(Semaphore::new(options.max_replies)),
         stop: CancellationToken::new(),
         started: super::reply::now(),
         proxy,
@@ -39,19 +39,19 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
     let mut stop = pin!(stop);
     loop {
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
+            let permit = Arc::clone(&permit).acquire_owned().await;
+            (permit, listener.accept().await)
         };
         tokio::select! {
             biased;
             () = &mut stop => break,
             Some(_) = connections.join_next() => {}
-            (place, accepted) = accepted => match accepted {
+            (permit, accepted) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let connection = connection(stream, router.clone(), options.client_patience, closing.clone());
+                    let connection = connection(stream, router.clone(), options.client_timeout, closing.clone());
                     connections.spawn(async move {
                         connection.await;
-                        drop(place);
+                        drop(permit);
                     });
                 }
                 Err(error) if of_one_connection(&error) => {}
@@ -65,7 +65,7 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
     let all_end = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
     if timeout(options.grace, all_end(&mut connections)).await.is_err() {
         shared.stop.cancel();
-        let _ = timeout(LAST_WORDS, all_end(&mut connections)).await;
+        let _ = timeout(FINAL_EVENTS_TIMEOUT, all_end(&mut connections)).await;
     }
     connections.shutdown().await;
     Ok(())
@@ -79,12 +79,12 @@ fn of_one_connection(error: &io::Error) -> bool {
 async fn connection(stream: TcpStream, router: axum::Router, patience: Duration, closing: CancellationToken) {
     // Events are small, and each is wanted now.
     let _ = stream.set_nodelay(true);
-    let io = TokioIo::new(Patient::new(stream, patience));
+    let io = TokioIo::new(WriteTimeout::new(stream, patience));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience);
     let mut connection = pin!(http.serve_connection(io, TowerToHyperService::new(router)));
     tokio::select! {
-        // A client that goes away in the middle is no error of ours.
+        // A client that disconnects is not an error of the server.
         _ = connection.as_mut() => return,
         () = closing.cancelled() => {}
     }

@@ -1,20 +1,67 @@
-//! A passage for people: the few lines of it where most of the query's words are, the words marked.
+//! A search result for people: path, score, title, and the few lines of the passage where most of the query's words are.
 
 use std::collections::HashSet;
 use std::ops::Range;
+use std::path::Path;
 
 use vault_cli::{Paint, char_columns, sanitize_line};
 
+use crate::Hit;
 use crate::search::marks;
+
+/// The lines of one result; `path` is shown, `file` is what it opens.
+pub(super) fn lines(
+    hit: &Hit,
+    file: &Path,
+    path: &str,
+    score: &str,
+    explained: Option<&str>,
+    paint: Paint,
+) -> Vec<String> {
+    let location = format!("{}{}", paint.path(path), paint.dim(&format!(":{}", hit.line)));
+    let mut lines = vec![format!("{}  {}", paint.link(file, &location), paint.good(score))];
+    let below_title = hit.headings.iter().filter(|heading| **heading != hit.title);
+    let titles: Vec<String> = std::iter::once(&hit.title).chain(below_title).map(|text| sanitize_line(text)).collect();
+    lines.push(format!("  {}", paint.bold(&titles.join(" › "))));
+    for line in excerpt(&hit.text, &hit.why.terms, paint.columns() - 4) {
+        lines.push(format!("    {}", painted(&line, &paint)));
+    }
+    if let Some(explained) = explained {
+        lines.push(format!("    {}", paint.dim(explained)));
+    }
+    lines
+}
+
+/// The parts of a score on one line.
+pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
+    let why = &hit.why;
+    let mut parts = Vec::new();
+    if let Some(semantic) = why.semantic {
+        parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
+    }
+    parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
+    let mut text = parts.join(" + ");
+    if let Some(before) = why.rerank {
+        let by = sanitize_line(reranker.unwrap_or_default());
+        text = format!("reranked {:.3} by {by}; before: rank {}, {:.3} = {text}", hit.score, before.rank, before.score);
+    }
+    if let Some(title) = why.title {
+        text.push_str(&format!("; file name {title:.3}"));
+    }
+    if !why.terms.is_empty() {
+        text.push_str(&format!("; found: {}", sanitize_line(&why.terms.join(", "))));
+    }
+    text
+}
 
 /// Lines of a passage that are shown.
 const LINES: usize = 4;
 
 /// A line of an excerpt: its pieces in order, and whether each is a matched word.
-pub(super) type Line = Vec<(String, bool)>;
+type Line = Vec<(String, bool)>;
 
 /// The part of a passage worth showing, in lines of at most `width` columns.
-pub(super) fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
+fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
     let marked = marks(text, terms);
     let rows = rows(text, width.max(10));
     let first = best_window(text, &rows, &marked);
@@ -33,7 +80,7 @@ pub(super) fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
 }
 
 /// A line with its matched words in bold.
-pub(super) fn painted(line: &Line, paint: &Paint) -> String {
+fn painted(line: &Line, paint: &Paint) -> String {
     line.iter().map(|(text, is_match)| if *is_match { paint.bold(text) } else { text.clone() }).collect()
 }
 
@@ -146,6 +193,29 @@ fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Reranked, VaultPath, Why};
+
+    fn hit(path: &str, score: f32) -> Hit {
+        Hit {
+            path: VaultPath::new(path).unwrap(),
+            title: "A \u{1b}[31mtitle".into(),
+            headings: vec!["A \u{1b}[31mtitle".into(), "Part".into()],
+            line: 7,
+            end_line: 9,
+            score,
+            text: "## Part\n\nSome words about soil.\n".into(),
+            tags: vec!["garden".into()],
+            modified: "2026-01-02T03:04:05Z".parse().unwrap(),
+            why: Why {
+                semantic: Some(0.5),
+                title: None,
+                lexical: 0.25,
+                terms: vec!["soil".into()],
+                weights: (0.75, 0.25),
+                rerank: None,
+            },
+        }
+    }
 
     fn shown(text: &str, terms: &[&str], width: usize) -> Vec<String> {
         let terms: Vec<String> = terms.iter().map(|t| (*t).to_string()).collect();
@@ -178,5 +248,32 @@ mod tests {
         assert!(lines[0].starts_with("… "), "{lines:?}");
         assert!(lines.iter().any(|line| line.contains("*pear*")), "{lines:?}");
         assert_eq!(lines.len(), LINES);
+    }
+
+    #[test]
+    fn a_block_for_people() {
+        let hit = hit("Garden/Soil.md", 0.5);
+        let why = explained(&hit, None);
+        let lines = lines(&hit, Path::new("/v/Garden/Soil.md"), "Garden/Soil.md", "0.50", Some(&why), Paint::default());
+        assert_eq!(
+            lines,
+            [
+                "Garden/Soil.md:7  0.50",
+                "  A ␛[31mtitle › Part",
+                "    Some words about soil.",
+                "    meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_a_reranker_did_is_explained() {
+        let mut hit = hit("a.md", 0.875);
+        hit.why.rerank = Some(Reranked { rank: 7, score: 0.4375 });
+        assert_eq!(
+            explained(&hit, Some("onnx:my \u{1b}model")),
+            "reranked 0.875 by onnx:my ␛model; before: rank 7, 0.438 = meaning 0.500 × 0.75 + words 0.250 × 0.25; \
+             found: soil"
+        );
     }
 }

@@ -1,53 +1,53 @@
-//! Where each text of a response begins, so that texts that are told again, whole, add only what is new.
+//! Deduplicates the output texts of OpenAI's Responses API by their position.
 //!
-//! The API tells each text five times: in pieces, then whole as the text, the part, the item and the response.
+//! The API sends each text five times: as deltas, then whole as the text, the part, the item and the response.
 
 use serde_json::Value;
 
-use crate::model::{Delta, TextPosition};
+use crate::model::{Delta, TextCursor};
 
 /// The texts of one response.
 #[derive(Debug, Default)]
-pub(super) struct Texts {
-    position: TextPosition,
-    begun: Vec<Begun>,
+pub(super) struct OutputTexts {
+    cursor: TextCursor,
+    begun: Vec<TextStart>,
 }
 
-/// A text that has begun. Some servers say that every item is at place 0 of the output, some give items no id.
+/// A text that has begun. Some servers say that every item is at index 0 of the output, some give items no id.
 #[derive(Debug)]
-struct Begun {
+struct TextStart {
     item_id: String,
-    place: u64,
+    index: u64,
     part: u64,
     begin: usize,
-    /// Whether its item is over; another of its place is another text then.
+    /// Whether its item is over; another of its index is another text then.
     is_over: bool,
 }
 
-impl Texts {
+impl OutputTexts {
     /// A piece of a text.
     pub(super) fn piece(&mut self, event: &Value, text: &str) -> Option<Delta> {
         self.begin(&event["item_id"], event);
-        self.position.beyond(self.position.bytes(), text);
+        self.cursor.new_suffix(self.cursor.bytes(), text);
         (!text.is_empty()).then(|| Delta::Text { text: text.into() })
     }
 
     /// The whole of a text.
     pub(super) fn whole(&mut self, event: &Value, text: &Value) -> Option<Delta> {
         let begin = self.begin(&event["item_id"], event);
-        self.so_far(begin, text.as_str().unwrap_or_default())
+        self.cumulative(begin, text.as_str().unwrap_or_default())
     }
 
     /// A whole item, which is over.
     pub(super) fn item(&mut self, event: &Value, item: &Value) -> Vec<Delta> {
         let mut deltas = Vec::new();
         for (part, text) in texts_of(item).enumerate() {
-            let begin = self.begin_at(&item["id"], place_of(event), part as u64);
-            deltas.extend(self.so_far(begin, text));
+            let begin = self.begin_at(&item["id"], output_index(event), part as u64);
+            deltas.extend(self.cumulative(begin, text));
         }
-        let (id, place) = (item["id"].as_str().unwrap_or_default(), place_of(event));
+        let (id, index) = (item["id"].as_str().unwrap_or_default(), output_index(event));
         for text in &mut self.begun {
-            text.is_over |= if id.is_empty() { text.place == place } else { text.item_id == id };
+            text.is_over |= if id.is_empty() { text.index == index } else { text.item_id == id };
         }
         deltas
     }
@@ -56,35 +56,35 @@ impl Texts {
     pub(super) fn response(&mut self, response: &Value) -> Option<Delta> {
         let items = response["output"].as_array().into_iter().flatten();
         let text: String = items.flat_map(texts_of).collect();
-        self.so_far(0, &text)
+        self.cumulative(0, &text)
     }
 
-    fn so_far(&mut self, begin: usize, text: &str) -> Option<Delta> {
-        let is_new = !self.position.beyond(begin, text).is_empty();
-        is_new.then(|| Delta::TextSoFar { begin, text: text.into() })
+    fn cumulative(&mut self, begin: usize, text: &str) -> Option<Delta> {
+        let is_new = !self.cursor.new_suffix(begin, text).is_empty();
+        is_new.then(|| Delta::CumulativeText { begin, text: text.into() })
     }
 
     fn begin(&mut self, item_id: &Value, event: &Value) -> usize {
-        self.begin_at(item_id, place_of(event), event["content_index"].as_u64().unwrap_or(0))
+        self.begin_at(item_id, output_index(event), event["content_index"].as_u64().unwrap_or(0))
     }
 
     /// Where a text begins: here, if it has not begun.
-    fn begin_at(&mut self, item_id: &Value, place: u64, part: u64) -> usize {
+    fn begin_at(&mut self, item_id: &Value, index: u64, part: u64) -> usize {
         let item_id = item_id.as_str().unwrap_or_default();
-        let by_id = |text: &&Begun| !item_id.is_empty() && text.item_id == item_id && text.part == part;
-        let by_place = |text: &&Begun| !text.is_over && text.place == place && text.part == part;
+        let by_id = |text: &&TextStart| !item_id.is_empty() && text.item_id == item_id && text.part == part;
+        let by_place = |text: &&TextStart| !text.is_over && text.index == index && text.part == part;
         let known = self.begun.iter().rfind(by_id).or_else(|| self.begun.iter().rfind(by_place));
         if let Some(known) = known {
             return known.begin;
         }
-        let begin = self.position.bytes();
-        self.begun.push(Begun { item_id: item_id.into(), place, part, begin, is_over: false });
+        let begin = self.cursor.bytes();
+        self.begun.push(TextStart { item_id: item_id.into(), index, part, begin, is_over: false });
         begin
     }
 }
 
 /// Where an event's item stands in the output.
-pub(super) fn place_of(event: &Value) -> u64 {
+pub(super) fn output_index(event: &Value) -> u64 {
     event["output_index"].as_u64().unwrap_or(0)
 }
 

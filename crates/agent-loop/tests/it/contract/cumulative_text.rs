@@ -1,6 +1,6 @@
 //! Texts that a server tells more than once: what is new is known by its position, and never by what it says.
 
-use agent_loop::{TextPieces, Wire};
+use agent_loop::{TextDeltas, Wire};
 use serde_json::{Value, json};
 
 use super::wires::{
@@ -9,9 +9,9 @@ use super::wires::{
 use super::*;
 
 cases! {
-    "the whole text, or the whole call, again behind its pieces; what is said twice stays" told_again_in_whole,
-    "told again on servers that give no ids or places, in part, or not in pieces at all" told_again_by_other_servers,
-    "each piece holds the text so far" pieces_that_hold_the_text_so_far,
+    "the whole text, or the whole call, again behind its pieces; what is said twice stays" repeated_whole_text,
+    "told again on servers that give no ids or places, in part, or not in pieces at all" repeated_text_of_compatible_servers,
+    "each piece holds the text so far" cumulative_pieces,
 }
 
 /// One event of the Responses API about a text of the item at this place.
@@ -66,7 +66,7 @@ fn anthropic_whole(mut events: Vec<Value>, content: Value) -> String {
 }
 
 /// Text and a call in pieces, and then all of it again, wherever the wire or its gateways do so.
-pub fn told_in_whole(wire: Wire) -> Option<String> {
+pub fn with_whole_text_repeated(wire: Wire) -> Option<String> {
     let call = json!({"id": "c", "type": "function", "function": {"name": "notes_read", "arguments": "{\"x\":1}"}});
     Some(match wire {
         Wire::OpenAiChat | Wire::Chat => chat(&[
@@ -91,8 +91,8 @@ pub fn told_in_whole(wire: Wire) -> Option<String> {
 }
 
 #[tokio::test]
-async fn told_again_in_whole() {
-    for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, told_in_whole(wire)?))) {
+async fn repeated_whole_text() {
+    for (wire, bytes) in WIRES.into_iter().filter_map(|wire| Some((wire, with_whole_text_repeated(wire)?))) {
         for size in [7, bytes.len()] {
             let reply = reply(wire, Answer::events(&bytes, size)).await.unwrap();
             assert_eq!(show(&reply), "ha ha|notes.read {\"x\":1}|Complete", "{wire:?}");
@@ -101,7 +101,7 @@ async fn told_again_in_whole() {
 }
 
 #[tokio::test]
-async fn told_again_by_other_servers() {
+async fn repeated_text_of_compatible_servers() {
     let whole = |text: &str| chat_whole(json!({"content": text}));
     for (what, chunks, expected) in [
         ("only whole", vec![whole("abc")], "abc|Complete"),
@@ -170,7 +170,7 @@ async fn told_again_by_other_servers() {
 }
 
 #[tokio::test]
-async fn pieces_that_hold_the_text_so_far() {
+async fn cumulative_pieces() {
     let texts = ["ha", "ha ", "ha ha", "ha ha"];
     for wire in WIRES {
         let bytes = match wire {
@@ -187,7 +187,8 @@ async fn pieces_that_hold_the_text_so_far() {
             Wire::Gemini => gemini(&texts.map(|text| json!({"text": text})), "STOP")
                 .replace("\"parts\":[]", "\"parts\":[{\"text\":\"ha\"},{\"text\":\" ha\"}]"),
         };
-        let so_far = provided(wire, [Answer::events(&bytes, 13)], |provider| provider.text_pieces = TextPieces::SoFar);
+        let so_far =
+            provided(wire, [Answer::events(&bytes, 13)], |provider| provider.text_deltas = TextDeltas::Cumulative);
         assert_eq!(show(&deltas(&so_far.0, request()).await.1.unwrap()), "ha ha|Complete", "{wire:?}");
         let taken_as_new = reply(wire, Answer::events(&bytes, 13)).await.unwrap();
         assert!(

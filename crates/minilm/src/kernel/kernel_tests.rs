@@ -1,4 +1,4 @@
-//! Tests: every kernel of this machine gives what the plain one gives, bit for bit.
+//! Tests: every kernel that this machine supports gives the same bits as the scalar one.
 
 use proptest::prelude::*;
 
@@ -16,7 +16,7 @@ fn random(seed: u64) -> impl FnMut() -> u32 {
     }
 }
 
-/// Any integer that is quantised to, the extremes more often than others.
+/// Any integer that is quantized to, the extremes more often than others.
 fn extreme(random: u32) -> i8 {
     match random % 4 {
         0 => 127,
@@ -68,16 +68,16 @@ proptest! {
         for kernel in Kernel::all() {
             let flip = if kernel.name.contains("vnni") { 0x80 } else { 0 };
             let bytes: Vec<u8> = rows.iter().flatten().map(|x| *x as u8 ^ flip).collect();
-            let input = Quantised {
+            let input = Quantized {
                 bytes: bytes.as_chunks().0.iter().map(|chunk| Chunk(*chunk)).collect(),
                 scales: scales.clone(),
             };
-            for then in [Then::Keep, Then::Add] {
-                let before = if matches!(then, Then::Add) { 0.5 } else { f32::NAN };
+            for epilogue in [Epilogue::Store, Epilogue::Add] {
+                let before = if matches!(epilogue, Epilogue::Add) { 0.5 } else { f32::NAN };
                 let mut out = vec![Line([before; LANES]); expected.len() / LANES];
-                (kernel.linear)(&input, &matrix, then, &mut out);
+                (kernel.linear)(&input, &matrix, epilogue, &mut out);
                 for (i, expected) in expected.iter().enumerate() {
-                    let expected = if matches!(then, Then::Add) { expected + 0.5 } else { *expected };
+                    let expected = if matches!(epilogue, Epilogue::Add) { expected + 0.5 } else { *expected };
                     prop_assert_eq!(out[i / LANES].0[i % LANES].to_bits(), expected.to_bits(), "{} {}", kernel.name, i);
                 }
             }
@@ -91,15 +91,15 @@ proptest! {
         let loudness = 10f32.powf(loudness);
         let rows: Vec<Line> =
             (0..3 * LINES).map(|_| Line([(); LANES].map(|()| (random() as f32 / 2e9 - 1.0) * loudness))).collect();
-        let quantised = |kernel: Kernel| {
-            let mut out = Quantised::default();
+        let quantized = |kernel: Kernel| {
+            let mut out = Quantized::default();
             out.resize(3, LINES);
-            (kernel.quantise)(&rows, LINES, None, &mut out);
+            (kernel.quantize)(&rows, LINES, None, &mut out);
             let flip = if kernel.name.contains("vnni") { 0x80 } else { 0 };
             let bytes: Vec<i8> = out.bytes.iter().flat_map(|chunk| chunk.0).map(|x| (x ^ flip) as i8).collect();
             (bytes, out.scales)
         };
-        let (bytes, scales) = quantised(scalar::KERNEL);
+        let (bytes, scales) = quantized(scalar::KERNEL);
         for (row, (bytes, scale)) in rows.chunks(LINES).zip(bytes.chunks(WIDTH).zip(&scales)) {
             prop_assert!(bytes.iter().all(|x| *x > -128));
             for (x, q) in row.iter().flat_map(|line| line.0).zip(bytes) {
@@ -107,7 +107,7 @@ proptest! {
             }
         }
         for kernel in Kernel::all() {
-            prop_assert_eq!(&quantised(kernel), &(bytes.clone(), scales.clone()), "{}", kernel.name);
+            prop_assert_eq!(&quantized(kernel), &(bytes.clone(), scales.clone()), "{}", kernel.name);
         }
     }
 }

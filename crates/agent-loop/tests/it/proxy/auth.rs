@@ -40,7 +40,7 @@ async fn only_names_of_this_machine_reach_it() {
 
 #[tokio::test]
 async fn names_can_be_given() {
-    let options = ProxyOptions { hosts: vec!["models.lan".into(), "[fd00::1]".into()], ..ProxyOptions::default() };
+    let options = ProxyOptions::default().hosts(vec!["models.lan".into(), "[fd00::1]".into()]);
     let (backend, _hand) = Backend::new();
     let server = Running::with(options, backend).await;
     assert_eq!(status(&server, "/health", &[("Host", "models.lan:8080")]).await.0, 200);
@@ -50,7 +50,7 @@ async fn names_can_be_given() {
 
 #[tokio::test]
 async fn a_key_is_asked_for_where_one_is_set() {
-    let options = ProxyOptions { key: Some("s3cret".into()), ..ProxyOptions::default() };
+    let options = ProxyOptions::default().key(Some("s3cret".into()));
     assert!(!format!("{options:?}").contains("s3cret"));
     let (backend, mut hand) = Backend::new();
     let server = Running::with(options, backend).await;

@@ -1,4 +1,4 @@
-//! A connection whose other side must take what is written to it: an error once it has taken nothing for too long.
+//! A TCP stream with a write timeout: an error once the peer has accepted nothing for too long.
 
 use std::future::Future;
 use std::io;
@@ -10,16 +10,16 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-pub(super) struct Patient {
+pub(super) struct WriteTimeout {
     stream: TcpStream,
-    patience: Duration,
+    timeout: Duration,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
-impl Patient {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, waiting: None }
+impl WriteTimeout {
+    pub(super) fn new(stream: TcpStream, timeout: Duration) -> Self {
+        Self { stream, timeout, waiting: None }
     }
 
     fn within<T>(&mut self, done: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
@@ -27,18 +27,18 @@ impl Patient {
             self.waiting = None;
             return done;
         }
-        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.patience)));
+        let waiting = self.waiting.get_or_insert_with(|| Box::pin(sleep(self.timeout)));
         waiting.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
-impl AsyncRead for Patient {
+impl AsyncRead for WriteTimeout {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buf)
     }
 }
 
-impl AsyncWrite for Patient {
+impl AsyncWrite for WriteTimeout {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let done = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.within(done, cx)

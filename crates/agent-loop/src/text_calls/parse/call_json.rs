@@ -1,4 +1,4 @@
-//! A call as a model writes it, read from its JSON.
+//! Reads a call from the JSON that a model wrote.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::Piece;
 
 /// One call as it is written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
 #[derive(Deserialize)]
-struct Written<'a> {
+struct CallJson<'a> {
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
@@ -18,15 +18,15 @@ struct Written<'a> {
 }
 
 pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
-    let wrong = |error: serde_json::Error| format!("The tool call is no valid JSON: {error}.");
+    let wrong = |error: serde_json::Error| format!("The tool call is not valid JSON: {error}.");
     if json.starts_with('[') {
-        let written: Vec<Written<'_>> = serde_json::from_str(json).map_err(wrong)?;
+        let written: Vec<CallJson<'_>> = serde_json::from_str(json).map_err(wrong)?;
         return written.into_iter().map(read_call).collect();
     }
     Ok(vec![read_call(serde_json::from_str(json).map_err(wrong)?)?])
 }
 
-fn read_call(written: Written<'_>) -> Result<Piece<'static>, String> {
+fn read_call(written: CallJson<'_>) -> Result<Piece<'static>, String> {
     let name = written.name.filter(|name| !name.is_empty()).ok_or("The tool call has no \"name\".")?;
     let raw = written.arguments.or(written.parameters).map_or("null", RawValue::get);
     // Arguments in a string are taken out of it once; what they say is not changed.

@@ -1,4 +1,4 @@
-//! Server-sent events out of bytes, however they are split. Pure but for collecting a body.
+//! Incremental parser for server-sent events, and reading a whole body within a limit.
 
 use futures_util::StreamExt;
 
@@ -6,12 +6,12 @@ use crate::error::{Error, ErrorKind, Result};
 
 use super::ByteStream;
 
-/// The most bytes of one event or of a body that is read whole.
-pub(super) const MOST: usize = 32 << 20;
+/// The largest event or whole body that is accepted.
+pub(super) const MAX_BYTES: usize = 32 << 20;
 
 /// Splits a body into events.
 #[derive(Debug, Default)]
-pub(super) struct Events {
+pub(super) struct SseParser {
     buffer: Vec<u8>,
     /// Up to here there is no line end.
     searched: usize,
@@ -19,11 +19,11 @@ pub(super) struct Events {
     data: Option<String>,
 }
 
-impl Events {
+impl SseParser {
     /// Adds the events that these bytes complete, as name and data.
     ///
     /// # Errors
-    /// `BadResponse` for what is no UTF-8 or has no end; the events before it are there.
+    /// `BadResponse` for invalid UTF-8 or has no end; the events before it are there.
     pub(super) fn push(&mut self, bytes: &[u8], events: &mut Vec<(String, String)>) -> Result<()> {
         self.buffer.extend_from_slice(bytes);
         let mut begin = 0;
@@ -31,7 +31,7 @@ impl Events {
             let end = self.searched + at;
             self.searched = end + 1;
             let line = self.buffer[begin..end].strip_suffix(b"\r").unwrap_or(&self.buffer[begin..end]);
-            let line = std::str::from_utf8(line).map_err(|error| bad("the stream is no UTF-8").because(error))?;
+            let line = std::str::from_utf8(line).map_err(|error| bad("the stream is not UTF-8").with_source(error))?;
             begin = end + 1;
             if line.is_empty() {
                 let name = std::mem::take(&mut self.name);
@@ -54,7 +54,7 @@ impl Events {
         }
         self.buffer.drain(..begin);
         self.searched = self.buffer.len();
-        if self.buffer.len() + self.data.as_ref().map_or(0, String::len) > MOST {
+        if self.buffer.len() + self.data.as_ref().map_or(0, String::len) > MAX_BYTES {
             return Err(bad("an event of the stream has no end"));
         }
         Ok(())
@@ -67,7 +67,7 @@ fn bad(what: &str) -> Error {
 
 /// The data of an event.
 pub(super) fn json(data: &str) -> Result<serde_json::Value> {
-    serde_json::from_str(data).map_err(|error| bad("an event of the stream is no JSON").because(error))
+    serde_json::from_str(data).map_err(|error| bad("an event of the stream is not valid JSON").with_source(error))
 }
 
 /// The whole of a body.
@@ -75,7 +75,7 @@ pub(super) async fn collect(mut body: ByteStream) -> Result<Vec<u8>> {
     let mut all = Vec::new();
     while let Some(bytes) = body.next().await {
         all.extend(bytes?);
-        if all.len() > MOST {
+        if all.len() > MAX_BYTES {
             return Err(bad("the body has no end"));
         }
     }
@@ -91,14 +91,14 @@ mod tests {
         let text = "event: a\r\ndata: {\"x\":\"ü\"}\r\n\r\n: ping\n\ndata:1\n:\ndata: 2\nid: 7\n\nevent: b\n\ndata: [DONE]\n\n";
         let expected = [("a", "{\"x\":\"ü\"}"), ("", "1\n2"), ("", "[DONE]")];
         for size in 1..=text.len() {
-            let mut events = Events::default();
+            let mut events = SseParser::default();
             let mut found = Vec::new();
             text.as_bytes().chunks(size).for_each(|bytes| events.push(bytes, &mut found).unwrap());
             let found: Vec<_> = found.iter().map(|(name, data)| (name.as_str(), data.as_str())).collect();
             assert_eq!(found, expected, "{size}");
         }
         let mut found = Vec::new();
-        assert!(Events::default().push(b"data: 1\n\ndata: \xff\n", &mut found).is_err());
+        assert!(SseParser::default().push(b"data: 1\n\ndata: \xff\n", &mut found).is_err());
         assert_eq!(found.len(), 1, "what was whole before it is there");
     }
 }

@@ -1,10 +1,10 @@
-//! A reply that may be nothing but one fenced block: then the calls inside it are calls.
+//! Handles a reply that is a single fenced block: calls inside it count.
 
 use super::{Fences, OPEN, Parser, Piece};
 
 /// Whether the reply may still be one fenced block around calls.
 #[derive(Debug, Default)]
-pub(super) enum Lead {
+pub(super) enum LeadingFence {
     /// Only white space so far.
     #[default]
     Space,
@@ -14,43 +14,43 @@ pub(super) enum Lead {
     Inside(usize),
     /// The opening tag was there: all is held until it is known what follows the block.
     Block,
-    /// It is none.
+    /// It is not such a reply.
     Off,
 }
 
 impl Parser {
     /// One byte while the reply may be one fenced block; what is left of the text.
-    pub(super) fn take_lead<'t>(&mut self, text: &'t str) -> &'t str {
+    pub(super) fn take_leading_fence<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
         let before = self.fences.clone();
         self.fences.take(byte);
-        let goes_on = match &mut self.lead {
-            Lead::Space if byte.is_ascii_whitespace() => true,
-            Lead::Space => {
-                self.lead = Lead::Fence;
+        let goes_on = match &mut self.leading_fence {
+            LeadingFence::Space if byte.is_ascii_whitespace() => true,
+            LeadingFence::Space => {
+                self.leading_fence = LeadingFence::Fence;
                 byte == b'`' || byte == b'~'
             }
-            Lead::Fence if byte == b'\n' => {
-                self.lead = Lead::Inside(0);
+            LeadingFence::Fence if byte == b'\n' => {
+                self.leading_fence = LeadingFence::Inside(0);
                 self.fences.is_inside()
             }
             // A tag directly behind the marks stands in the block as much as one on the next line.
-            Lead::Fence if byte == b'<' && before.is_opening() => {
-                self.lead = Lead::Inside(1);
+            LeadingFence::Fence if byte == b'<' && before.is_opening() => {
+                self.leading_fence = LeadingFence::Inside(1);
                 true
             }
-            Lead::Fence => self.fences.is_inside() || !self.fences.is_settled(),
-            Lead::Inside(0) if byte.is_ascii_whitespace() => true,
-            Lead::Inside(length) => {
+            LeadingFence::Fence => self.fences.is_inside() || !self.fences.is_settled(),
+            LeadingFence::Inside(0) if byte.is_ascii_whitespace() => true,
+            LeadingFence::Inside(length) => {
                 let fits = OPEN.as_bytes()[*length] == byte;
                 *length += 1;
                 if *length == OPEN.len() {
-                    self.lead = Lead::Block;
+                    self.leading_fence = LeadingFence::Block;
                 }
                 fits
             }
-            Lead::Block => before.is_inside() || byte.is_ascii_whitespace(),
-            Lead::Off => false,
+            LeadingFence::Block => before.is_inside() || byte.is_ascii_whitespace(),
+            LeadingFence::Off => false,
         };
         if goes_on {
             let length = text.chars().next().map_or(1, char::len_utf8);
@@ -58,7 +58,7 @@ impl Parser {
             self.held.push_str(&text[..length]);
             return &text[length..];
         }
-        self.lead = Lead::Off;
+        self.leading_fence = LeadingFence::Off;
         self.fences = Fences::default();
         let held = std::mem::take(&mut self.held);
         self.take(&held);
@@ -77,7 +77,7 @@ pub(super) fn calls_of_block(reply: &str) -> Option<Vec<Piece<'static>>> {
         Some((inner, _)) if fences.ends_closed() => inner,
         _ => inner,
     };
-    let mut parser = Parser { lead: Lead::Off, ..Parser::default() };
+    let mut parser = Parser { leading_fence: LeadingFence::Off, ..Parser::default() };
     parser.take(inner);
     parser.end();
     parser.text.trim().is_empty().then(|| parser.out.into_iter().map(|(_, piece)| piece).collect())

@@ -3,24 +3,24 @@
 use std::time::Duration;
 
 use agent_loop::{
-    AskBeforeWriting, Boxed, Compaction, Delta, DropThenSummarise, EndReason, Error, ErrorKind, History, Message,
-    Messages, Model, Next, Part, Policy, Reply, ReplyStream, Request, Review, Ruling, Run, Status, ToolCall, ToolError,
-    ToolOutput, ToolResult, ToolSpec, Verdict,
+    AskBeforeWriting, BoxFuture, Compaction, Decision, Delta, DropThenSummarize, EndReason, Error, ErrorKind, History,
+    Message, Messages, Model, Next, Part, Permission, Policy, Reply, ReplyStream, Request, Review, Run, Status,
+    ToolCall, ToolError, ToolOutput, ToolResult, ToolSpec,
 };
 use futures_util::stream;
 use proptest::prelude::*;
 use serde_json::json;
 
-use crate::bench_tools::*;
+use crate::test_tools::*;
 
 /// Asks about writing and about what `list` gives; refuses `delete`.
 struct Strict;
 
 impl Policy for Strict {
-    fn rule(&self, call: &ToolCall, spec: &ToolSpec) -> Ruling {
+    fn permission(&self, call: &ToolCall, spec: &ToolSpec) -> Permission {
         match call.name.as_str() {
-            "delete" => Ruling::Deny { reason: "never".into() },
-            _ => AskBeforeWriting.rule(call, spec),
+            "delete" => Permission::Deny { reason: "never".into() },
+            _ => AskBeforeWriting.permission(call, spec),
         }
     }
 
@@ -139,12 +139,12 @@ fn picture(run: &Run) -> serde_json::Value {
 
 fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
     let tools = set();
-    let rules = rules(&tools, &Strict);
+    let context = run_context(&tools, &Strict);
     let mut run = run();
     let mut running: Vec<ToolCall> = Vec::new();
     let mut last_end = EndReason::Complete;
     for act in acts {
-        match run.next(rules) {
+        match run.next(context) {
             Next::RunTools(calls) => {
                 prop_assert!(!calls.is_empty());
                 prop_assert_eq!(last_end, EndReason::Complete, "a call of a reply that was cut never runs");
@@ -177,24 +177,24 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
             Act::Finish(which, ok) if !running.is_empty() => {
                 let call = running.remove(which.index(running.len()));
                 let end = if ok { Ok(ToolOutput::items(["a", "b"])) } else { Err(ToolError::new("failed")) };
-                run.finished(rules, &call.id, end.clone()).unwrap();
-                prop_assert!(run.finished(rules, &call.id, end).is_err(), "a call ends once");
+                run.finished(context, &call.id, end.clone()).unwrap();
+                prop_assert!(run.finished(context, &call.id, end).is_err(), "a call ends once");
             }
             Act::Decide(which, how) => {
-                let questions = run.questions(rules);
+                let questions = run.questions(context);
                 if !questions.is_empty() {
                     let question = &questions[which.index(questions.len())];
                     let verdict = match how {
-                        0 => Verdict::Allow,
-                        1 => Verdict::AllowForSession,
-                        2 => Verdict::AllowEdited { arguments: json!({"at": "edited"}) },
-                        3 => Verdict::Deny { reason: None },
-                        4 => Verdict::Share { withheld: vec![1] },
-                        _ => Verdict::AllowEdited { arguments: json!({"at": 1}) },
+                        0 => Decision::Allow,
+                        1 => Decision::AllowForSession,
+                        2 => Decision::AllowEdited { arguments: json!({"at": "edited"}) },
+                        3 => Decision::Deny { reason: None },
+                        4 => Decision::Share { withheld: vec![1] },
+                        _ => Decision::AllowEdited { arguments: json!({"at": 1}) },
                     };
                     let decision = question.decide(verdict);
-                    if run.decide(rules, [decision.clone()]).is_ok() {
-                        prop_assert!(run.decide(rules, [decision]).is_err(), "each call is decided once");
+                    if run.decide(context, [decision.clone()]).is_ok() {
+                        prop_assert!(run.decide(context, [decision]).is_err(), "each call is decided once");
                     }
                 }
             }
@@ -243,10 +243,10 @@ struct Summariser;
 
 impl Model for Summariser {
     fn name(&self) -> &str {
-        "summariser"
+        "summarizer"
     }
 
-    fn reply(&self, request: Request) -> Boxed<'_, agent_loop::Result<ReplyStream<'_>>> {
+    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
         assert!(request.messages.check().is_ok() && request.tools.is_empty());
         let deltas = [Ok(Delta::Text { text: "sum".into() }), Ok(Delta::End(EndReason::Complete))];
         Box::pin(async move { Ok(Box::pin(stream::iter(deltas)) as ReplyStream<'_>) })
@@ -264,7 +264,7 @@ proptest! {
         enough in 0..100usize,
     ) {
         let (history, _) = History::repaired(messages);
-        let compaction = DropThenSummarise { keep_messages, enough, small_result: 0, ..DropThenSummarise::default() };
+        let compaction = DropThenSummarize::default().keep_messages(keep_messages).enough(enough).small_result(0);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         if let Ok(shorter) = runtime.block_on(compaction.compact(&history, &Summariser)) {
             prop_assert!(shorter.messages().check().is_ok());
@@ -279,7 +279,7 @@ proptest! {
 
     /// A run is walked at random through replies, failures, decisions, crashes.
     #[test]
-    fn invariants_01_and_02_hold_on_every_walk(acts in prop::collection::vec(any_act(), 1..60)) {
+    fn invariants_01_and_02_hold_for_random_runs(acts in prop::collection::vec(any_act(), 1..60)) {
         play(acts)?;
     }
 

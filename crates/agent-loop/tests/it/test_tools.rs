@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use agent_loop::{
-    CallId, Decision, Effect, EndReason, Next, Part, Policy, Question, ReadyCall, Reply, Rules, Run, RunId, RunOptions,
-    Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec, Verdict,
+    BoundDecision, CallId, Decision, Effect, EndReason, Next, Part, Policy, Question, ReadyCall, Reply, Run,
+    RunContext, RunId, RunOptions, Status, Tool, ToolCall, ToolOutput, ToolSet, ToolSpec,
 };
 use serde_json::{Value, json};
 
@@ -47,8 +47,8 @@ pub fn live(log: &Arc<Mutex<Vec<String>>>) -> Vec<Tool> {
     specs().into_iter().map(tool).collect()
 }
 
-pub fn rules<'a>(tools: &'a ToolSet, policy: &'a dyn Policy) -> Rules<'a> {
-    Rules { tools, policy }
+pub fn run_context<'a>(tools: &'a ToolSet, policy: &'a dyn Policy) -> RunContext<'a> {
+    RunContext { tools, policy }
 }
 
 pub fn run_with(options: RunOptions) -> Run {
@@ -68,9 +68,9 @@ pub fn calls(calls: &[(&str, Value)]) -> Reply {
 }
 
 /// A run whose model has made these calls.
-pub fn called(rules: Rules<'_>, made: &[(&str, Value)]) -> Run {
+pub fn called(context: RunContext<'_>, made: &[(&str, Value)]) -> Run {
     let mut run = run();
-    request(run.next(rules));
+    request(run.next(context));
     run.replied(calls(made)).unwrap();
     run
 }
@@ -104,12 +104,12 @@ pub fn outcome(next: Next) -> agent_loop::Outcome {
     }
 }
 
-pub fn finish(run: &mut Run, rules: Rules<'_>, id: &str, text: &str) {
-    run.finished(rules, &CallId(id.into()), Ok(ToolOutput::text(text))).unwrap();
+pub fn finish(run: &mut Run, context: RunContext<'_>, id: &str, text: &str) {
+    run.finished(context, &CallId(id.into()), Ok(ToolOutput::text(text))).unwrap();
 }
 
-pub fn decide(run: &mut Run, rules: Rules<'_>, question: &Question, verdict: Verdict) {
-    run.decide(rules, [question.decide(verdict)]).unwrap();
+pub fn decide(run: &mut Run, context: RunContext<'_>, question: &Question, verdict: Decision) {
+    run.decide(context, [question.decide(verdict)]).unwrap();
 }
 
 /// Results of the last batch as (call, status, text).
@@ -117,8 +117,8 @@ pub fn results(run: &Run) -> Vec<(String, Status, String)> {
     run.results().map(|result| (result.call.0.clone(), result.status, result.text())).collect()
 }
 
-pub fn decision(question: &Question, change: impl FnOnce(&mut Decision)) -> Decision {
-    let mut decision = question.decide(Verdict::Allow);
+pub fn decision(question: &Question, change: impl FnOnce(&mut BoundDecision)) -> BoundDecision {
+    let mut decision = question.decide(Decision::Allow);
     change(&mut decision);
     decision
 }

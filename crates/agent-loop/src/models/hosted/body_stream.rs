@@ -1,4 +1,4 @@
-//! A body on its way to deltas: events as they come, or one JSON object; every byte of either is a sign of life.
+//! Decodes a response body into deltas: server-sent events as they arrive, or one JSON object.
 
 use futures_util::{Stream, StreamExt, stream};
 use serde_json::Value;
@@ -6,31 +6,31 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Delta;
 
-use super::lines::{Events, MOST};
-use super::restored::Restored;
-use super::{ByteStream, Decode, TextPieces};
+use super::sse::{MAX_BYTES, SseParser};
+use super::tool_names::ToolNameRestorer;
+use super::{ByteStream, Decode, TextDeltas};
 
-pub(super) struct Reading {
+pub(super) struct BodyStream {
     /// `None` behind its end.
     body: Option<ByteStream>,
-    form: Form,
+    form: BodyFormat,
     decoder: Box<dyn Decode>,
-    text_pieces: TextPieces,
-    restored: Restored,
+    text_deltas: TextDeltas,
+    restorer: ToolNameRestorer,
 }
 
 /// What a body is.
-pub(super) enum Form {
-    Events(Events),
+pub(super) enum BodyFormat {
+    SseParser(SseParser),
     /// One JSON object, as far as it has come. It says nothing before its end.
     Whole(Vec<u8>),
     /// Its type does not tell; its first byte will.
     Unknown,
 }
 
-impl Form {
+impl BodyFormat {
     pub(super) fn events() -> Self {
-        Self::Events(Events::default())
+        Self::SseParser(SseParser::default())
     }
 
     pub(super) fn whole() -> Self {
@@ -46,15 +46,15 @@ impl Form {
     }
 }
 
-impl Reading {
+impl BodyStream {
     pub(super) fn new(
         body: ByteStream,
-        form: Form,
+        form: BodyFormat,
         decoder: Box<dyn Decode>,
-        text_pieces: TextPieces,
-        restored: Restored,
+        text_deltas: TextDeltas,
+        restorer: ToolNameRestorer,
     ) -> Self {
-        Self { body: Some(body), form, decoder, text_pieces, restored }
+        Self { body: Some(body), form, decoder, text_deltas, restorer }
     }
 
     pub(super) fn deltas(self) -> impl Stream<Item = Result<Delta>> + Send {
@@ -68,8 +68,8 @@ impl Reading {
         })
     }
 
-    /// The next deltas; `None` at the end. Bytes that complete none of them are progress: whoever waits is told that
-    /// the model is not silent.
+    /// The next deltas; `None` at the end. Bytes that complete none of them yield progress,
+    /// which shows that the model is not silent.
     async fn next(&mut self) -> Option<Result<Vec<Delta>>> {
         let deltas = match self.body.as_mut()?.next().await {
             Some(Ok(bytes)) => self.take(&bytes),
@@ -93,31 +93,31 @@ impl Reading {
     }
 
     fn take(&mut self, bytes: &[u8]) -> Result<Vec<Delta>> {
-        if let Form::Unknown = self.form {
-            self.form = Form::of_first(bytes);
+        if let BodyFormat::Unknown = self.form {
+            self.form = BodyFormat::of_first(bytes);
         }
         let mut complete = Vec::new();
         let fault = match &mut self.form {
-            Form::Events(events) => events.push(bytes, &mut complete).err(),
-            Form::Whole(all) if all.len() + bytes.len() > MOST => {
+            BodyFormat::SseParser(events) => events.push(bytes, &mut complete).err(),
+            BodyFormat::Whole(all) if all.len() + bytes.len() > MAX_BYTES => {
                 Some(Error::new(ErrorKind::BadResponse, "the body has no end"))
             }
-            Form::Whole(all) => {
+            BodyFormat::Whole(all) => {
                 all.extend_from_slice(bytes);
                 None
             }
-            Form::Unknown => None,
+            BodyFormat::Unknown => None,
         };
         let mut deltas = Vec::new();
         for (name, data) in complete {
-            let mut told = match data.trim() {
+            let mut decoded = match data.trim() {
                 "[DONE]" => self.decoder.done(),
                 _ => self.decoder.event(&name, &data)?,
             };
-            if self.text_pieces == TextPieces::SoFar {
-                tell_so_far(&mut told);
+            if self.text_deltas == TextDeltas::Cumulative {
+                make_cumulative(&mut decoded);
             }
-            deltas.extend(self.restored.apply(told));
+            deltas.extend(self.restorer.apply(decoded));
             if is_over(&deltas) {
                 return Ok(deltas);
             }
@@ -127,22 +127,22 @@ impl Reading {
 
     /// The body is over.
     fn end(&mut self) -> Result<Vec<Delta>> {
-        if let Form::Whole(bytes) = &self.form {
+        if let BodyFormat::Whole(bytes) = &self.form {
             let body: Value = serde_json::from_slice(bytes)
-                .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is no JSON").because(error))?;
+                .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is not valid JSON").with_source(error))?;
             let deltas = self.decoder.whole(&body)?;
-            return Ok(self.restored.apply(deltas));
+            return Ok(self.restorer.apply(deltas));
         }
         // Some servers do not end their last event with the empty line it should have. One that cannot be read was cut.
         let mut deltas = self.take(b"\n\n").map_err(|error| match error.kind() {
             ErrorKind::BadResponse => {
-                Error::new(ErrorKind::CutStream, "the stream ended inside an event").because(error)
+                Error::new(ErrorKind::CutStream, "the stream ended inside an event").with_source(error)
             }
             _ => error,
         })?;
         if !is_over(&deltas) {
             let end = self.decoder.end();
-            deltas.extend(self.restored.apply(end));
+            deltas.extend(self.restorer.apply(end));
         }
         Ok(deltas)
     }
@@ -152,14 +152,14 @@ fn is_over(deltas: &[Delta]) -> bool {
     matches!(deltas.last(), Some(Delta::End(_)))
 }
 
-/// The texts of one event are the whole text of the reply so far.
-fn tell_so_far(deltas: &mut [Delta]) {
+/// Turns the text deltas of one event into cumulative ones.
+fn make_cumulative(deltas: &mut [Delta]) {
     let mut begin = 0;
     for delta in deltas {
         if let Delta::Text { text } = delta {
             let text = std::mem::take(text);
             begin += text.len();
-            *delta = Delta::TextSoFar { begin: begin - text.len(), text };
+            *delta = Delta::CumulativeText { begin: begin - text.len(), text };
         }
     }
 }

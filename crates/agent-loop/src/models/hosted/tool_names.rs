@@ -1,4 +1,4 @@
-//! Calls as they come off the wire, made into calls of our own tools: names, and nulls that strict mode forced.
+//! Restores calls as they arrive: the tools' own names, and without the nulls that strict mode forces.
 
 use std::collections::HashMap;
 
@@ -9,8 +9,8 @@ use crate::schema::{Strict, WireNames, without_added_nulls};
 
 use super::Wire;
 
-/// Takes deltas with names of the wire and gives deltas with names of the tools.
-pub(super) struct Restored {
+/// Maps wire names in deltas back to tool names, and removes forced nulls from arguments.
+pub(super) struct ToolNameRestorer {
     names: WireNames,
     /// Schemas of the tools that were sent as strict.
     strict: HashMap<String, Value>,
@@ -18,7 +18,7 @@ pub(super) struct Restored {
     held: HashMap<usize, (String, String)>,
 }
 
-impl Restored {
+impl ToolNameRestorer {
     pub(super) fn new(request: &Request, names: WireNames, wire: Wire) -> Self {
         let is_strict = |schema: &Value| wire.is_strict() && matches!(Strict::of(schema), Strict::Yes(_));
         let strict = request.tools.iter().filter(|tool| is_strict(&tool.parameters));
@@ -66,7 +66,7 @@ impl Restored {
                 without_added_nulls(schema, &mut arguments);
                 arguments.to_string()
             }
-            // What is no JSON stays as it came.
+            // Invalid JSON stays as it came.
             _ => text,
         };
         Some(Delta::CallArguments { index, text })

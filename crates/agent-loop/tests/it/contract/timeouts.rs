@@ -7,12 +7,12 @@ use super::wires::parallel_calls;
 use super::*;
 
 cases! {
-    "bytes that say nothing yet are no silence" bytes_that_say_nothing_yet_are_no_silence,
-    "one JSON object that comes slowly is no silence" an_object_that_comes_slowly_is_no_silence,
+    "bytes that say nothing yet are no silence" bytes_without_a_delta_count_as_activity,
+    "one JSON object that comes slowly is no silence" a_slow_json_object_counts_as_activity,
 }
 
 #[tokio::test(start_paused = true)]
-async fn bytes_that_say_nothing_yet_are_no_silence() {
+async fn bytes_without_a_delta_count_as_activity() {
     for wire in WIRES {
         let bytes = parallel_calls(wire);
         let (model, _) = hosted(wire, [Answer::events(&bytes, 7).slowly(Duration::from_secs(60))]);
@@ -25,7 +25,7 @@ async fn bytes_that_say_nothing_yet_are_no_silence() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_object_that_comes_slowly_is_no_silence() {
+async fn a_slow_json_object_counts_as_activity() {
     for (wire, streaming) in WIRES.into_iter().flat_map(|wire| [(wire, Streaming::Yes), (wire, Streaming::No)]) {
         let answer = Answer::json(200, &whole_text(wire)).slowly(Duration::from_secs(60));
         let model = provided(wire, [answer], |provider| provider.streaming = streaming).0;

@@ -1,18 +1,18 @@
-//! Text out of bytes that may be split inside a character.
+//! Incremental UTF-8 decoder: bytes may be split inside a character.
 
-/// What stands at the end of the last bytes and is no whole character yet.
+/// An incomplete character at the end of the last input.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Partial {
+pub(super) struct Utf8Decoder {
     bytes: [u8; 4],
     length: usize,
 }
 
-impl Partial {
+impl Utf8Decoder {
     pub(super) fn is_empty(self) -> bool {
         self.length == 0
     }
 
-    /// Hands on the text that these bytes complete. What is no UTF-8 becomes U+FFFD.
+    /// Hands on the text that these bytes complete. Invalid UTF-8 becomes U+FFFD.
     pub(super) fn decode(&mut self, mut bytes: &[u8], mut take: impl FnMut(&str)) {
         // The first byte of a character says how long it is.
         while self.length > 0 && !bytes.is_empty() {

@@ -1,4 +1,5 @@
-//! The two curves of the model, power of two (for softmax) and GELU, as polynomials: no processor's library has a say.
+//! The two activation functions of the model, power of two (for softmax) and GELU, as polynomials, so that the result
+//! does not depend on the platform's math library.
 //!
 //! Both were fitted for this by weighted least squares with Lawson's weights on 4,001 Chebyshev nodes, which
 //! comes near the polynomial of least greatest error; a test measures them against double precision.
