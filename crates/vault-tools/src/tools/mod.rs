@@ -221,7 +221,12 @@ fn actions() -> Vec<Tool> {
              Hidden files are left out.",
             list_files::list_files,
         ),
-        Tool::new("editor.getSelection", Read, "Get the selected text and its position.", editor::get_selection),
+        Tool::new(
+            "editor.getSelection",
+            Read,
+            "Get the text the user selected and its position.",
+            editor::get_selection,
+        ),
         Tool::new(
             "editor.replaceSelection",
             Write,
