@@ -9,7 +9,7 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use vault_index::internal::{private_file, private_folder};
+use vault_index::internal::{key_of_vault, private_file, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -60,10 +60,7 @@ impl State {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
                     .with_remedy("set HOME or XDG_STATE_HOME")
             })?;
-        let hash = blake3::hash(canonical_vault.as_os_str().as_encoded_bytes()).to_hex();
-        let name = canonical_vault.file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect();
-        Ok(Self::at(user.join(format!("{name}-{}", &hash[..16]))))
+        Ok(Self::at(user.join(key_of_vault(canonical_vault))))
     }
 
     /// A folder of the caller's choice, which must not lie in the vault.
