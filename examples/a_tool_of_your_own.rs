@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use vault_tools::{
-    Context, Decision, Error, ErrorKind, Headless, PathArg, Result, Risk, Rules, Stop, Tool, Toolbox, Vault,
+    Approval, Cancel, Context, Error, ErrorKind, Headless, PathArg, Policy, Result, Risk, Tool, Toolbox, Vault,
     VaultOptions, View,
 };
 
@@ -58,15 +58,15 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let mut options = VaultOptions::new().index(index);
     options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Arc::new(Vault::open(folder, options)?);
-    let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Rules::default());
+    let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
     let description = "Tick off one open task (`- [ ]`) of a note.";
     toolbox.add(Tool::new("tick_task", Risk::Write, description, tick_task));
     println!("{}", toolbox.spec("tick_task")?.input_schema);
 
     // Arguments are checked against the schema, and the settings are asked, before the tool sees anything.
-    let proposal = toolbox.propose("tick_task", json!({ "path": note, "task": words.join(" ") }), Stop::default())?;
+    let proposal = toolbox.propose("tick_task", json!({ "path": note, "task": words.join(" ") }), Cancel::default())?;
     print!("{}", proposal.change.preview());
-    let output = toolbox.apply(proposal, Decision::Approved)?;
+    let output = toolbox.apply(proposal, Approval::Approved)?;
     println!("{}", output.text());
     Ok(())
 }

@@ -11,6 +11,9 @@
 //!
 //! Deleting to the trash is a `Move` into `.trash`.
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 use crate::content::Content;
 use crate::sandbox::SafePath;
 
@@ -62,16 +65,19 @@ pub enum Action {
 }
 
 /// Where a deleted file goes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum DeleteMode {
     /// Into the vault's `.trash`, in the folder where it was. As an action this is a move.
     #[default]
+    #[serde(rename = "vault")]
     Trash,
     /// A file into the system's trash; undo creates it again from the journal and leaves that copy. What could not be
     /// created again as it was, a folder or a symbolic link, goes into `.trash`.
+    #[serde(rename = "system")]
     SystemTrash,
-    /// Nowhere; only the journal still has it.
+    /// Nowhere; only the journal still has it. No setting can say so.
+    #[serde(skip)]
     Permanent,
 }
 

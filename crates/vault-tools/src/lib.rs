@@ -39,7 +39,7 @@
 mod failpoint;
 mod error;
 mod content;
-mod json_once;
+mod json_unique_keys;
 mod sandbox;
 mod state;
 mod host;
@@ -72,17 +72,21 @@ pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, S
 pub use journal::{PruneOptions, Pruned, TransactionId, TransactionKind};
 pub use links::{LinkAt, Rewritten};
 pub use log::{
-    Decision, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
+    Approval, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
-pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace, SaveOptions, Trial};
+pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
 pub use note_index::IndexUse;
 pub use overlay::{Deleted, Overlay, Renamed, Written};
-pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Trash, Verdict};
+pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
-pub use tool::{Context, Effect, Fault, PathArg, Stop, Tool, ToolSpec, of_arguments, of_output};
+pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox};
 pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].
 pub use vault_index::Options as IndexOptions;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -9,7 +9,7 @@ use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use vault_index::internal::{key_of_vault, private, private_folder};
+use vault_index::internal::{key_of_vault, private_file, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -262,9 +262,7 @@ impl State {
     /// Opens a file for reading and writing. A new one is private to the user (0600), and so is the folder (0700).
     pub(crate) fn open(&self, name: &str) -> Result<File> {
         private_folder(&self.folder)?;
-        let mut options = OpenOptions::new();
-        options.read(true).write(true).create(true).truncate(false);
-        private(&mut options).open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
+        Ok(private_file(&self.folder.join(name))?)
     }
 
     /// Whether there is such a file.

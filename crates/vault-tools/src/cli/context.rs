@@ -15,9 +15,9 @@ use super::settings;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
-use crate::json_once::json_once;
+use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
-use crate::policy::Policy;
+use crate::policy::Settings;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 use crate::vault::Vault;
@@ -33,7 +33,7 @@ pub(super) fn toolbox(vault_args: &VaultArgs, context: &ContextArgs) -> Result<T
     with_policy(vault, context, &policy)
 }
 
-fn with_policy(vault: Vault, context: &ContextArgs, policy: &Policy) -> Result<Toolbox> {
+fn with_policy(vault: Vault, context: &ContextArgs, policy: &Settings) -> Result<Toolbox> {
     let editor = editor(&vault, context)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?))
 }
@@ -88,7 +88,7 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
 /// # Errors
 /// Invalid JSON, or a key that occurs twice; `source` says where the text is from.
 pub(super) fn json(text: &str, source: &str) -> Result<Value> {
-    json_once(text).map_err(|error| not_json(&error.to_string()).at(source))
+    json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(source))
 }
 
 fn not_json(why: &str) -> Error {

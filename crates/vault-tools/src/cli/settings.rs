@@ -8,7 +8,7 @@ use vault_cli::{note, say};
 
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Policy;
+use crate::policy::Settings;
 use crate::vault::{Vault, VaultOptions};
 
 /// The setting of the search commands that counts here too.
@@ -40,7 +40,7 @@ pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
 ///
 /// # Errors
 /// A file that cannot be understood.
-pub(super) fn policy() -> Result<Policy> {
+pub(super) fn policy() -> Result<Settings> {
     Ok(read("tools.toml")?.unwrap_or_default())
 }
 

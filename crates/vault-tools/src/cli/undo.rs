@@ -52,7 +52,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
         return Ok(Outcome::Done);
     };
     for left in &recovered.left {
-        say("left as it is", left);
+        say("not rolled back", left);
     }
     out.line(&match args.keep {
         true => format!("kept: transaction {}, which can be undone", recovered.id),
@@ -116,7 +116,7 @@ fn revert(
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
     if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == "damaged") {
-        say("warning", "the journal is damaged: transactions that it has lost, or not as a whole, cannot be undone");
+        say("warning", "the journal is damaged: transactions that it lost, wholly or in part, cannot be undone");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
@@ -139,7 +139,7 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
         .and_then(|age| jiff::SignedDuration::try_from(age).ok())
         .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());
     let lines = log::prune(vault.state(), before, max_bytes)?;
-    plan::prune_tried(vault.state(), before, max_bytes)?;
+    plan::prune_history(vault.state(), before, max_bytes)?;
     out.line(&format!(
         "deleted {} ({} bytes) and {} of the log; {} left",
         counted(pruned.transactions, "transaction"),

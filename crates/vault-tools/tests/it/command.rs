@@ -97,7 +97,7 @@ fn the_manual_page_has_every_option() {
 fn what_can_be_read_in_two_ways_is_refused() {
     let shell = Shell::new("//- a.md\nx\n");
     let twice = shell.run(&["call", "read_note", r#"{"path":"a.md","path":"b.md"}"#]);
-    assert!(twice.code == 2 && twice.err.contains("the key `path` stands there twice"), "{}", twice.err);
+    assert!(twice.code == 2 && twice.err.contains("the key `path` occurs twice"), "{}", twice.err);
     let both = shell.run_with(&["plan", "run", "-", "--selection", "-"], "- a");
     assert!(both.code == 2 && both.err.contains("standard input can be read only once"), "{}", both.err);
     let prune = shell.run(&["prune"]);
@@ -288,7 +288,7 @@ fn macros_from_the_command_line() {
     shell.done(&["macro", "save", "last"]);
     shell.done(&["macro", "save", "first", "--run", "1"]);
     let unknown = shell.run(&["macro", "save", "second", "--run", "2"]);
-    assert!(unknown.code == 2 && unknown.err.contains("run 2 is no plan that ran to its end"), "{}", unknown.err);
+    assert!(unknown.code == 2 && unknown.err.contains("transaction 2 is not a plan that succeeded"), "{}", unknown.err);
     let plan = |name: &str| {
         let shown: Value = serde_json::from_str(&shell.done(&["macro", "show", name])).unwrap();
         shown["plan"].clone()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vault_index::Hashed;
-use vault_tools::{Editor, Headless, Policy, Toolbox, Vault, VaultOptions};
+use vault_tools::{Editor, Headless, Settings, Toolbox, Vault, VaultOptions};
 
 /// What every test takes for now.
 pub const NOW: &str = "2026-03-02T15:04:09+01:00[Europe/Zurich]";
@@ -73,10 +73,10 @@ impl TestVault {
 
     /// The tools with a headless host and the default settings.
     pub fn toolbox(&self) -> Toolbox {
-        self.toolbox_with(Editor::default(), &Policy::default())
+        self.toolbox_with(Editor::default(), &Settings::default())
     }
 
-    pub fn toolbox_with(&self, editor: Editor, policy: &Policy) -> Toolbox {
+    pub fn toolbox_with(&self, editor: Editor, policy: &Settings) -> Toolbox {
         let host = Box::new(Headless { editor });
         let mut toolbox = Toolbox::new(Arc::new(self.open()), host, policy.compile().unwrap());
         toolbox.set_now(NOW.parse().unwrap());

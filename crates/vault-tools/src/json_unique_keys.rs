@@ -1,24 +1,24 @@
-//! JSON in which no key stands twice: of two, the reader of a plan sees the first and a parser takes the last.
+//! Reads JSON and refuses objects with duplicate keys: a person sees the first one, while parsers take the last.
 
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON document. No key means anything: serde_json's own reader of values has one that does.
+/// Reads one JSON document. Unlike serde_json's reader of values, it gives no key a special meaning.
 ///
 /// # Errors
-/// What is no JSON, and the first key that stands twice in an object.
-pub(crate) fn json_once(text: &str) -> serde_json::Result<Value> {
+/// Wrong syntax, and the first duplicate key.
+pub(crate) fn json_with_unique_keys(text: &str) -> serde_json::Result<Value> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Once.deserialize(&mut deserializer)?;
+    let value = UniqueKeys.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
 
-struct Once;
+struct UniqueKeys;
 
-impl<'de> DeserializeSeed<'de> for Once {
+impl<'de> DeserializeSeed<'de> for UniqueKeys {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -26,7 +26,7 @@ impl<'de> DeserializeSeed<'de> for Once {
     }
 }
 
-impl<'de> Visitor<'de> for Once {
+impl<'de> Visitor<'de> for UniqueKeys {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,8 +37,8 @@ impl<'de> Visitor<'de> for Once {
         Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Value, E> {
-        Ok(truth.into())
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(value.into())
     }
 
     fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
@@ -59,7 +59,7 @@ impl<'de> Visitor<'de> for Once {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Once)? {
+        while let Some(item) = items.next_element_seed(UniqueKeys)? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -69,9 +69,9 @@ impl<'de> Visitor<'de> for Once {
         let mut object = Map::new();
         while let Some(key) = entries.next_key::<String>()? {
             if object.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key `{key}` stands there twice")));
+                return Err(A::Error::custom(format!("the key `{key}` occurs twice")));
             }
-            let value = entries.next_value_seed(Once)?;
+            let value = entries.next_value_seed(UniqueKeys)?;
             object.insert(key, value);
         }
         Ok(Value::Object(object))
@@ -83,15 +83,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_as_any_reader_but_for_keys_that_stand_twice() {
+    fn values_are_those_of_serde_json_and_duplicate_keys_are_errors() {
         for text in ["null", "[1, -2, 3.5, 1e400]", "{\"a\": {\"b\": [true, \"é\\n\"]}, \"c\": {}}", "{", "1 2", "[{]"]
         {
             let read: Option<Value> = serde_json::from_str(text).ok();
-            assert_eq!(json_once(text).ok(), read, "{text}");
+            assert_eq!(json_with_unique_keys(text).ok(), read, "{text}");
         }
         for text in ["{\"a\": 1, \"a\": 1}", "[{\"x\": {\"a\": 1, \"b\": 2, \"\\u0061\": 3}}]"] {
-            let error = json_once(text).unwrap_err().to_string();
-            assert!(error.starts_with("the key `a` stands there twice"), "{error}");
+            let error = json_with_unique_keys(text).unwrap_err().to_string();
+            assert!(error.starts_with("the key `a` occurs twice"), "{error}");
         }
     }
 }
