@@ -71,7 +71,8 @@ impl Fold {
             return;
         }
         self.marks_are_optional = marks_are_optional(c);
-        self.compose |= matches!(c, '\u{1100}'..='\u{11FF}');
+        // Letters that NFC joins with a letter before them: Hangul jamo and the vowels of Kirat Rai.
+        self.compose |= matches!(c, '\u{1100}'..='\u{11FF}' | '\u{16D63}'..='\u{16D6A}');
         letters(c, |c| self.add(c));
     }
 

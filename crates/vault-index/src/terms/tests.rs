@@ -220,6 +220,12 @@ fn stands_in(phrase: &[QueryTerm], terms: &[String]) -> bool {
         || terms.windows(phrase.len()).any(|window| phrase.iter().zip(window).all(|(q, t)| stands_for(q, t)))
 }
 
+#[test]
+fn letters_that_compose_fold_the_same_twice() {
+    let once = folded("\u{1112}\u{1161}\u{16D68}");
+    assert_eq!(folded(&once), once);
+}
+
 proptest! {
     #[test]
     fn terms_can_be_indexed(text in text()) {
