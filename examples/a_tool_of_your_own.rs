@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use vault_tools::{
-    Context, Decision, Error, ErrorKind, Headless, PathArg, Result, Risk, Rules, Stop, Tool, Toolbox, Vault,
+    Approval, Cancel, Context, Error, ErrorKind, Headless, PathArg, Policy, Result, Risk, Tool, Toolbox, Vault,
     VaultOptions, View,
 };
 
@@ -39,7 +39,7 @@ fn tick_task(args: Args, context: &mut Context<'_, '_>) -> Result<Ticked> {
     let matching: Vec<&usize> = open.iter().filter(of_task).collect();
     let [at] = matching.as_slice() else {
         let message = format!("{} open tasks have these words", matching.len());
-        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).remedy("give the words of one"));
+        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path).with_remedy("give the words of one"));
     };
     let (before, rest) = text.split_at(**at);
     context.overlay.write(&path, format!("{before}- [x] {}", &rest["- [ ] ".len()..]))?;
@@ -55,21 +55,18 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
 
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let options = VaultOptions {
-        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index,
-        ..VaultOptions::default()
-    };
+    let mut options = VaultOptions::new().index(index);
+    options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Arc::new(Vault::open(folder, options)?);
-    let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Rules::default());
+    let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
     let description = "Tick off one open task (`- [ ]`) of a note.";
     toolbox.add(Tool::new("tick_task", Risk::Write, description, tick_task));
     println!("{}", toolbox.spec("tick_task")?.input_schema);
 
     // Arguments are checked against the schema, and the settings are asked, before the tool sees anything.
-    let proposal = toolbox.propose("tick_task", json!({ "path": note, "task": words.join(" ") }), Stop::default())?;
+    let proposal = toolbox.propose("tick_task", json!({ "path": note, "task": words.join(" ") }), Cancel::default())?;
     print!("{}", proposal.change.preview());
-    let output = toolbox.apply(proposal, Decision::Approved)?;
+    let output = toolbox.apply(proposal, Approval::Approved)?;
     println!("{}", output.text());
     Ok(())
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde_json::json;
 use vault_tools::plan::{Event, Parameters, preview, run, validate};
-use vault_tools::{Decision, Force, Headless, Rules, Stop, Toolbox, Vault, VaultOptions};
+use vault_tools::{Approval, Cancel, Force, Headless, Policy, Toolbox, Vault, VaultOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = env::args().skip(1);
@@ -16,13 +16,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     // Journal and index lie in the user's own folders, never among the notes, unless you name others.
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let options = VaultOptions {
-        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index,
-        ..VaultOptions::default()
-    };
+    let mut options = VaultOptions::new().index(index);
+    options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Arc::new(Vault::open(folder, options)?);
-    let mut toolbox = Toolbox::new(vault.clone(), Box::new(Headless::default()), Rules::default());
+    let mut toolbox = Toolbox::new(vault.clone(), Box::new(Headless::default()), Policy::default());
 
     let plan = json!({
         "version": "1.0",
@@ -44,11 +41,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     parameters.set("bullets", bullets.join("\n"));
 
     // The tools themselves run here, on the vault as it would be. Nothing is changed.
-    let shown = preview(&mut toolbox, &checked, &parameters, Stop::default())?;
+    let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default())?;
     print!("{}", shown.change.preview());
 
     // Ask a person here. What is done is what was shown, or nothing if a file is not as it was by then.
-    let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |event| {
+    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |event| {
         if let Event::StepFinished { step, .. } = event {
             println!("done: {step}");
         }

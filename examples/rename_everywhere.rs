@@ -12,11 +12,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     let mut index = vault_index::Options::new();
     index.index_file = env::var_os("VAULT_INDEX_FILE").map(PathBuf::from);
-    let options = VaultOptions {
-        state_folder: env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from),
-        index,
-        ..VaultOptions::default()
-    };
+    let mut options = VaultOptions::new().index(index);
+    options.state_folder = env::var_os("VAULT_STATE_FOLDER").map(PathBuf::from);
     let vault = Vault::open(folder, options)?;
 
     // A path that leads out of the vault cannot be made, so whatever a user or a model types can go in.
@@ -36,7 +33,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     stdin().read_line(&mut answer)?;
     if answer.trim() == "y" {
         // All of it or nothing. `vault.undo(Some(run.id), Force::No)` takes it back, today or next week.
-        let run = vault.apply(&change, ApplyOptions { label: "rename".into(), ..ApplyOptions::default() })?;
+        let run = vault.apply(&change, ApplyOptions::new().label("rename"))?;
         println!("done as run {}: {} changes", run.id, run.done);
     }
     Ok(())

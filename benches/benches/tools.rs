@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use vault_index::Hashed;
 use vault_tools::plan::{Parameters, RunStatus, preview, run, validate};
-use vault_tools::{Decision, Force, Headless, Rules, Stop, Toolbox, VaultOptions};
+use vault_tools::{Approval, Cancel, Force, Headless, Policy, Toolbox, VaultOptions};
 
 /// Notes of the vault.
 const NOTES: usize = 5000;
@@ -74,7 +74,7 @@ fn reads(criterion: &mut Criterion, vault: &LazyCell<Vault>) {
                 toolbox.vault().index().expect("an index");
                 toolbox
             });
-            bencher.iter(|| toolbox.call(tool, args.clone(), Decision::Allowed).expect("an answer"));
+            bencher.iter(|| toolbox.call(tool, args.clone(), Approval::Allowed).expect("an answer"));
         });
     }
     group.finish();
@@ -95,7 +95,7 @@ fn renames(criterion: &mut Criterion, vault: &LazyCell<Vault>, name: &str) {
                 for _ in 0..rounds {
                     let args = json!({ "path": places[0], "new_path": places[1] });
                     let started = Instant::now();
-                    let output = toolbox.call("rename_note", args, Decision::Approved).expect("a rename");
+                    let output = toolbox.call("rename_note", args, Approval::Approved).expect("a rename");
                     let renamed = started.elapsed();
                     assert_eq!(output.value["notes_updated"].as_array().map(Vec::len), Some(BACKLINKS));
                     let started = Instant::now();
@@ -141,8 +141,8 @@ fn create(toolbox: &mut Toolbox, count: usize) -> [Duration; 2] {
     let checked = validate(&plan(), toolbox).expect("a plan");
     let mut parameters = Parameters::of(&toolbox.editor().expect("an editor"), &toolbox.now());
     parameters.set("bullets", (0..count).map(|n| format!("- A thing to be done, number {n}\n")).collect::<String>());
-    let shown = preview(toolbox, &checked, &parameters, Stop::default()).expect("a preview");
-    let done = run(toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).expect("a run");
+    let shown = preview(toolbox, &checked, &parameters, Cancel::default()).expect("a preview");
+    let done = run(toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).expect("a run");
     let made = started.elapsed();
     assert_eq!((done.status, shown.change.actions().len()), (RunStatus::Done, count + 1));
     let started = Instant::now();
@@ -222,8 +222,7 @@ impl Vault {
 
 fn toolbox(folder: &Path, state: &Path) -> Toolbox {
     let index = vault_index::Options::new().index_file(folder.join("index/index.db")).embedder(Arc::new(Hashed));
-    let state_folder = Some(state.to_path_buf());
-    let options = VaultOptions { state_folder, index, ..VaultOptions::default() };
+    let options = VaultOptions::new().state_folder(state).index(index);
     let vault = vault_tools::Vault::open(folder.join("notes"), options).expect("a vault");
-    Toolbox::new(Arc::new(vault), Box::new(Headless::default()), Rules::default())
+    Toolbox::new(Arc::new(vault), Box::new(Headless::default()), Policy::default())
 }

@@ -63,8 +63,8 @@ pub fn rename_trial(source: &Path, plan: &RenamePlan) -> Result<RenameTrial> {
     let root = folder.path().join("vault");
     copy_tree(source, &root)?;
     let index = vault_index::Options::new().index_file(folder.path().join("index/index.db")).embedder(Arc::new(Hashed));
-    let state_folder = Some(folder.path().join("state"));
-    let vault = Vault::open(&root, VaultOptions { state_folder, index, ..VaultOptions::default() })?;
+    let state_folder = folder.path().join("state");
+    let vault = Vault::open(&root, VaultOptions::new().state_folder(state_folder).index(index))?;
     vault.index()?;
 
     let before = Tree::of(&root)?;
@@ -182,7 +182,7 @@ fn renamed(vault: &Vault, from: &str, to: &str) -> vault_tools::Result<(Renamed,
     let mut overlay = vault.overlay();
     let renamed = overlay.rename(&SafePath::new(from)?, &SafePath::new(to)?)?;
     let change = overlay.change();
-    vault.apply(&change, ApplyOptions { label: "rename".into(), ..ApplyOptions::default() })?;
+    vault.apply(&change, ApplyOptions::new().label("rename"))?;
     Ok((renamed, change.preview().notices))
 }
 

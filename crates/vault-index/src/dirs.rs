@@ -50,18 +50,20 @@ pub fn default_index_file(vault: &Path) -> Result<PathBuf> {
 
 /// The folder of a vault that may be gone: `canonical` is taken as it is.
 pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
-    let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();
-    let name: String = canonical
-        .file_name()
-        .map(|n| {
-            n.to_string_lossy().chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect()
-        })
-        .unwrap_or_default();
     let cache = cache_folder().ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no cache folder")
             .with_remedy("set HOME, or choose a file with --index FILE")
     })?;
-    Ok(cache.join(APP).join(format!("{name}-{}", &hash[..16])))
+    Ok(cache.join(APP).join(key_of_vault(canonical)))
+}
+
+/// The name of the folder that belongs to a vault, in whichever folder of the user's it is: readable, and no other
+/// vault's.
+pub fn key_of_vault(canonical: &Path) -> String {
+    let hash = blake3::hash(canonical.as_os_str().as_encoded_bytes()).to_hex();
+    let name = canonical.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let plain = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32);
+    format!("{}-{}", plain.collect::<String>(), &hash[..16])
 }
 
 /// The user's cache folder, as the system's conventions name it.
@@ -74,7 +76,7 @@ pub fn config_folder() -> Option<PathBuf> {
     user_folder("Library/Application Support", "APPDATA", "XDG_CONFIG_HOME", ".config").map(|folder| folder.join(APP))
 }
 
-/// The user's state folder: for what is neither a setting nor made anew at will.
+/// The user's state folder: for data that is neither a setting nor a cache.
 pub fn state_folder() -> Option<PathBuf> {
     let folder = user_folder("Library/Application Support", "LOCALAPPDATA", "XDG_STATE_HOME", ".local/state");
     folder.map(|folder| folder.join(APP))

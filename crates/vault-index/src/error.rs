@@ -1,4 +1,4 @@
-//! What can go wrong, in words that say what, where and what to do; and warnings, which stop nothing.
+//! Errors, which say what happened, where, and what to do; and warnings, which stop nothing.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -117,7 +117,7 @@ impl Error {
         self.what() + &self.in_parentheses()
     }
 
-    /// Where and what, with causes, without a remedy: for a list whose reader is told once what to do.
+    /// Where and what, with causes, without a remedy: for a list that names the remedy once.
     pub(crate) fn what(&self) -> String {
         let mut text = self.located();
         let mut cause = std::error::Error::source(self);
@@ -150,16 +150,16 @@ impl std::error::Error for Error {
     }
 }
 
-/// Something odd in one note or file. The rest of it, and of the vault, is indexed all the same.
+/// A problem in one note or file that does not stop indexing it, or at least not the rest of the vault.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 pub struct Warning {
-    /// The kind of oddity.
+    /// Its kind.
     #[cfg_attr(feature = "cli", schemars(with = "String"))]
     pub kind: WarningKind,
     /// The line it is on, from 1, where it has one.
     pub line: Option<u32>,
-    /// What is odd, and what was done about it.
+    /// What is wrong, and what was done about it.
     pub message: String,
 }
 

@@ -1,10 +1,11 @@
 //! The handle on one vault's index: open it, bring it up to date, search it, ask for its links.
 
-mod check;
-mod forget;
-mod graph;
+mod mutex;
 mod model;
+mod forget;
 mod rebuild;
+mod check;
+mod graph;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -19,6 +20,7 @@ use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
 use crate::index::model::Loaded;
+use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{self as file_lock, LockName};
 use crate::private_file::private_folder;
@@ -56,7 +58,7 @@ pub struct Index {
     loaded: Mutex<Vec<Loaded>>,
     /// The newest snapshot and what it is of.
     snapshot: Mutex<Option<(IndexVersion, Searcher)>>,
-    /// How many readers there were.
+    /// How many readers have been opened.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
     /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
@@ -358,7 +360,7 @@ impl Index {
         let model = self.check_model(store).and_then(|()| Ok((self.embedder(store)?, self.differs(store)?)));
         let (embedder, differs) = match model {
             Ok(model) => model,
-            // What the index holds can be told without its model.
+            // What the index holds can be reported without its model.
             Err(error) if is_of_the_model(&error) => return Ok((0.0, vec![error.one_line()])),
             Err(error) => return Err(error),
         };
@@ -472,8 +474,3 @@ fn is_of_the_model(error: &Error) -> bool {
 
 /// The name of the index file in its folder.
 const INDEX_FILE: &str = "index.db";
-
-/// A poisoned lock guards nothing half-done here: stores roll back, caches are made again.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
-}

@@ -14,10 +14,10 @@
 //! then; a passage without a vector is pending. Incremental and full indexing are the same code: a full one is
 //! an update from empty.
 
-mod embed;
 mod options;
 mod prepare;
 mod text;
+mod embed;
 
 pub use options::SyncOptions;
 
@@ -39,10 +39,10 @@ use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
 use crate::store::{LinkTarget, Store, StoredFile};
 
-/// Links are resolved anew one by one below this many changed names; above, all of them in one go.
+/// Up to this many changed names, only links by these names are resolved again; above, all links.
 const FEW_NAMES: usize = 2000;
 
-/// An unchanged vault is noted to be so this often at most.
+/// The time of a sync that found nothing to do is recorded at most this often.
 const NOTED_EVERY_SECONDS: u64 = 60;
 
 /// Everything a sync works with.
@@ -56,7 +56,7 @@ pub(crate) struct Indexer<'a> {
     pub options: &'a SyncOptions<'a>,
 }
 
-/// What has to be read: the file, the id it has, and whether the index has rows of it.
+/// A file to read, and its id.
 struct Job {
     id: FileId,
     file: DiskFile,
@@ -65,7 +65,7 @@ struct Job {
     counts_as: CountsAs,
 }
 
-/// What a note that was read is in the report.
+/// What a note that was read counts as in the report.
 #[derive(Clone, Copy)]
 enum CountsAs {
     Added,
@@ -111,6 +111,13 @@ impl Indexer<'_> {
             self.store.checkpoint();
         }
         report.took_ms = milliseconds(started);
+        let Report { added, changed, renamed, removed, embedded, pending, .. } = report;
+        log::debug!(
+            "{}: {added} added, {changed} changed, {renamed} renamed, {removed} removed, {embedded} embedded, {pending} \
+             pending, {:?} ms",
+            self.vault.display(),
+            report.stages_ms
+        );
         Ok(report)
     }
 
@@ -190,7 +197,7 @@ impl Indexer<'_> {
     }
 
     /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an
-    /// unchanged vault costs no write. A sync that was stopped before its end is none.
+    /// unchanged vault costs no write. A sync that was stopped early is not recorded.
     fn note_time(&self, report: &Report) -> Result<()> {
         let is_complete = report.unread == 0 && (!self.options.vectors || report.pending == 0);
         if !is_complete {
@@ -326,7 +333,7 @@ impl Indexer<'_> {
         for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
             let Some(file) = by_path.get(&known.path) else { continue };
             put(known.id, file, None)?;
-            // What was taken for a note and is none has no more to it than its row.
+            // A file that is not read has no rows but this one.
             if file.is_read() {
                 jobs.push(Job::again(known.id, file, CountsAs::Changed));
             }

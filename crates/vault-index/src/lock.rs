@@ -50,11 +50,12 @@ const FORMER_LOCK: &str = ".rebuilding";
 ///
 /// # Errors
 /// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a
-/// file of somebody else has the lock's name.
+/// file that is not a lock has its name.
 pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
     let path = name.file(index);
     let mut file = private_file(&path)?;
     let started = Instant::now();
+    let mut is_waiting = false;
     loop {
         match file.try_lock() {
             Ok(()) => break,
@@ -69,13 +70,17 @@ pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel:
                         .at(index)
                         .with_remedy("wait for it to end, or stop it"));
                 }
+                if !is_waiting {
+                    log::info!("waiting for {}, held by {}", path.display(), read_holder(&mut file));
+                    is_waiting = true;
+                }
                 // There is no portable way to wait for a file lock with a limit but to ask again.
                 std::thread::sleep(Duration::from_millis(20));
             }
         }
     }
     if !is_lock(&mut file).map_err(|error| Error::io(&path, error))? {
-        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock of the index, and is none")
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock of the index, and is not one")
             .at(path)
             .with_remedy("move it away, or choose another place for the index with --index FILE"));
     }

@@ -14,16 +14,22 @@ pub fn private_folder(folder: &Path) -> Result<()> {
     builder.create(folder).map_err(|error| Error::io(folder, error))
 }
 
+/// Has files that are created by these options be private to the user (0600).
+pub fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
 /// Opens a file for reading and writing, made private to the user (0600) if it is new.
 pub fn private_file(path: &Path) -> Result<File> {
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path).map_err(|error| Error::io(path, error))
+    private(options.read(true).write(true).create(true).truncate(false))
+        .open(path)
+        .map_err(|error| Error::io(path, error))
 }
 
-/// Takes from all others what they may do with a file of ours that was there before, or was opened to them since.
+/// Makes a file that exists already private to the user: takes all permissions from group and others.
 pub fn make_private(path: &Path) -> Result<()> {
     #[cfg(unix)]
     {

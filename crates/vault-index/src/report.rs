@@ -37,7 +37,7 @@ pub struct Report {
     pub unread: usize,
     /// Notes that are not indexed, and why.
     pub skipped: Vec<Skipped>,
-    /// Oddities of notes that are indexed all the same.
+    /// Warnings about notes that are indexed.
     pub warnings: Vec<NoteWarning>,
     /// Milliseconds of each stage: `walk`, `read`, `text`, `links`, `vectors`.
     pub stages_ms: BTreeMap<String, u64>,
@@ -70,7 +70,7 @@ pub struct Skipped {
 pub struct NoteWarning {
     /// Where the file lies.
     pub path: String,
-    /// The oddity.
+    /// The warning.
     #[serde(flatten)]
     pub warning: Warning,
 }
@@ -150,7 +150,7 @@ pub struct Status {
     pub advice: Vec<String>,
     /// Notes that are not indexed.
     pub skipped: Vec<Skipped>,
-    /// Oddities of notes.
+    /// Warnings about notes.
     pub warnings: Vec<NoteWarning>,
 }
 
@@ -250,7 +250,7 @@ pub struct CheckReport {
     pub notes: usize,
     /// Passages and file titles without a vector, which is no fault: the next sync makes them.
     pub pending: usize,
-    /// Whether the faults were mended.
+    /// Whether the faults were repaired.
     pub repaired: bool,
     /// Milliseconds.
     pub took_ms: u64,

@@ -1,4 +1,4 @@
-//! What can be done to a vault, and the inverse of each: six actions, all others are made of them.
+//! The six actions that change a vault, and the inverse of each. All other changes are made of them.
 //!
 //! | action | its inverse |
 //! | --- | --- |
@@ -7,9 +7,12 @@
 //! | `Create` | `Delete` |
 //! | `Edit` | `Edit` back |
 //! | `Move` a file or folder | `Move` back |
-//! | `Delete` a file: for good, or into the system's trash | `Create` |
+//! | `Delete` a file: permanently, or into the system's trash | `Create` |
 //!
 //! Deleting to the trash is a `Move` into `.trash`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 
 use crate::content::Content;
 use crate::sandbox::SafePath;
@@ -56,29 +59,36 @@ pub enum Action {
         path: SafePath,
         /// What it must hold.
         content: Content,
-        /// Where the file goes.
-        to: Gone,
+        /// [`DeleteMode::Permanent`] or [`DeleteMode::SystemTrash`].
+        mode: DeleteMode,
     },
 }
 
-/// Where a file goes that leaves the vault. Its inverse makes it anew all the same.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Gone {
-    /// Nowhere.
+/// Where a deleted file goes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub enum DeleteMode {
+    /// Into the vault's `.trash`, in the folder where it was. As an action this is a move.
     #[default]
-    ForGood,
-    /// Into the system's trash, where it stays when this is taken back.
+    #[serde(rename = "vault")]
+    Trash,
+    /// A file into the system's trash; undo creates it again from the journal and leaves that copy. What could not be
+    /// created again as it was, a folder or a symbolic link, goes into `.trash`.
+    #[serde(rename = "system")]
     SystemTrash,
+    /// Nowhere; only the journal still has it. No setting can say so.
+    #[serde(skip)]
+    Permanent,
 }
 
 impl Action {
-    /// What takes it back.
+    /// The action that undoes it.
     #[must_use]
     pub fn inverse(&self) -> Self {
         match self.clone() {
             Self::MakeFolder { path } => Self::RemoveFolder { path },
             Self::RemoveFolder { path } => Self::MakeFolder { path },
-            Self::Create { path, content } => Self::Delete { path, content, to: Gone::ForGood },
+            Self::Create { path, content } => Self::Delete { path, content, mode: DeleteMode::Permanent },
             Self::Edit { path, before, after } => Self::Edit { path, before: after, after: before },
             Self::Move { from, to } => Self::Move { from: to, to: from },
             Self::Delete { path, content, .. } => Self::Create { path, content },
@@ -132,7 +142,7 @@ mod tests {
             Action::Create { path: path("a"), content: "x".into() },
             Action::Edit { path: path("a"), before: "x".into(), after: "y".into() },
             Action::Move { from: path("a"), to: path("b") },
-            Action::Delete { path: path("a"), content: "x".into(), to: Gone::ForGood },
+            Action::Delete { path: path("a"), content: "x".into(), mode: DeleteMode::Permanent },
         ] {
             assert_ne!(action.inverse(), action);
             assert_eq!(action.inverse().inverse(), action);

@@ -1,9 +1,9 @@
-//! Changes of a text: by place, by words that occur once, by heading, by property. Pure; what is not changed stays
-//! byte for byte, with its line endings, its byte order mark and its missing last newline.
+//! Edits texts by position, by a unique passage, by heading and by property. Pure; all other bytes stay as they are,
+//! with line endings, byte order mark and a missing last newline.
 
-pub mod frontmatter;
-mod section;
 mod spans;
+mod section;
+pub mod frontmatter;
 
 pub use section::{Appended, Section, append, append_to_section, find_section};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_once};

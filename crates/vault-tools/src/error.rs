@@ -1,6 +1,7 @@
 //! What can go wrong, in words that a model or a person can act on: what, where, and what to do.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
@@ -10,17 +11,30 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error: what kind, where, what happened, and what the reader can do about it. Cheap to clone.
 ///
-/// Serializes to `{code, message, path, remedy}`.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Serializes to `{code, message, path, remedy}`, with the causes in the message. Two are equal when they serialize to
+/// the same.
+#[derive(Debug, Clone)]
 pub struct Error(Box<Inner>);
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 struct Inner {
     kind: ErrorKind,
     message: String,
     path: Option<String>,
     remedy: Option<String>,
+    /// The error of the index that this one stands for; its cause is the cause of this one.
+    of_index: Option<Arc<vault_index::Error>>,
 }
+
+impl PartialEq for Error {
+    fn eq(&self, other: &Self) -> bool {
+        let Inner { kind, path, remedy, .. } = &*self.0;
+        (kind, path, remedy) == (&other.0.kind, &other.0.path, &other.0.remedy)
+            && self.message_with_causes() == other.message_with_causes()
+    }
+}
+
+impl Eq for Error {}
 
 /// The kinds of error a caller may want to tell apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,7 +44,7 @@ pub enum ErrorKind {
     InvalidPath,
     /// Arguments that do not fit a tool's schema, or do not make sense together.
     InvalidArguments,
-    /// A note, folder, tool, run or heading that was named is not there.
+    /// A note, folder, tool, transaction or heading that was named does not exist.
     NotFound,
     /// Something is already there.
     Exists,
@@ -48,7 +62,7 @@ pub enum ErrorKind {
     Frontmatter,
     /// A file that is not text in UTF-8.
     Encoding,
-    /// The journal is damaged, or of a newer version.
+    /// The journal is damaged, of a newer version, or has an interrupted transaction that somebody must decide about.
     Journal,
     /// A plan that cannot be run.
     Plan,
@@ -93,7 +107,7 @@ impl ErrorKind {
 impl Error {
     /// An error of `kind` with a message that says what happened.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { kind, message: message.into(), path: None, remedy: None }))
+        Self(Box::new(Inner { kind, message: message.into(), path: None, remedy: None, of_index: None }))
     }
 
     /// The file or folder it is about, or the JSON pointer.
@@ -105,7 +119,7 @@ impl Error {
 
     /// What the reader can do.
     #[must_use]
-    pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
+    pub fn with_remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = Some(remedy.into());
         self
     }
@@ -126,8 +140,8 @@ impl Error {
     pub fn not_found(path: impl fmt::Display, nearest: &[String]) -> Self {
         let error = Self::new(ErrorKind::NotFound, format!("Note not found: {path}"));
         match nearest {
-            [] => error.remedy("list or search the vault for the note's path"),
-            near => error.remedy(format!("did you mean {}?", near.join(" or "))),
+            [] => error.with_remedy("list or search the vault for the note's path"),
+            near => error.with_remedy(format!("did you mean {}?", near.join(" or "))),
         }
     }
 
@@ -138,7 +152,9 @@ impl Error {
 
     /// A file is not as it was when the change was prepared.
     pub fn conflict(path: impl fmt::Display, what: &str) -> Self {
-        Self::new(ErrorKind::Conflict, what).at(path).remedy("read it again and repeat the change; nothing was done")
+        Self::new(ErrorKind::Conflict, what)
+            .at(path)
+            .with_remedy("read it again and repeat the change; nothing was done")
     }
 
     /// Its kind.
@@ -146,7 +162,7 @@ impl Error {
         self.0.kind
     }
 
-    /// What happened, without place and remedy.
+    /// What happened, without path, causes and remedy.
     pub fn message(&self) -> &str {
         &self.0.message
     }
@@ -157,36 +173,58 @@ impl Error {
     }
 
     /// What the reader can do.
-    pub fn remedy_text(&self) -> Option<&str> {
+    pub fn remedy(&self) -> Option<&str> {
         self.0.remedy.as_deref()
+    }
+}
+
+impl Error {
+    /// Code, path, message, causes and remedy in one line, for programs that show an error as one. `Display` leaves out
+    /// the causes, which [`source`](std::error::Error::source) gives.
+    pub fn one_line(&self) -> String {
+        self.line(&self.message_with_causes())
+    }
+
+    fn message_with_causes(&self) -> String {
+        let mut text = self.0.message.clone();
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            text.push_str(&format!(": {error}"));
+            cause = error.source();
+        }
+        text
+    }
+
+    fn line(&self, message: &str) -> String {
+        let Inner { kind, path, remedy, .. } = &*self.0;
+        // These two begin with the words that callers know them by.
+        let code = match kind {
+            ErrorKind::InvalidPath | ErrorKind::NotFound => String::new(),
+            kind => format!("{}: ", kind.code()),
+        };
+        let path = path.as_ref().map_or_else(String::new, |path| format!("{path}: "));
+        let remedy = remedy.as_ref().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+        format!("{code}{path}{message}{remedy}")
     }
 }
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Inner { kind, message, path, remedy } = &*self.0;
-        // These two begin with the words that callers know them by.
-        if !matches!(kind, ErrorKind::InvalidPath | ErrorKind::NotFound) {
-            write!(f, "{}: ", kind.code())?;
-        }
-        if let Some(path) = path {
-            write!(f, "{path}: ")?;
-        }
-        f.write_str(message)?;
-        match remedy {
-            Some(remedy) => write!(f, " ({remedy})"),
-            None => Ok(()),
-        }
+        f.write_str(&self.line(&self.0.message))
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        std::error::Error::source(&**self.0.of_index.as_ref()?)
+    }
+}
 
 impl Serialize for Error {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut error = serializer.serialize_struct("Error", 4)?;
         error.serialize_field("code", self.0.kind.code())?;
-        error.serialize_field("message", &self.0.message)?;
+        error.serialize_field("message", &self.message_with_causes())?;
         error.serialize_field("path", &self.0.path)?;
         error.serialize_field("remedy", &self.0.remedy)?;
         error.end()
@@ -204,8 +242,11 @@ impl From<vault_index::Error> for Error {
             Theirs::Io => ErrorKind::Io,
             _ => ErrorKind::Index,
         };
-        // Their text holds path and remedy already.
-        Self::new(kind, error.one_line())
+        let mut own = Self::new(kind, error.message());
+        own.0.path = error.path().map(|path| path.display().to_string());
+        own.0.remedy = error.remedy().map(str::to_owned);
+        own.0.of_index = Some(Arc::new(error));
+        own
     }
 }
 

@@ -1,7 +1,7 @@
-//! What stands around the vault: an editor with a selection, a workspace, commands. Never writes a file.
+//! The host: the editor around the vault, with its selection, open files and commands. Never writes a file.
 //!
-//! Editor tools edit the file that is open and move the cursor in a plain [`Editor`] value, so that a preview and
-//! a run do the same; a live host sees the file change, as it does when any other program edits it.
+//! Editor tools edit the open file, and move the cursor in a plain [`Editor`] value, so that a preview and a run do the
+//! same; a live host sees the file change as when any other program edits it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
-/// A place in a text: line and column from 0, columns in UTF-16 units.
+/// A position in a text: line and column from 0, columns in UTF-16 units.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct Position {
     /// The line, from 0.
@@ -18,93 +18,93 @@ pub struct Position {
     pub ch: u32,
 }
 
-/// From one place to another, the end not included.
+/// A range of positions, the end excluded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Span {
-    /// Where it begins.
+    /// The start.
     pub from: Position,
-    /// Where it ends.
+    /// The end.
     pub to: Position,
 }
 
-/// Text that a person selected.
+/// A selected text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// The text.
     pub text: String,
-    /// Where it lies in the active file; `None` for text that lies in no file, as from standard input.
+    /// Its range in the active file; `None` for a text that is not from a file, such as standard input.
     pub span: Option<Span>,
 }
 
-/// What an editor shows now.
+/// The state of an editor.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Editor {
-    /// The note that has the focus.
+    /// The note with the focus.
     pub active_file: Option<SafePath>,
-    /// What is selected.
+    /// The selection.
     pub selection: Option<Selection>,
-    /// Where the cursor is.
+    /// The cursor.
     pub cursor: Option<Position>,
-    /// Open notes, the active one among them.
+    /// The open notes, including the active one.
     pub open: Vec<SafePath>,
 }
 
-/// Where a note is opened.
+/// Where to open a note.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Leaf {
-    /// In place of the note that has the focus.
+    /// In place of the note with the focus.
     #[default]
     Current,
-    /// In a tab of its own.
+    /// In a new tab.
     New,
 }
 
 /// A command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostCommand {
-    /// By which it is run.
+    /// Its id.
     pub id: String,
-    /// As people see it.
+    /// Its name for people.
     pub name: String,
 }
 
-/// The program around the vault.
+/// The program around the vault: an editor, or [`Headless`].
 pub trait Host: Send {
-    /// What it is called in messages.
+    /// Its name in messages.
     fn name(&self) -> &str;
 
-    /// Whether a program with windows and commands is there; what it does cannot be previewed or undone.
+    /// Whether it is a running editor, whose commands cannot be previewed or undone.
     fn is_live(&self) -> bool;
 
-    /// What its editor shows now.
+    /// The state of its editor.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When the host does not answer.
     fn editor(&self) -> Result<Editor>;
 
-    /// Shows a note; `false` where there is nothing to show it in.
+    /// Shows a note; `false` if it cannot show notes.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When the host does not answer.
     fn open(&mut self, path: &SafePath, leaf: Leaf) -> Result<bool>;
 
     /// The commands it can run, by id.
     ///
     /// # Errors
-    /// When it cannot be asked.
+    /// When the host does not answer.
     fn commands(&self) -> Result<Vec<HostCommand>>;
 
     /// Runs a command.
     ///
     /// # Errors
-    /// [`ErrorKind::Unsupported`] where there are no commands, [`ErrorKind::NotFound`] for an unknown one.
+    /// [`ErrorKind::Unsupported`] if it has no commands, [`ErrorKind::NotFound`] for an unknown one.
     fn run_command(&mut self, id: &str) -> Result<()>;
 }
 
-/// No program around the vault: the caller states what is selected and open.
+/// No editor around the vault: the caller states what is selected and open.
 #[derive(Debug, Clone, Default)]
 pub struct Headless {
-    /// What the caller stated.
+    /// What the caller states.
     pub editor: Editor,
 }
 
@@ -121,7 +121,7 @@ impl Host for Headless {
         Ok(self.editor.clone())
     }
 
-    /// What was stated stays as it is: what a call opened is in the toolbox's editor, as is what it typed.
+    /// Does nothing: the toolbox keeps the state of the editor after the calls.
     fn open(&mut self, _: &SafePath, _: Leaf) -> Result<bool> {
         Ok(false)
     }
@@ -131,13 +131,13 @@ impl Host for Headless {
     }
 
     fn run_command(&mut self, id: &str) -> Result<()> {
-        Err(Error::new(ErrorKind::Unsupported, format!("there is no program here that could run the command {id:?}"))
-            .remedy("commands are run by a live host, such as Obsidian with a plugin that connects it"))
+        Err(Error::new(ErrorKind::Unsupported, format!("there is no editor here that could run the command {id:?}"))
+            .with_remedy("commands are run by a live host, such as Obsidian with a plugin that connects it"))
     }
 }
 
 impl Editor {
-    /// Gives a note the focus; selection and cursor of the one before are gone.
+    /// Gives a note the focus, and clears selection and cursor.
     pub fn show(&mut self, path: &SafePath, leaf: Leaf) {
         if self.active_file.as_ref() == Some(path) {
             return;
@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_headless_host_knows_what_it_was_told() {
+    fn a_headless_host_has_the_stated_editor() {
         let (a, b) = (SafePath::new("a.md").unwrap(), SafePath::new("b.md").unwrap());
         let mut editor = Editor::default();
         editor.show(&a, Leaf::Current);

@@ -1,24 +1,20 @@
-//! Tools that read and safely change a folder of Markdown notes: every change is shown first, done as one, and can be
-//! taken back.
+//! Tools that read and safely change a folder of Markdown notes: every change is shown first, applied as one, and can
+//! be undone.
 //!
 //! ```text
 //! text ──> SafePath ──> Overlay: the vault with changes not yet made ──> Change ──> Preview
-//!                                                                          └─────> a run in the journal ──> undo, redo
+//!                                                                          └─────> a transaction in the journal ──> undo, redo
 //! ```
 //!
 //! ```
-//! use vault_tools::{ApplyOptions, Force, SafePath, Vault, VaultOptions};
+//! use vault_tools::{ApplyOptions, Force, IndexUse, SafePath, Vault, VaultOptions};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # std::fs::create_dir(folder.path().join("notes"))?;
 //! # std::fs::write(folder.path().join("notes/Roses.md"), "Prune them.\n")?;
 //! # std::fs::write(folder.path().join("notes/Home.md"), "See [[Roses]].\n")?;
 //! # let vault_dir = folder.path().join("notes");
-//! # let options = VaultOptions {
-//! #     state_folder: Some(folder.path().join("state")),
-//! #     use_index: vault_tools::IndexUse::Scan,
-//! #     ..VaultOptions::default()
-//! # };
+//! # let options = VaultOptions::new().state_folder(folder.path().join("state")).use_index(IndexUse::Scan);
 //! let vault = Vault::open(&vault_dir, options)?;
 //! let mut overlay = vault.overlay();
 //! overlay.rename(&SafePath::new("Roses.md")?, &SafePath::new("Garden/Pruning roses.md")?)?;
@@ -32,26 +28,31 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Nothing outside the vault's folder is read or written ([`SafePath`], [`Sandbox`]) but files of ours in the user's
-//! state folder ([`State`]). How links are kept is page one of `change/relink.rs`, the journal's format
-//! that of `journal.rs`.
+//! Nothing outside the vault's folder is read or written ([`SafePath`], [`Sandbox`]) but the files in the user's state
+//! folder ([`State`]). `links/relink.rs` says how links are kept, `journal.rs` what the journal holds.
 
 #![deny(missing_docs)]
-// Tests make vaults, and look at what became of them.
+// Tests create vaults and look at the files.
 #![cfg_attr(test, allow(clippy::disallowed_methods))]
 
-// The order of the rooms is the order of the arrows: a room uses only rooms above it. A test checks it.
-mod fault;
+// The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
+mod failpoint;
 mod error;
 mod content;
-mod json_once;
+mod json_unique_keys;
 mod sandbox;
 mod state;
 mod host;
 pub mod edit;
 mod action;
 mod journal;
+mod note_index;
+mod store;
 mod change;
+mod links;
+mod overlay;
+mod transaction;
+mod vault;
 mod policy;
 mod log;
 mod tool;
@@ -63,21 +64,29 @@ mod macros;
 #[doc(hidden)]
 pub mod cli;
 
-pub use action::{Action, Gone};
-pub use change::{
-    ApplyOptions, Applying, Change, Deleted, Deletion, FilePreview, FolderPreview, Force, Go, IndexUse, Kind, LinkAt,
-    Overlay, Preview, Recovered, Renamed, Rewritten, Run, RunInfo, RunStatus, Vault, VaultOptions, Written,
-};
+pub use action::{Action, DeleteMode};
+pub use change::{Change, FilePreview, FolderPreview, Kind, Preview};
 pub use content::{Content, ContentHash};
 pub use error::{Error, ErrorKind, Result};
 pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};
-pub use journal::{PruneOptions, Pruned, RunId, RunKind};
+pub use journal::{PruneOptions, Pruned, TransactionId, TransactionKind};
+pub use links::{LinkAt, Rewritten};
 pub use log::{
-    Decision, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
+    Approval, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
-pub use macros::{Export, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, Replace, SaveOptions, Trial};
-pub use policy::{Attendance, Call, Grants, Policy, Risk, Rules, Setting, Toolset, Trash, Verdict};
+pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
+pub use note_index::IndexUse;
+pub use overlay::{Deleted, Overlay, Renamed, Written};
+pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
-pub use tool::{Context, Effect, Fault, PathArg, Stop, Tool, ToolSpec, of_arguments, of_output};
+pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox};
+pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
+pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
+/// How the index of a vault is opened: [`VaultOptions::index`].
+pub use vault_index::Options as IndexOptions;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadMe;

@@ -1,7 +1,7 @@
-//! One line of JSON for each call of a tool: what was asked, who decided, how it went, how long it took.
+//! The log: one line of JSON for each call of a tool, with its arguments, approval, outcome and duration.
 //!
-//! The log lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened,
-//! the journal holds what is needed to take it back.
+//! The file lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened; what
+//! undo needs is in the journal.
 
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
 const FILE: &str = "log.jsonl";
@@ -22,10 +22,10 @@ const LONGEST_TEXT: usize = 500;
 /// Items of a list that are kept.
 const LONGEST_LIST: usize = 20;
 
-/// Who let a call run, or did not.
+/// Who approved a call, or that nobody did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Decision {
+pub enum Approval {
     /// The settings allow it without asking.
     Allowed,
     /// A person approved it.
@@ -34,12 +34,20 @@ pub enum Decision {
     Edited,
     /// A person allowed it for the session.
     Granted,
-    /// The settings or a person said no.
+    /// The settings or a person refused it.
     Denied,
+}
+
+impl Approval {
+    /// What the log says of a call that failed before anybody was asked.
+    pub(crate) fn of_failure(error: &Error) -> Self {
+        if error.kind() == ErrorKind::Denied { Self::Denied } else { Self::Allowed }
+    }
 }
 
 /// A call that was made, or refused.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Record {
     /// When it ended, RFC 3339.
     pub timestamp: String,
@@ -47,7 +55,7 @@ pub struct Record {
     pub tool: String,
     /// Its arguments.
     pub arguments: Value,
-    /// Its answer.
+    /// Its output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub result: Option<Value>,
     /// What went wrong.
@@ -55,9 +63,9 @@ pub struct Record {
     pub error: Option<String>,
     /// How long it took, in milliseconds.
     pub duration_ms: u64,
-    /// Who decided.
-    pub decision: Decision,
-    /// The run that `undo` takes back, if it changed anything.
+    /// Who approved it.
+    pub decision: Approval,
+    /// The transaction that `undo` reverts, if it changed anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
 }
@@ -69,9 +77,9 @@ impl Record {
         arguments: &Value,
         outcome: Result<&Value, &Error>,
         duration_ms: u64,
-        decision: Decision,
+        approval: Approval,
     ) -> Self {
-        Self::of_calls(tool, std::iter::once(arguments.clone()), outcome, duration_ms, decision)
+        Self::of_calls(tool, std::iter::once(arguments.clone()), outcome, duration_ms, approval)
     }
 
     /// A record of all calls of a step at once.
@@ -80,7 +88,7 @@ impl Record {
         arguments: impl ExactSizeIterator<Item = Value>,
         outcome: Result<&Value, &Error>,
         duration_ms: u64,
-        decision: Decision,
+        approval: Approval,
     ) -> Self {
         let (result, error) = match outcome {
             Ok(value) => (Some(shortened(value)), None),
@@ -94,7 +102,7 @@ impl Record {
             result,
             error,
             duration_ms,
-            decision,
+            decision: approval,
             run: None,
         }
     }
@@ -110,7 +118,7 @@ pub fn append(state: &State, record: &Record) -> Result<()> {
     state.append(FILE, &line)
 }
 
-/// The records, oldest first. Lines that cannot be read, as a crash leaves them, are passed over.
+/// The records, oldest first. Lines that cannot be read, as after a crash, are skipped.
 ///
 /// # Errors
 /// When the file cannot be read.
@@ -118,7 +126,8 @@ pub fn read(state: &State) -> Result<Vec<Record>> {
     Ok(state.lines(FILE)?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }
 
-/// Drops records older than `before`, then the oldest until the rest takes at most `max_bytes`. Returns how many.
+/// Drops records older than `before`, then the oldest until the others take at most `max_bytes`. Returns the number
+/// of dropped records.
 ///
 /// # Errors
 /// When the file cannot be read or written.
@@ -130,12 +139,13 @@ pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -
     })
 }
 
-/// Calls of one tool, summed up.
+/// The calls of one tool in numbers.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub struct ToolStats {
     /// The tool.
     pub tool: String,
-    /// Calls, those that failed or were refused included.
+    /// Calls, including those that failed or were refused.
     pub calls: usize,
     /// Calls that ended with an error.
     pub failures: usize,
@@ -149,14 +159,14 @@ pub struct ToolStats {
     pub max_ms: u64,
 }
 
-/// Sums records up, by tool.
+/// The numbers of each tool.
 pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     let mut tools: BTreeMap<&str, ToolStats> = BTreeMap::new();
     for record in records {
         let entry = tools.entry(&record.tool).or_default();
         entry.calls += 1;
         match (record.decision, &record.error) {
-            (Decision::Denied, _) => entry.refusals += 1,
+            (Approval::Denied, _) => entry.refusals += 1,
             (_, Some(_)) => entry.failures += 1,
             (_, None) => {}
         }
@@ -202,16 +212,15 @@ fn shortened(value: &Value) -> Value {
 }
 
 fn unreadable(why: &str) -> Error {
-    Error::new(crate::error::ErrorKind::Io, format!("the record is no JSON: {why}"))
+    Error::new(ErrorKind::Io, format!("the record cannot be written as JSON: {why}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::ErrorKind;
     use serde_json::json;
 
-    fn record(tool: &str, outcome: Result<Value>, decision: Decision) -> Record {
+    fn record(tool: &str, outcome: Result<Value>, decision: Approval) -> Record {
         Record::new(tool, &json!({ "path": "a.md" }), outcome.as_ref(), 10, decision)
     }
 
@@ -223,8 +232,8 @@ mod tests {
             for _ in 0..4 {
                 scope.spawn(|| {
                     for _ in 0..25 {
-                        append(&state, &record("a", Ok(json!("x")), Decision::Allowed)).unwrap();
-                        append(&state, &record("b", Ok(json!("x")), Decision::Allowed)).unwrap();
+                        append(&state, &record("a", Ok(json!("x")), Approval::Allowed)).unwrap();
+                        append(&state, &record("b", Ok(json!("x")), Approval::Allowed)).unwrap();
                         // Drops what cannot be read alone, which is what the next line puts there.
                         prune(&state, None, None).unwrap();
                         state.append(FILE, "half").unwrap();
@@ -240,14 +249,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let state = State::at(folder.path().join("state"));
         assert!(read(&state).unwrap().is_empty());
-        append(&state, &record("a", Ok(json!("x".repeat(2000))), Decision::Allowed)).unwrap();
-        append(&state, &record("b", Err(Error::new(ErrorKind::NotFound, "no")), Decision::Approved)).unwrap();
+        append(&state, &record("a", Ok(json!("x".repeat(2000))), Approval::Allowed)).unwrap();
+        append(&state, &record("b", Err(Error::new(ErrorKind::NotFound, "no")), Approval::Approved)).unwrap();
         // A line that a crash cut in the middle of a letter.
         let file = state.folder().join(FILE);
         let mut bytes = std::fs::read(&file).unwrap();
         bytes.extend(b"{\"half \xf0\x9f");
         std::fs::write(&file, bytes).unwrap();
-        append(&state, &record("b", Err(Error::new(ErrorKind::Denied, "no")), Decision::Denied)).unwrap();
+        append(&state, &record("b", Err(Error::new(ErrorKind::Denied, "no")), Approval::Denied)).unwrap();
         let records = read(&state).unwrap();
         assert_eq!(records.len(), 3);
         let text = records[0].result.as_ref().unwrap().as_str().unwrap();

@@ -1,10 +1,8 @@
-//! Saved plans: kept under a name, run again without a model, through the same checks, preview and approval.
+//! Macros: plans saved under a name, which run again without a model through the same checks, preview and approval.
 //!
-//! A plan is saved once it has run to its end ([`plan::that_succeeded`](crate::plan::that_succeeded)), unless the caller
-//! waives that.
-//!
-//! They lie in the vault's state folder, private to the user, in the form in which they are exported:
-//! `{"version": "1.0", "exported": TIME, "macros": [...]}`.
+//! A plan can be saved once it has succeeded ([`plan::last_successful`](crate::plan::last_successful)); the caller can
+//! waive that. The macros of a vault lie in its state folder, private to the user, in the format in which they are
+//! exported: `{"version": "1.0", "exported": TIME, "macros": [...]}`.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::plan::{Checked, PlanFaults, has_succeeded, validate};
+use crate::plan::{Checked, has_succeeded, validate};
 use crate::state::State;
 use crate::toolbox::Toolbox;
 
@@ -26,12 +24,12 @@ const VERSION: &str = "1.0";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Macro {
-    /// What it is called; letters, digits, spaces, `_`, `-`.
+    /// Its name: letters, digits, spaces, `_`, `-`.
     pub name: String,
     /// What it is for.
     #[serde(default)]
     pub description: String,
-    /// What it is given when it runs.
+    /// The values it needs when it runs.
     #[serde(default)]
     pub parameters: Vec<Parameter>,
     /// The plan.
@@ -41,25 +39,25 @@ pub struct Macro {
     pub saved: String,
 }
 
-/// What a macro is given.
+/// A value that a macro needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Parameter {
-    /// As it stands in the plan: `${name}`.
+    /// Its name in the plan: `${name}`.
     pub name: String,
-    /// What it is.
+    /// What it stands for.
     #[serde(rename = "type")]
     pub kind: ParameterKind,
-    /// What it is unless it is given.
+    /// Its value if none is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub default: Option<String>,
 }
 
-/// Kinds of parameters.
+/// What a parameter stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ParameterKind {
-    /// The text that is selected.
+    /// The selected text.
     Selection,
     /// The path of a file.
     File,
@@ -73,7 +71,7 @@ pub enum ParameterKind {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Export {
-    /// The version of this form.
+    /// The version of this format.
     pub version: String,
     /// When they were exported, RFC 3339.
     pub exported: String,
@@ -81,16 +79,16 @@ pub struct Export {
     pub macros: Vec<Macro>,
 }
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Imported {
-    /// Names of the macros that were taken in.
+    /// The names of the imported macros.
     pub imported: Vec<String>,
-    /// Entries that were not, and why.
+    /// The entries that were rejected, and why.
     pub rejected: Vec<Rejected>,
 }
 
-/// An entry that was not taken in.
+/// An entry of an import that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Rejected {
     /// Its name, or its number if it has none.
@@ -99,37 +97,68 @@ pub struct Rejected {
     pub reason: String,
 }
 
-/// What happens to a macro of the same name.
+/// What happens if a macro of the same name exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Replace {
-    /// It stays, and the new one is refused.
+pub enum IfExists {
+    /// The new macro is refused.
     #[default]
     Refuse,
-    /// It gives way.
+    /// The new macro replaces the old one.
     Replace,
 }
 
-/// Whether a plan must have run to its end before it is saved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Trial {
-    /// Yes, in this vault.
-    #[default]
-    Needed,
-    /// No.
-    Waived,
+/// How a plan is saved.
+///
+/// ```
+/// use vault_tools::{IfExists, SaveOptions};
+///
+/// let options = SaveOptions::default().description("one note per bullet").if_exists(IfExists::Replace);
+/// assert!(options.require_success);
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SaveOptions {
+    /// What the macro is for.
+    pub description: String,
+    /// Values of parameters for which none is given.
+    pub defaults: Vec<(String, String)>,
+    /// What happens if a macro of the same name exists.
+    pub if_exists: IfExists,
+    /// Whether the plan must have succeeded in this vault. On by default.
+    pub require_success: bool,
 }
 
-/// How a plan is saved.
-#[derive(Debug, Clone, Default)]
-pub struct SaveOptions {
-    /// What it is for.
-    pub description: String,
-    /// Values of parameters that nobody gives.
-    pub defaults: Vec<(String, String)>,
-    /// What happens to a macro of the same name.
-    pub replace: Replace,
-    /// Whether the plan must have run to its end.
-    pub trial: Trial,
+impl Default for SaveOptions {
+    fn default() -> Self {
+        Self { description: String::new(), defaults: Vec::new(), if_exists: IfExists::Refuse, require_success: true }
+    }
+}
+
+impl SaveOptions {
+    /// Says what the macro is for.
+    #[must_use]
+    pub fn description(self, text: impl Into<String>) -> Self {
+        Self { description: text.into(), ..self }
+    }
+
+    /// Gives a parameter a default.
+    #[must_use]
+    pub fn default_for(mut self, parameter: impl Into<String>, value: impl Into<String>) -> Self {
+        self.defaults.push((parameter.into(), value.into()));
+        self
+    }
+
+    /// Says what happens if a macro of the same name exists.
+    #[must_use]
+    pub fn if_exists(self, if_exists: IfExists) -> Self {
+        Self { if_exists, ..self }
+    }
+
+    /// Saves a plan that never ran, too.
+    #[must_use]
+    pub fn allow_untried(self) -> Self {
+        Self { require_success: false, ..self }
+    }
 }
 
 /// The macros of a vault.
@@ -139,43 +168,43 @@ pub struct Macros<'s> {
 }
 
 impl<'s> Macros<'s> {
-    /// Those in a state folder.
+    /// The macros in a state folder.
     pub fn new(state: &'s State) -> Self {
         Self { state }
     }
 
-    /// All of them, by name.
+    /// All macros, by name.
     ///
     /// # Errors
-    /// A file that cannot be read or understood.
+    /// A file that cannot be read or parsed.
     pub fn list(&self) -> Result<Vec<Macro>> {
         let Some(text) = self.state.read(FILE)? else { return Ok(Vec::new()) };
         let export: Export = serde_json::from_str(&text).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("the saved macros cannot be understood: {error}"))
+            Error::new(ErrorKind::Config, format!("the saved macros cannot be parsed: {error}"))
                 .at(self.state.folder().join(FILE).display())
-                .remedy("mend the file, or move it away to begin anew")
+                .with_remedy("correct the file, or move it away to start without macros")
         })?;
         Ok(export.macros)
     }
 
-    /// One of them.
+    /// The macro of a name.
     ///
     /// # Errors
-    /// When there is none of this name, with the names there are.
+    /// [`ErrorKind::NotFound`], with all names.
     pub fn get(&self, name: &str) -> Result<Macro> {
         let macros = self.list()?;
         macros.iter().find(|saved| saved.name == name).cloned().ok_or_else(|| unknown(name, &macros))
     }
 
-    /// Saves a plan. Its parameters are found in it.
+    /// Saves a plan. Its parameters are taken from its references.
     ///
     /// # Errors
-    /// A name that is none, or is taken; a plan with faults; [`ErrorKind::Refused`] for one that never ran to its end.
+    /// An invalid or taken name; an invalid plan; [`ErrorKind::Refused`] for a plan that never succeeded.
     pub fn save(&self, toolbox: &Toolbox, name: &str, plan: &Value, options: &SaveOptions) -> Result<Macro> {
         let checked = checked(toolbox, plan)?;
-        if options.trial == Trial::Needed && !has_succeeded(self.state, &checked.plan)? {
-            return Err(Error::new(ErrorKind::Refused, "this plan never ran to its end in this vault")
-                .remedy("run it first (vault-tools plan run), or save it all the same with --untried"));
+        if options.require_success && !has_succeeded(self.state, &checked.plan)? {
+            return Err(Error::new(ErrorKind::Refused, "this plan never succeeded in this vault")
+                .with_remedy("run it first (vault-tools plan run), or save it anyway with --untried"));
         }
         let mut parameters = parameters(checked);
         for (name, value) in &options.defaults {
@@ -193,21 +222,21 @@ impl<'s> Macros<'s> {
         };
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
-        put(&mut macros, saved.clone(), options.replace)?;
+        put(&mut macros, saved.clone(), options.if_exists)?;
         self.write(macros)?;
         Ok(saved)
     }
 
-    /// Gives a macro another name.
+    /// Renames a macro.
     ///
     /// # Errors
-    /// No such macro; a name that is none, or is taken.
+    /// No such macro; an invalid or taken name.
     pub fn rename(&self, name: &str, new_name: &str) -> Result<()> {
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
         let Some(at) = macros.iter().position(|saved| saved.name == name) else { return Err(unknown(name, &macros)) };
         let renamed = Macro { name: checked_name(new_name)?, ..macros.remove(at) };
-        put(&mut macros, renamed, Replace::Refuse)?;
+        put(&mut macros, renamed, IfExists::Refuse)?;
         self.write(macros)
     }
 
@@ -223,10 +252,10 @@ impl<'s> Macros<'s> {
         self.write(macros)
     }
 
-    /// All of them, or those that are named, to be stored elsewhere.
+    /// All macros, or those of the given names, to be stored elsewhere.
     ///
     /// # Errors
-    /// A name that is not there.
+    /// An unknown name.
     pub fn export(&self, names: &[String]) -> Result<Export> {
         let mut macros = self.list()?;
         if let Some(missing) = names.iter().find(|name| !macros.iter().any(|saved| saved.name == **name)) {
@@ -236,15 +265,15 @@ impl<'s> Macros<'s> {
         Ok(Export { version: VERSION.into(), exported: now(), macros })
     }
 
-    /// Takes in what was exported. Bad entries are told of, good ones are kept.
+    /// Imports exported macros. Bad entries are reported, good ones imported.
     ///
     /// # Errors
-    /// What is no export at all.
-    pub fn import(&self, toolbox: &Toolbox, export: &Value, replace: Replace) -> Result<Imported> {
+    /// A value that is not an export.
+    pub fn import(&self, toolbox: &Toolbox, export: &Value, if_exists: IfExists) -> Result<Imported> {
         let is_export = export.get("version").and_then(Value::as_str) == Some(VERSION);
         let (true, Some(entries)) = (is_export, export.get("macros").and_then(Value::as_array)) else {
             let message =
-                format!("this is no export of macros: it needs \"version\": \"{VERSION}\" and \"macros\": [...]");
+                format!("this is not an export of macros: it needs \"version\": \"{VERSION}\" and \"macros\": [...]");
             return Err(Error::new(ErrorKind::InvalidArguments, message));
         };
         let _lock = self.state.lock_file(FILE)?;
@@ -253,7 +282,7 @@ impl<'s> Macros<'s> {
         for (number, entry) in entries.iter().enumerate() {
             let name =
                 entry.get("name").and_then(Value::as_str).map_or_else(|| format!("#{}", number + 1), str::to_string);
-            match read(toolbox, entry).and_then(|entry| put(&mut macros, entry, replace)) {
+            match read(toolbox, entry).and_then(|entry| put(&mut macros, entry, if_exists)) {
                 Ok(()) => imported.imported.push(name),
                 Err(error) => imported.rejected.push(Rejected { entry: name, reason: error.to_string() }),
             }
@@ -266,12 +295,12 @@ impl<'s> Macros<'s> {
         macros.sort_by(|a, b| a.name.cmp(&b.name));
         let export = Export { version: VERSION.into(), exported: now(), macros };
         let text = serde_json::to_string_pretty(&export)
-            .map_err(|error| Error::new(ErrorKind::Io, format!("the macros are no JSON: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Io, format!("the macros cannot be written as JSON: {error}")))?;
         self.state.replace(FILE, &format!("{text}\n"))
     }
 }
 
-/// The parameters of a plan: names that neither a step nor a loop binds. Dates are given by the clock.
+/// The parameters of a plan, without the dates, which the clock gives.
 fn parameters(checked: Checked) -> Vec<Parameter> {
     let names: BTreeSet<String> = checked.parameters;
     let asked = names.into_iter().filter(|name| !matches!(name.as_str(), "date" | "today" | "now"));
@@ -279,10 +308,10 @@ fn parameters(checked: Checked) -> Vec<Parameter> {
 }
 
 fn checked(toolbox: &Toolbox, plan: &Value) -> Result<Checked> {
-    validate(plan, toolbox).map_err(|faults: PlanFaults| Error::from(faults))
+    validate(plan, toolbox).map_err(Error::from)
 }
 
-/// Names say what they stand for.
+/// The kind that the name suggests.
 fn kind_of(name: &str) -> ParameterKind {
     let lower = name.to_lowercase();
     match lower.as_str() {
@@ -293,27 +322,27 @@ fn kind_of(name: &str) -> ParameterKind {
     }
 }
 
-/// An entry of an export: its plan is checked, and what it says of its parameters is compared with the plan.
+/// An entry of an export. Its plan is checked, and its parameters are those of the plan.
 fn read(toolbox: &Toolbox, entry: &Value) -> Result<Macro> {
     let saved: Macro = serde_json::from_value(entry.clone())
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
     let mut found = parameters(checked(toolbox, &saved.plan)?);
     for parameter in &mut found {
-        if let Some(told) = saved.parameters.iter().find(|told| told.name == parameter.name) {
-            *parameter = told.clone();
+        if let Some(given) = saved.parameters.iter().find(|given| given.name == parameter.name) {
+            *parameter = given.clone();
         }
     }
     let when = if saved.saved.is_empty() { now() } else { saved.saved };
     Ok(Macro { name: checked_name(&saved.name)?, parameters: found, saved: when, ..saved })
 }
 
-fn put(macros: &mut Vec<Macro>, saved: Macro, replace: Replace) -> Result<()> {
-    match (macros.iter().position(|other| other.name == saved.name), replace) {
-        (Some(_), Replace::Refuse) => {
+fn put(macros: &mut Vec<Macro>, saved: Macro, if_exists: IfExists) -> Result<()> {
+    match (macros.iter().position(|other| other.name == saved.name), if_exists) {
+        (Some(_), IfExists::Refuse) => {
             Err(Error::new(ErrorKind::Exists, format!("there is already a macro `{}`", saved.name))
-                .remedy("choose another name, or replace it with --force"))
+                .with_remedy("choose another name, or replace it with --force"))
         }
-        (Some(at), Replace::Replace) => {
+        (Some(at), IfExists::Replace) => {
             macros[at] = saved;
             Ok(())
         }
@@ -332,8 +361,8 @@ fn checked_name(name: &str) -> Result<String> {
         && name.starts_with(char::is_alphanumeric);
     match is_name {
         true => Ok(name.to_string()),
-        false => Err(Error::new(ErrorKind::InvalidArguments, format!("`{name}` is no name for a macro"))
-            .remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
+        false => Err(Error::new(ErrorKind::InvalidArguments, format!("`{name}` is not a valid name for a macro"))
+            .with_remedy("use letters, digits, spaces, _ and -, and begin with a letter or digit")),
     }
 }
 
@@ -341,8 +370,8 @@ fn unknown(name: &str, macros: &[Macro]) -> Error {
     let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
     let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
     match names.is_empty() {
-        true => error.remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
-        false => error.remedy(format!("there are: {}", names.join(", "))),
+        true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
+        false => error.with_remedy(format!("there are: {}", names.join(", "))),
     }
 }
 

@@ -1,14 +1,14 @@
-//! Who may do what: allow, ask or deny, as a pure function of configuration and call. It never asks anybody.
+//! Decides whether a call is allowed, asks a person, or is denied: a pure function of settings and call.
 //!
-//! The order of the reasons, first match decides:
-//! 1. what is denied (tools, paths, deletes and commands that are not allowed) is denied, whatever else says yes;
-//! 2. a session grant allows;
-//! 3. the tool's own setting: always ask, never ask;
-//! 4. the default of its risk: reads are free, but for the toolset `chat`; writes, deletes and commands ask.
+//! The first rule that applies decides:
+//! 1. Denied tools, denied paths, and deletes and commands that are not allowed are denied, whatever else says yes.
+//! 2. A session grant allows.
+//! 3. The tool's own setting: always ask, never ask.
+//! 4. The default for its risk: reads are free except in the toolset `chat`; writes, deletes and commands ask.
 //!
-//! Grants and settings are about a tool, so they reach as far as the tool's own risk: a rename that deletes what it
-//! overwrites asks. A plan asks where one of its calls does, and by itself if it only reads. Where nobody can be
-//! asked, what would ask is denied. Risks are computed from tools and changes; what a plan declares plays no part.
+//! Grants and settings are about a tool, so they cover no more than the tool's own risk: a rename that deletes the
+//! file it overwrites asks. A plan asks if one of its calls asks, and also if it only reads. Risks are computed from
+//! tools and changes; the risk that a plan declares plays no part.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -18,24 +18,25 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 
+use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a call can do at worst; each includes those before it.
+/// The worst that a call can do; each level includes those before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Risk {
     /// Reads notes.
     Read,
-    /// Makes or changes files; `undo` takes it back.
+    /// Creates or changes files; `undo` reverts it.
     Write,
     /// Deletes files.
     Delete,
-    /// Runs a command of a live host, which nobody can take back.
+    /// Runs a command of a live host, which cannot be undone.
     Command,
 }
 
 impl Risk {
-    /// As it is written in records and shown in badges.
+    /// The name in records and badges.
     pub fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -52,16 +53,16 @@ impl fmt::Display for Risk {
     }
 }
 
-/// The named sets that tools are offered in.
+/// The named sets in which tools are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Toolset {
-    /// What a model works on notes with: the default.
+    /// For a model that works on notes: the default.
     #[default]
     Notes,
-    /// Two tools that only read, and ask before they do.
+    /// For a conversation: two tools that only read, and ask first.
     Chat,
-    /// What plans are made of.
+    /// For plans.
     Actions,
 }
 
@@ -69,7 +70,7 @@ impl Toolset {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Notes, Self::Chat, Self::Actions];
 
-    /// As it is written on command lines and in records.
+    /// The name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Notes => "notes",
@@ -85,58 +86,47 @@ impl fmt::Display for Toolset {
     }
 }
 
-/// What the user decided about one tool.
+/// The user's setting for one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Setting {
+pub enum ToolSetting {
     /// Every call asks.
     AlwaysAsk,
-    /// No call asks, but for one that does worse than is the tool's kind, as a rename that deletes what it overwrites.
+    /// No call asks, except one that exceeds the tool's own risk, such as a rename that deletes the file it overwrites.
     NeverAsk,
-    /// As the risk's default says.
+    /// The default for its risk applies.
     #[default]
     ByRisk,
-}
-
-/// Where deleted files go.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Trash {
-    /// Into the vault's `.trash`.
-    #[default]
-    Vault,
-    /// Into the system's.
-    System,
 }
 
 /// The user's settings.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-pub struct Policy {
-    /// Whether writes ask. On by default; deletes ask in any case.
+pub struct Settings {
+    /// Whether writes ask. On by default. Deletes always ask.
     pub confirm_writes: bool,
-    /// Whether commands of a host may be run at all. On by default; they ask.
+    /// Whether commands of a host may be run at all; they ask. On by default.
     pub allow_commands: bool,
     /// Whether anything may be deleted at all. Off by default.
     pub allow_delete: bool,
-    /// Whether plans that only read run without being asked about. Off by default.
+    /// Whether plans that only read run without asking. Off by default.
     pub auto_approve_read_only: bool,
-    /// If any are named, no other tools may run. Names or globs: `search_notes`, `vault.*`.
+    /// If any are given, no other tools may run. Names or globs: `search_notes`, `vault.*`.
     pub allowed_tools: Vec<String>,
     /// Tools that may not run. Names or globs.
     pub denied_tools: Vec<String>,
-    /// If any are named, no other paths may be read or written. Folders or globs, from the vault's root.
+    /// If any are given, no other paths may be read or written. Folders or globs, from the vault's root.
     pub allowed_paths: Vec<String>,
-    /// Paths that may be neither read nor written. Folders or globs; one without a `/` fits at any depth, as in
-    /// `.gitignore`, and one with a `/` in it or at its front counts from the vault's root.
+    /// Paths that may be neither read nor written. Folders or globs; as in `.gitignore`, one without a `/` matches at
+    /// any depth, and one with a `/` in it or in front is relative to the vault's root.
     pub denied_paths: Vec<String>,
-    /// Where deleted files go. Into the vault's `.trash` unless told.
-    pub trash: Trash,
-    /// What was decided about single tools, by name.
-    pub tools: BTreeMap<String, Setting>,
+    /// Where deleted files go. By default into the vault's `.trash`.
+    pub trash: DeleteMode,
+    /// Settings for single tools, by name.
+    pub tools: BTreeMap<String, ToolSetting>,
 }
 
-impl Default for Policy {
+impl Default for Settings {
     fn default() -> Self {
         Self {
             confirm_writes: true,
@@ -147,40 +137,40 @@ impl Default for Policy {
             denied_tools: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
-            trash: Trash::default(),
+            trash: DeleteMode::default(),
             tools: BTreeMap::new(),
         }
     }
 }
 
-/// A call as the policy sees it.
+/// What the policy knows about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call<'a> {
     /// The tool's name; `vault.delete` and `vault_delete` are the same one.
     pub tool: &'a str,
-    /// Where it is offered.
+    /// The toolset that offers it.
     pub toolset: Toolset,
-    /// What the tool can do at worst, by its kind.
+    /// The worst that the tool can do.
     pub tool_risk: Risk,
-    /// What this call does at worst, its changes looked at: `tool_risk` or more.
+    /// The worst that this call does, going by its changes: `tool_risk` or more.
     pub risk: Risk,
-    /// The vault paths it names or changes, those of rewritten links included.
+    /// The vault paths that it names or changes, including notes whose links are rewritten.
     pub paths: &'a [String],
 }
 
 impl Call<'_> {
-    /// Whether it does worse than its tool's kind, so that what was said about the tool does not cover it.
-    fn goes_beyond_its_tool(&self) -> bool {
+    /// Whether it does worse than its tool's own risk, so that grants and settings for the tool do not cover it.
+    fn exceeds_its_tool(&self) -> bool {
         self.risk > self.tool_risk
     }
 }
 
-/// What was allowed for as long as a session lasts. It belongs to the run that was granted it.
+/// The tools that a person allowed for a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grants(BTreeSet<String>);
 
 impl Grants {
-    /// Allows every further call of a tool, as far as the tool's own risk.
+    /// Allows every further call of a tool, up to the tool's own risk.
     pub fn grant(&mut self, tool: &str) {
         self.0.insert(key(tool));
     }
@@ -191,104 +181,117 @@ impl Grants {
     }
 }
 
-/// Whether somebody is there who can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attendance {
-    /// A person can be asked.
-    Attended,
-    /// Nobody can.
-    Unattended,
-}
-
-/// What the policy says of a call; the later, the stricter.
+/// The policy's answer about a call, from the most lenient to the strictest.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Verdict {
-    /// It may run.
+pub enum Permission {
+    /// The call may run.
     Allow,
     /// A person decides.
     Ask,
-    /// It may not run, for this reason.
+    /// The call may not run, for this reason.
     Deny(String),
 }
 
-impl Policy {
-    /// The rules, ready to be asked.
+impl Permission {
+    /// What holds where nobody can be asked: what would ask is denied. `what` names the call in the reason.
+    #[must_use]
+    pub fn unattended(self, what: &str) -> Self {
+        match self {
+            Self::Ask => Self::Deny(format!("{what} needs a person's approval, and nobody can be asked here")),
+            other => other,
+        }
+    }
+}
+
+impl Settings {
+    /// The policy that follows from them.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a glob that cannot be understood.
-    pub fn compile(&self) -> Result<Rules> {
+    /// [`ErrorKind::Config`] for a glob with wrong syntax.
+    pub fn compile(&self) -> Result<Policy> {
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
         let paths =
             PathRules { allowed: allowed_matchers(&self.allowed_paths)?, denied: denied_matchers(&self.denied_paths)? };
-        Ok(Rules {
+        Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,
             denied_tools: tools(&self.denied_tools)?,
-            settings: self.tools.iter().map(|(name, setting)| (key(name), *setting)).collect(),
+            tool_settings: self.tools.iter().map(|(name, setting)| (key(name), *setting)).collect(),
             paths,
-            policy: self.clone(),
+            settings: self.clone(),
         })
     }
 }
 
-/// A [`Policy`] with its globs read. Cheap to ask.
+/// Decides which calls run: [`Settings`] with their globs compiled.
+///
+/// ```
+/// use vault_tools::{Call, Grants, Permission, Risk, Settings, Toolset};
+///
+/// let mut settings = Settings::default();
+/// settings.denied_paths.push("Private".to_string());
+/// let policy = settings.compile()?;
+/// let paths = ["Private/Diary.md".to_string()];
+/// let call = Call { tool: "read_note", toolset: Toolset::Notes, tool_risk: Risk::Read, risk: Risk::Read, paths: &paths };
+/// assert!(matches!(policy.decide(&call, &Grants::default()), Permission::Deny(_)));
+/// # Ok::<(), vault_tools::Error>(())
+/// ```
 #[derive(Debug, Clone)]
-pub struct Rules {
-    policy: Policy,
+pub struct Policy {
+    settings: Settings,
     allowed_tools: Vec<GlobMatcher>,
     denied_tools: Vec<GlobMatcher>,
-    settings: BTreeMap<String, Setting>,
+    tool_settings: BTreeMap<String, ToolSetting>,
     paths: PathRules,
 }
 
-impl Default for Rules {
+impl Default for Policy {
     fn default() -> Self {
-        Policy::default().compile().expect("the default names no globs")
+        Settings::default().compile().expect("the default names no globs")
     }
 }
 
-impl Rules {
-    /// What these rules say of a call.
-    pub fn decide(&self, call: &Call<'_>, grants: &Grants, attendance: Attendance) -> Verdict {
-        let verdict = match self.denial(call) {
-            Some(reason) => Verdict::Deny(reason),
-            None if grants.holds(call.tool) && !call.goes_beyond_its_tool() => Verdict::Allow,
+impl Policy {
+    /// Whether a call may run.
+    pub fn decide(&self, call: &Call<'_>, grants: &Grants) -> Permission {
+        match self.denial(call) {
+            Some(reason) => Permission::Deny(reason),
+            None if grants.holds(call.tool) && !call.exceeds_its_tool() => Permission::Allow,
             None => self.default_of(call),
-        };
-        unattended(verdict, attendance, call.tool)
+        }
     }
 
-    /// What these rules say of a plan: of all its calls at once. One denied call denies the plan.
-    pub fn decide_plan(&self, calls: &[Call<'_>], grants: &Grants, attendance: Attendance) -> Verdict {
+    /// Whether a plan may run, all of its calls considered. One denied call denies the plan.
+    pub fn decide_plan(&self, calls: &[Call<'_>], grants: &Grants) -> Permission {
         let only_reads = calls.iter().all(|call| call.risk == Risk::Read);
-        // Writes ask by themselves; what only reads asks because it is a plan.
-        let as_plan = if only_reads && !self.policy.auto_approve_read_only { Verdict::Ask } else { Verdict::Allow };
-        let verdicts = calls.iter().map(|call| self.decide(call, grants, Attendance::Attended));
-        unattended(verdicts.fold(as_plan, Verdict::max), attendance, "this plan")
+        // A plan that only reads asks because it is a plan; one that writes asks because its calls do.
+        let asks = only_reads && !self.settings.auto_approve_read_only;
+        let as_plan = if asks { Permission::Ask } else { Permission::Allow };
+        calls.iter().map(|call| self.decide(call, grants)).fold(as_plan, Permission::max)
     }
 
-    /// Whether a tool may ever run without being asked about: an unattended run is offered only such tools.
+    /// Whether a tool may ever run without asking: an unattended run is offered only such tools.
     pub fn runs_unattended(&self, tool: &str, toolset: Toolset, risk: Risk) -> bool {
         let call = Call { tool, toolset, tool_risk: risk, risk, paths: &[] };
-        self.decide(&call, &Grants::default(), Attendance::Unattended) == Verdict::Allow
+        self.decide(&call, &Grants::default()) == Permission::Allow
     }
 
-    /// Which paths may be read: what a search or a listing finds elsewhere is left out.
+    /// Whether a path may be read; searches and listings leave out the others.
     pub fn permits_path(&self, path: &str) -> bool {
         self.paths.refusal(path).is_none()
     }
 
     /// Where deleted files go.
-    pub fn trash(&self) -> Trash {
-        self.policy.trash
+    pub fn trash(&self) -> DeleteMode {
+        self.settings.trash
     }
 
-    /// Whether every path may be read, so that none has to be looked at.
+    /// Whether every path may be read, so that none has to be checked.
     pub(crate) fn permits_all_paths(&self) -> bool {
         self.paths.allowed.is_empty() && self.paths.denied.is_empty()
     }
 
-    /// Whether a call may change what it would. `named` are the paths that it names itself: of no other one that is
-    /// denied is it told that it is there.
+    /// Requires that a call may make its changes. `named` are the paths that the call itself names; the error reveals
+    /// no other denied path.
     ///
     /// # Errors
     /// [`ErrorKind::Denied`].
@@ -301,9 +304,9 @@ impl Rules {
         Err(Error::new(ErrorKind::Denied, what))
     }
 
-    /// An error that tells of no denied file but those in `named`.
+    /// The error without the path of a denied file, unless it is one of `named`.
     pub(crate) fn discreet(&self, error: Error, named: &[String]) -> Error {
-        // Pointers into arguments, and files of ours, begin with a slash.
+        // JSON pointers and state files begin with a slash.
         let is_hidden = |path: &str| !path.starts_with('/') && !self.permits_path(path);
         match error.path() {
             Some(path) if is_hidden(path) && !named.iter().any(|name| name == path) => {
@@ -311,7 +314,8 @@ impl Rules {
                     ErrorKind::Conflict => "something that your settings deny is not as it was, and bears on this",
                     _ => "something that your settings deny stands in the way",
                 };
-                Error::new(error.kind(), what).remedy("nothing was done; repeat the change, or choose another name")
+                Error::new(error.kind(), what)
+                    .with_remedy("nothing was done; repeat the change, or choose another name")
             }
             _ => error,
         }
@@ -329,30 +333,30 @@ impl Rules {
             return Some(reason);
         }
         match call.risk {
-            Risk::Delete if !self.policy.allow_delete => {
+            Risk::Delete if !self.settings.allow_delete => {
                 Some("deleting is not allowed (set allow_delete, or add --allow-delete)".into())
             }
-            Risk::Command if !self.policy.allow_commands => {
+            Risk::Command if !self.settings.allow_commands => {
                 Some("running commands is not allowed (set allow_commands)".into())
             }
             _ => None,
         }
     }
 
-    fn default_of(&self, call: &Call<'_>) -> Verdict {
-        match self.settings.get(&key(call.tool)).copied().unwrap_or_default() {
-            Setting::AlwaysAsk => Verdict::Ask,
-            Setting::NeverAsk if !call.goes_beyond_its_tool() => Verdict::Allow,
-            Setting::NeverAsk | Setting::ByRisk => match call.risk {
-                Risk::Read if call.toolset != Toolset::Chat => Verdict::Allow,
-                Risk::Write if !self.policy.confirm_writes => Verdict::Allow,
-                _ => Verdict::Ask,
+    fn default_of(&self, call: &Call<'_>) -> Permission {
+        match self.tool_settings.get(&key(call.tool)).copied().unwrap_or_default() {
+            ToolSetting::AlwaysAsk => Permission::Ask,
+            ToolSetting::NeverAsk if !call.exceeds_its_tool() => Permission::Allow,
+            ToolSetting::NeverAsk | ToolSetting::ByRisk => match call.risk {
+                Risk::Read if call.toolset != Toolset::Chat => Permission::Allow,
+                Risk::Write if !self.settings.confirm_writes => Permission::Allow,
+                _ => Permission::Ask,
             },
         }
     }
 }
 
-/// Which paths may be touched.
+/// Which paths may be read and written.
 #[derive(Debug, Clone, Default)]
 struct PathRules {
     allowed: Vec<GlobMatcher>,
@@ -373,16 +377,7 @@ impl PathRules {
     }
 }
 
-fn unattended(verdict: Verdict, attendance: Attendance, what: &str) -> Verdict {
-    match (verdict, attendance) {
-        (Verdict::Ask, Attendance::Unattended) => {
-            Verdict::Deny(format!("{what} needs a person's approval, and nobody can be asked here"))
-        }
-        (verdict, _) => verdict,
-    }
-}
-
-/// Tools are offered under names with and without dots; rules hold for both.
+/// Tools are offered under names with and without dots; settings hold for both.
 fn key(tool: &str) -> String {
     tool.trim().replace('.', "_").to_lowercase()
 }
@@ -391,12 +386,12 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
     let glob = GlobBuilder::new(pattern).case_insensitive(true).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
         Error::new(ErrorKind::Config, format!("`{written}` is not a pattern: {}", error.kind()))
-            .remedy("write a name, a folder, or a glob such as Private/**")
+            .with_remedy("write a name, a folder, or a glob such as Private/**")
     })
 }
 
-/// A pattern names a path, everything below it, and (without an extension) the note of that name. Case is folded,
-/// as the file systems of two of our three systems do.
+/// A pattern matches a path, everything below it, and (without an extension) the note of that name. Case is ignored,
+/// as most file systems of macOS and Windows do.
 fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
@@ -406,7 +401,7 @@ fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     Ok(matchers)
 }
 
-/// The same; one that names no folder it lies in fits in every folder. So each of the two lists errs on the safe side.
+/// As [`allowed_matchers`], and a pattern without a folder matches in every folder: both lists err on the safe side.
 fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
@@ -419,7 +414,7 @@ fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
     Ok(matchers)
 }
 
-/// As paths are compared: globs fold the case of ASCII letters alone.
+/// The form in which paths are compared: globs ignore the case of ASCII letters only.
 fn folded(path: &str) -> String {
     path.nfc().collect::<String>().to_lowercase().nfc().collect()
 }

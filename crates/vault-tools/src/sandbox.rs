@@ -5,21 +5,22 @@
 //! that is itself a link to a file of the vault stands for that file: it is read and written through. Hidden files
 //! and folders are not there, except that what is deleted goes to `.trash`, or out to the system's trash.
 
-mod aside;
+mod path;
+mod view;
 mod disk;
 mod nearest;
-mod path;
+mod metadata;
 mod system_trash;
+mod write;
 #[cfg(test)]
 mod tests;
-mod view;
-mod write;
 
-pub(crate) use aside::Kept;
 pub(crate) use disk::Found;
 pub use disk::Sandbox;
+pub(crate) use metadata::SavedMetadata;
 pub(crate) use nearest::missing;
 pub use path::SafePath;
 pub(crate) use path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;
+pub(crate) use view::files_below;
 pub use view::{Entry, EntryKind, Stat, View};

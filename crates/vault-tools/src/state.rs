@@ -4,10 +4,12 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+
+use vault_index::internal::{key_of_vault, private_file, private_folder};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -16,19 +18,22 @@ const APP: &str = "vault-tools";
 /// How long to wait for another process that writes one of the files here, which takes it no time.
 const FILE_WAIT: Duration = Duration::from_secs(5);
 
-/// What is worth keeping.
-const KEPT: [&str; 4] = ["journal", "log.jsonl", "plans.jsonl", "macros.json"];
+/// The files whose loss a user would notice. The second is the journal of earlier versions.
+const VALUABLE: [&str; 5] = ["journal.db", "journal", "log.jsonl", "plans.jsonl", "macros.json"];
 
-/// Whether a name is one of a file of ours: what is kept, locks, and what a crash left of a file written anew.
+/// Whether a name is that of one of our files: those, locks, what goes with the journal, and what a crash left of a
+/// file that was being replaced.
 fn is_ours(name: &str) -> bool {
-    let rest = KEPT.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
-    rest.is_some_and(|rest| {
-        matches!(rest, "" | ".lock" | ".damaged")
-            || rest
-                .strip_prefix('.')
-                .and_then(|rest| rest.strip_suffix(".new"))
-                .is_some_and(|process| process.parse::<u32>().is_ok())
-    })
+    let of_journal = ["journal.progress", "journal.damaged", "journal.old", "journal.db-journal"].contains(&name)
+        || ["journal.db.new", "journal.db.try", "journal.db.damaged", "journal.old-"]
+            .iter()
+            .any(|begin| name.starts_with(begin));
+    let rest = VALUABLE.iter().find_map(|file| name.strip_prefix(file)).or_else(|| name.strip_prefix("lock"));
+    let is_replaced = |rest: &str| {
+        let process = rest.strip_prefix('.').and_then(|rest| rest.strip_suffix(".new"));
+        process.is_some_and(|process| process.parse::<u32>().is_ok())
+    };
+    of_journal || rest.is_some_and(|rest| matches!(rest, "" | ".lock") || is_replaced(rest))
 }
 
 /// The folder in which journal, log and macros of one vault lie. It is made when something is first written.
@@ -53,12 +58,9 @@ impl State {
             .and_then(|folder| Some(folder.parent()?.join(APP)))
             .ok_or_else(|| {
                 Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
-                    .remedy("set HOME or XDG_STATE_HOME")
+                    .with_remedy("set HOME or XDG_STATE_HOME")
             })?;
-        let hash = blake3::hash(canonical_vault.as_os_str().as_encoded_bytes()).to_hex();
-        let name = canonical_vault.file_name().unwrap_or_default().to_string_lossy();
-        let name: String = name.chars().filter(|c| c.is_alphanumeric() || matches!(c, '-' | '_')).take(32).collect();
-        Ok(Self::at(user.join(format!("{name}-{}", &hash[..16]))))
+        Ok(Self::at(user.join(key_of_vault(canonical_vault))))
     }
 
     /// A folder of the caller's choice, which must not lie in the vault.
@@ -105,7 +107,9 @@ impl State {
     /// # Errors
     /// When it cannot be written.
     pub fn append(&self, name: &str, line: &str) -> Result<()> {
-        let mut file = self.open(name, OpenOptions::new().read(true).append(true).create(true))?;
+        drop(self.open(name)?);
+        let opened = OpenOptions::new().read(true).append(true).open(self.folder.join(name));
+        let mut file = opened.map_err(|error| self.failed(name, &error))?;
         let mut add = || -> std::io::Result<()> {
             let mut last = [b'\n'];
             if file.metadata()?.len() > 0 {
@@ -175,8 +179,9 @@ impl State {
 
     pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
         let temporary = format!("{name}.{}.new", std::process::id());
-        let mut file = self.open(&temporary, OpenOptions::new().write(true).create(true).truncate(true))?;
-        file.write_all(bytes)
+        let mut file = self.open(&temporary)?;
+        file.set_len(0)
+            .and_then(|()| file.write_all(bytes))
             .and_then(|()| file.sync_all())
             .and_then(|()| std::fs::rename(self.folder.join(&temporary), self.folder.join(name)))
             .map_err(|error| self.failed(name, &error))?;
@@ -235,41 +240,45 @@ impl State {
     pub fn adopt(&self, old: &Self) -> Result<()> {
         if old.folder == self.folder {
             return Err(Error::new(ErrorKind::InvalidArguments, "this is where the vault is now")
-                .remedy("name the folder as it was before it moved, and with --vault where it is now"));
+                .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
-        if !KEPT.iter().any(|file| old.has(file)) {
+        if !VALUABLE.iter().any(|file| old.has(file)) {
             return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
                 .at(old.folder.display())
-                .remedy("name the folder that the vault was in"));
+                .with_remedy("name the folder that the vault was in"));
         }
-        if let Some(file) = KEPT.iter().find(|file| self.has(file)) {
+        if let Some(file) = VALUABLE.iter().find(|file| self.has(file)) {
             return Err(Error::new(ErrorKind::Conflict, "this vault has a history of its own already")
                 .at(self.folder.join(file).display())
-                .remedy("nothing was done; forget the one of this vault first if the old one is worth more"));
+                .with_remedy("nothing was done; forget the one of this vault first if the old one is worth more"));
         }
         drop(old.lock(Duration::ZERO)?);
         self.forget()?;
         let parent = self.folder.parent().unwrap_or(&self.folder);
-        DirBuilder::new().recursive(true).create(parent).map_err(|error| self.failed("", &error))?;
+        private_folder(parent)?;
         std::fs::rename(&old.folder, &self.folder).map_err(|error| self.failed("", &error))
     }
 
-    /// Opens a file; a new one is the user's alone (0600), and so is the folder (0700).
-    pub(crate) fn open(&self, name: &str, options: &mut OpenOptions) -> Result<File> {
-        let mut folders = DirBuilder::new();
-        folders.recursive(true);
-        #[cfg(unix)]
-        {
-            std::os::unix::fs::DirBuilderExt::mode(&mut folders, 0o700);
-            std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
-        }
-        folders.create(&self.folder).map_err(|error| self.failed("", &error))?;
-        options.open(self.folder.join(name)).map_err(|error| self.failed(name, &error))
+    /// Opens a file for reading and writing. A new one is private to the user (0600), and so is the folder (0700).
+    pub(crate) fn open(&self, name: &str) -> Result<File> {
+        private_folder(&self.folder)?;
+        Ok(private_file(&self.folder.join(name))?)
     }
 
     /// Whether there is such a file.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.folder.join(name).exists()
+    }
+
+    /// Renames a file.
+    pub(crate) fn rename(&self, from: &str, to: &str) -> Result<()> {
+        std::fs::rename(self.folder.join(from), self.folder.join(to)).map_err(|error| self.failed(from, &error))
+    }
+
+    /// A name that no file has: this one, or with a number.
+    pub(crate) fn free_name(&self, name: &str) -> String {
+        let numbered = |number: u32| if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
+        (1..).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 
     pub(crate) fn failed(&self, name: &str, error: &std::io::Error) -> Error {
@@ -293,7 +302,7 @@ impl State {
     }
 
     fn lock_on(&self, name: &str, what: &str, wait: Duration) -> Result<Lock> {
-        let mut file = self.open(name, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
+        let mut file = self.open(name)?;
         let started = Instant::now();
         loop {
             match file.try_lock() {
@@ -304,7 +313,7 @@ impl State {
                     let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&file).take(80).read_to_string(&mut holder));
                     let holder = if read.is_ok() && !holder.is_empty() { &holder } else { "another process" };
                     return Err(Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
-                        .remedy("nothing was done; try again when it has ended"));
+                        .with_remedy("nothing was done; try again when it has ended"));
                 }
                 // There is no portable way to wait for a file lock with a limit but to ask again.
                 Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),

@@ -1,54 +1,79 @@
-//! The tools by their names: what there is, what a call would do, and its doing.
+//! Finds tools by name and makes calls in two steps: propose and apply.
 //!
-//! A call has two halves. [`Toolbox::propose`] checks it and runs it on an overlay; whoever is responsible looks at
-//! the [`Proposal`] (its answer, its changes as a diff, what the policy says) and hands it to [`Toolbox::apply`].
-//! What is denied is denied in both halves. Each call leaves a line in the log, written here and nowhere else.
+//! [`Toolbox::propose`] checks a call and runs it on an overlay. The caller looks at the [`Proposal`] (its output, its
+//! changes as a diff, what the policy says) and hands it to [`Toolbox::apply`]. Both steps refuse what is denied. Each
+//! call leaves a line in the log, written here and nowhere else.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
 
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::{ApplyOptions, Change, Vault};
+use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
-use crate::journal::RunId;
-use crate::log::{self, Decision, Record};
-use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Context, Draft, Effect, StepCache, Stop, Tool, ToolSpec};
+use crate::journal::TransactionId;
+use crate::log::{self, Approval, Record};
+use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
+use crate::transaction::ApplyOptions;
+use crate::vault::Vault;
 
-/// So often a call is made anew on files that change while it looks at them.
-const LOOKS: usize = 5;
+/// Attempts to propose a call on files that change while it reads them.
+const MAX_ATTEMPTS: usize = 5;
 
 /// The tools of one vault.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use serde_json::json;
+/// use vault_tools::{Approval, Cancel, Headless, Policy, Toolbox, Vault, VaultOptions};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let dir = folder.path().join("notes");
+/// # std::fs::create_dir(&dir)?;
+/// # std::fs::write(dir.join("Log.md"), "- begun\n")?;
+/// # let options = VaultOptions::new().state_folder(folder.path().join("state")).use_index(vault_tools::IndexUse::Scan);
+/// let vault = Arc::new(Vault::open(&dir, options)?);
+/// let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
+/// let args = json!({ "path": "Log.md", "content": "- done" });
+/// let proposal = toolbox.propose("append_to_note", args, Cancel::default())?;
+/// print!("{}", proposal.change.preview()); // a diff; nothing has changed yet
+/// toolbox.apply(proposal, Approval::Approved)?;
+/// # assert_eq!(std::fs::read_to_string(dir.join("Log.md"))?, "- begun\n- done\n");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Toolbox {
     vault: Arc<Vault>,
     host: Box<dyn Host>,
-    rules: Rules,
+    policy: Policy,
     tools: Vec<Tool>,
-    /// Of a host that is not live: what its editor would show by now.
+    /// What the editor of a headless host would show after the calls so far.
     editor: Option<Editor>,
     now: Option<Zoned>,
-    /// Why lines are missing from the log.
-    unlogged: Option<Error>,
+    /// Why a line is missing from the log.
+    log_error: Option<Error>,
 }
 
 /// What a call would do.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Proposal {
     /// The tool.
     pub tool: String,
     /// Its arguments, checked.
     pub args: Value,
-    /// Its answer, as far as it is known before it is done.
+    /// Its output, as far as it is known before the changes are made.
     pub output: Value,
     /// What it would change.
     pub change: Change,
-    /// What it would have the host do.
-    pub effects: Vec<Effect>,
-    /// What it can do at worst, by its kind and by its changes.
+    /// What the host would do.
+    pub effects: Vec<HostEffect>,
+    /// The worst that it does, going by its tool and its changes.
     pub risk: Risk,
     /// Every path that it names or changes.
     pub paths: Vec<String>,
@@ -58,44 +83,45 @@ pub struct Proposal {
     took_ms: u64,
 }
 
-/// The answer of a call that is done.
+/// The output of a call that was made.
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct Output {
-    /// The answer.
+    /// The output.
     pub value: Value,
-    /// The run that `undo` takes back, if anything was changed.
-    pub run: Option<RunId>,
+    /// The transaction that `undo` reverts, if anything was changed.
+    pub run: Option<TransactionId>,
 }
 
 impl Output {
-    /// As it is handed to a model: texts bare, all else as JSON.
+    /// The output as a model gets it: a text bare, anything else as JSON.
     pub fn text(&self) -> String {
         text_of(&self.value)
     }
 }
 
-/// A value as text: texts bare, all else as JSON.
+/// A text bare, anything else as JSON.
 pub(crate) fn text_of(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_string)
 }
 
 impl Proposal {
-    /// As the policy sees it.
+    /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
         let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
         Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
     }
 
-    /// Whether there is anything to do but to hand the answer on.
+    /// Whether it changes nothing, so that only its output remains to be shown.
     pub fn only_reads(&self) -> bool {
         self.change.is_empty() && self.effects.is_empty()
     }
 }
 
 impl Toolbox {
-    /// All tools, on a vault, with a host around it.
-    pub fn new(vault: Arc<Vault>, host: Box<dyn Host>, rules: Rules) -> Self {
-        Self { vault, host, rules, tools: tools::all(), editor: None, now: None, unlogged: None }
+    /// All built-in tools for a vault, with a host around it.
+    pub fn new(vault: Arc<Vault>, host: Box<dyn Host>, policy: Policy) -> Self {
+        Self { vault, host, policy, tools: tools::all(), editor: None, now: None, log_error: None }
     }
 
     /// Adds a tool of your own; it replaces one of the same name.
@@ -104,12 +130,12 @@ impl Toolbox {
         self.tools.push(tool);
     }
 
-    /// Sets the clock: what daily notes and `${date}` go by. For tests, and for working as if on another day.
+    /// Sets the current time, for tests and for working as if on another day.
     pub fn set_now(&mut self, now: Zoned) {
         self.now = Some(now);
     }
 
-    /// What counts as now.
+    /// The current time: the clock's, unless it was set.
     pub fn now(&self) -> Zoned {
         self.now.clone().unwrap_or_else(Zoned::now)
     }
@@ -119,9 +145,9 @@ impl Toolbox {
         &self.vault
     }
 
-    /// The rules.
-    pub fn rules(&self) -> &Rules {
-        &self.rules
+    /// The policy.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// The host.
@@ -149,21 +175,21 @@ impl Toolbox {
         found.ok_or_else(|| unknown(name, self.tools.iter().map(Tool::spec)))
     }
 
-    /// What the policy says of a call before anything is read for it. A proposal is asked about again, since what a
-    /// call changes is known only then.
+    /// Whether the policy permits a call, going by its arguments. Ask the policy again about the proposal, which knows
+    /// the changes.
     ///
     /// # Errors
-    /// An unknown tool; arguments that do not fit it.
-    pub fn verdict(&self, name: &str, args: &Value, grants: &Grants, attendance: Attendance) -> Result<Verdict> {
+    /// An unknown tool; arguments that do not match its schema.
+    pub fn permission(&self, name: &str, args: &Value, grants: &Grants) -> Result<Permission> {
         let tool = self.tool(name)?;
         let paths = tool.paths(&tool.checked(args.clone())?);
-        Ok(self.rules.decide(&tool.spec().as_call(&paths), grants, attendance))
+        Ok(self.policy.decide(&tool.spec().as_call(&paths), grants))
     }
 
-    /// What the editor shows by now.
+    /// What the editor shows after the calls so far.
     ///
     /// # Errors
-    /// When the host cannot be asked.
+    /// Those of the host.
     pub fn editor(&self) -> Result<Editor> {
         match &self.editor {
             Some(editor) if !self.host.is_live() => Ok(editor.clone()),
@@ -178,30 +204,31 @@ impl Toolbox {
     /// Runs a call on an overlay. Nothing is changed.
     ///
     /// # Errors
-    /// An unknown tool, arguments that do not fit, a call that is denied, and whatever the tool says. They are logged.
-    pub fn propose(&mut self, name: &str, args: Value, stop: Stop<'_>) -> Result<Proposal> {
+    /// An unknown tool, arguments that do not match its schema, a denied call, and the errors of the tool. They are
+    /// logged.
+    pub fn propose(&mut self, name: &str, args: Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let started = Instant::now();
-        let mut proposal = self.try_propose(name, &args, stop);
-        // A file changed between two looks at it. Nothing was shown yet, so that it can be looked at anew.
-        for _ in 1..LOOKS {
+        let mut proposal = self.try_propose(name, &args, cancel);
+        // A conflict means that a file changed while it was read. Nothing was shown yet, so the call can start again.
+        for _ in 1..MAX_ATTEMPTS {
             match &proposal {
-                Err(error) if error.kind() == ErrorKind::Conflict => proposal = self.try_propose(name, &args, stop),
+                Err(error) if error.kind() == ErrorKind::Conflict => proposal = self.try_propose(name, &args, cancel),
                 _ => break,
             }
         }
         match proposal {
             Ok(proposal) => Ok(Proposal { took_ms: millis_since(started), ..proposal }),
             Err(error) => {
-                let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
                 let name = self.spec(name).map_or(name, |spec| &spec.name);
-                let record = Record::new(name, &args, Err(&error), millis_since(started), decision);
+                let approval = Approval::of_failure(&error);
+                let record = Record::new(name, &args, Err(&error), millis_since(started), approval);
                 self.log(&record);
                 Err(error)
             }
         }
     }
 
-    fn try_propose(&mut self, name: &str, args: &Value, stop: Stop<'_>) -> Result<Proposal> {
+    fn try_propose(&mut self, name: &str, args: &Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
         let mut draft = Draft {
             vault: &vault,
@@ -211,22 +238,23 @@ impl Toolbox {
             now: self.now(),
             cache: StepCache::default(),
         };
-        let done = self.run_on(&mut draft, name, args.clone(), stop)?;
+        let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
         let mut change = draft.overlay.into_change();
-        change.tell_only(&|path| self.rules.permits_path(path.as_str()));
+        change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let (mut paths, changed) = (done.paths, change.paths());
-        self.rules.permit_changes(&paths, &changed)?;
+        self.policy.permit_changes(&paths, &changed)?;
         paths.extend(changed);
+        let spec = self.spec(name)?;
         let proposal = Proposal {
-            risk: if change.deletes() { done.risk.max(Risk::Delete) } else { done.risk },
-            tool: done.tool,
+            risk: if change.deletes() { spec.risk.max(Risk::Delete) } else { spec.risk },
+            tool: spec.name.clone(),
             args: done.args,
             output: done.output,
             change,
             effects: draft.effects,
             paths,
-            toolset: done.toolset,
-            tool_risk: done.risk,
+            toolset: spec.toolset,
+            tool_risk: spec.risk,
             editor: draft.editor,
             took_ms: 0,
         };
@@ -235,97 +263,103 @@ impl Toolbox {
     }
 
     /// Checks a call and runs it on a draft. This is the only place where tools are called.
-    pub(crate) fn run_on(&mut self, draft: &mut Draft<'_>, name: &str, args: Value, stop: Stop<'_>) -> Result<Done> {
+    pub(crate) fn run_on(
+        &mut self,
+        draft: &mut Draft<'_>,
+        name: &str,
+        args: Value,
+        cancel: Cancel<'_>,
+    ) -> Result<Done> {
         let tool = self.tool(name)?;
         let args = tool.checked(args)?;
         let (paths, name) = (tool.paths(&args), tool.spec().name.clone());
         self.not_denied(&tool.spec().as_call(&paths))?;
-        stop.check()?;
+        cancel.check()?;
         let mut context = Context {
             vault: draft.vault,
             overlay: &mut draft.overlay,
             editor: &mut draft.editor,
             host: self.host.as_mut(),
-            rules: &self.rules,
+            policy: &self.policy,
             now: &draft.now,
             effects: &mut draft.effects,
-            stop,
+            cancel,
             cache: &draft.cache,
         };
         let tool = self.tools.iter().find(|tool| tool.spec().name == name).expect("it was just found");
-        let output = tool.run(args.clone(), &mut context).map_err(|error| self.rules.discreet(error, &paths))?;
-        let (toolset, risk) = (tool.spec().toolset, tool.spec().risk);
-        if risk > Risk::Read {
+        let output = tool.run(args.clone(), &mut context).map_err(|error| self.policy.discreet(error, &paths))?;
+        if tool.spec().risk > Risk::Read {
             draft.cache = StepCache::default();
         }
-        Ok(Done { tool: name, toolset, risk, args, paths, output })
+        Ok(Done { args, paths, output })
     }
 
     fn not_denied(&self, call: &Call<'_>) -> Result<()> {
-        match self.rules.decide(call, &Grants::default(), Attendance::Attended) {
-            Verdict::Deny(reason) => Err(Error::new(ErrorKind::Denied, reason)),
-            Verdict::Allow | Verdict::Ask => Ok(()),
+        match self.policy.decide(call, &Grants::default()) {
+            Permission::Deny(reason) => Err(Error::new(ErrorKind::Denied, reason)),
+            Permission::Allow | Permission::Ask => Ok(()),
         }
     }
 
-    /// Does what was proposed. `decision` says who let it.
+    /// Makes the changes that were proposed. `approval` says who approved them.
     ///
     /// # Errors
-    /// [`ErrorKind::Conflict`] when a file is not as it was when the call was proposed; [`ErrorKind::Denied`] when
-    /// the rules ask and `decision` is only their own, or when it is a no. They are logged.
-    pub fn apply(&mut self, proposal: Proposal, decision: Decision) -> Result<Output> {
+    /// [`ErrorKind::Conflict`] when a file changed since the call was proposed; [`ErrorKind::Denied`] when `approval`
+    /// is [`Approval::Denied`], or when the policy asks and no person approved. They are logged.
+    pub fn apply(&mut self, proposal: Proposal, approval: Approval) -> Result<Output> {
         let started = Instant::now();
-        let outcome = self.try_apply(&proposal, decision);
+        let outcome = self.try_apply(&proposal, approval);
         let value = outcome.as_ref().map(|output| &output.value);
         let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
-        let decision = if refused { Decision::Denied } else { decision };
+        let approval = if refused { Approval::Denied } else { approval };
         let took = proposal.took_ms + millis_since(started);
-        let mut record = Record::new(&proposal.tool, &proposal.args, value, took, decision);
+        let mut record = Record::new(&proposal.tool, &proposal.args, value, took, approval);
         record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
         self.log(&record);
         outcome
     }
 
-    /// Adds a line to the log. What was done is done, whether that can be written or not.
+    /// Adds a line to the log.
     pub(crate) fn log(&mut self, record: &Record) {
-        self.unlogged_if(log::append(self.vault.state(), record));
+        let written = log::append(self.vault.state(), record);
+        self.note_log_error(written);
     }
 
-    /// Remembers why something could not be noted of what was done.
-    pub(crate) fn unlogged_if(&mut self, noted: Result<()>) {
-        if let Err(error) = noted {
-            self.unlogged = Some(error);
+    /// Keeps the error of a failed write for [`Self::take_log_error`]. It changes no outcome: the call was made.
+    pub(crate) fn note_log_error(&mut self, written: Result<()>) {
+        if let Err(error) = written {
+            self.log_error = Some(error);
         }
     }
 
-    /// Why the log has no line of a call since this was last asked; `None` if it has all of them. The calls were made,
-    /// or refused, as their answers say.
-    pub fn unlogged(&mut self) -> Option<Error> {
-        self.unlogged.take()
+    /// The last error of writing the log or the history of plans since this was last called.
+    pub fn take_log_error(&mut self) -> Option<Error> {
+        self.log_error.take()
     }
 
-    fn try_apply(&mut self, proposal: &Proposal, decision: Decision) -> Result<Output> {
+    fn try_apply(&mut self, proposal: &Proposal, approval: Approval) -> Result<Output> {
         let mut grants = Grants::default();
-        if decision == Decision::Granted {
+        if approval == Approval::Granted {
             grants.grant(&proposal.tool);
         }
-        // A person's word is about this call; a grant is about its tool, and reaches no further than that.
-        let attendance = match decision {
-            Decision::Denied => return Err(Error::new(ErrorKind::Denied, "it was not approved")),
-            Decision::Approved | Decision::Edited => Attendance::Attended,
-            Decision::Allowed | Decision::Granted => Attendance::Unattended,
+        let permission = self.policy.decide(&proposal.as_call(), &grants);
+        // A person approves this very call; a grant approves its tool, up to the tool's own risk.
+        let permission = match approval {
+            Approval::Denied => return Err(Error::new(ErrorKind::Denied, "it was not approved")),
+            Approval::Approved | Approval::Edited => permission,
+            Approval::Allowed | Approval::Granted => permission.unattended(&proposal.tool),
         };
-        if let Verdict::Deny(reason) = self.rules.decide(&proposal.as_call(), &grants, attendance) {
+        if let Permission::Deny(reason) = permission {
             return Err(Error::new(ErrorKind::Denied, reason));
         }
         let mut value = proposal.output.clone();
         let mut run = None;
         if !proposal.change.is_empty() {
-            let options = ApplyOptions { label: proposal.tool.clone(), ..ApplyOptions::default() };
+            let options = ApplyOptions::new().label(&proposal.tool);
             let applied = self.vault.apply(&proposal.change, options);
-            let done = applied.map_err(|error| self.rules.discreet(error, &proposal.paths))?;
+            let done = applied.map_err(|error| self.policy.discreet(error, &proposal.paths))?;
             run = (done.done > 0).then_some(done.id);
-            // From here on nothing is an error any more: it is done.
+            // The change is made, so nothing is an error from here on.
             fill_in_times(&mut value, self.vault.sandbox());
         }
         for effect in &proposal.effects {
@@ -337,41 +371,49 @@ impl Toolbox {
         Ok(Output { value, run })
     }
 
-    /// Writes down that a person, or nobody being there to ask, kept a call from being made.
+    /// Logs a call that was not made because a person refused it or nobody could be asked.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
         let name = self.spec(name).map_or(name, |spec| &spec.name);
-        let record = Record::new(name, args, Err(reason), 0, Decision::Denied);
+        let record = Record::new(name, args, Err(reason), 0, Approval::Denied);
         self.log(&record);
     }
 
-    /// Proposes and applies in one go, for a caller who is responsible for `decision`.
+    /// Proposes and applies at once, without showing the changes to anybody.
     ///
     /// # Errors
-    /// Those of both.
-    pub fn call(&mut self, name: &str, args: Value, decision: Decision) -> Result<Output> {
-        let proposal = self.propose(name, args, Stop::default())?;
-        self.apply(proposal, decision)
+    /// Those of [`Self::propose`] and [`Self::apply`].
+    pub fn call(&mut self, name: &str, args: Value, approval: Approval) -> Result<Output> {
+        let proposal = self.propose(name, args, Cancel::default())?;
+        self.apply(proposal, approval)
     }
 }
 
-/// The tools that are built in, without any vault.
+impl fmt::Debug for Toolbox {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Toolbox");
+        debug.field("host", &self.host.name()).field("policy", &self.policy).field("tools", &self.tools.len());
+        debug.finish_non_exhaustive()
+    }
+}
+
+/// The built-in tools.
 #[cfg(feature = "cli")]
 pub(crate) fn built_in() -> Vec<ToolSpec> {
     tools::all().iter().map(|tool| tool.spec().clone()).collect()
 }
 
-/// The error of a name that no tool has.
+/// The error for a name that no tool has.
 pub(crate) fn unknown<'s>(name: &str, specs: impl IntoIterator<Item = &'s ToolSpec>) -> Error {
     let names: Vec<&str> = specs.into_iter().map(|spec| spec.name.as_str()).collect();
-    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}")).remedy(format!("there are {}", names.join(", ")))
+    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
+        .with_remedy(format!("there are {}", names.join(", ")))
 }
 
-/// A call that was run on an overlay.
+/// A call that ran on a draft.
 pub(crate) struct Done {
-    pub tool: String,
-    pub toolset: Toolset,
-    pub risk: Risk,
+    /// The arguments, checked.
     pub args: Value,
+    /// The paths that they name.
     pub paths: Vec<String>,
     pub output: Value,
 }

@@ -43,7 +43,7 @@ pub(super) fn obtain(
         "The notes of {} would leave this machine, to be embedded by {}. Send them, now and in future?",
         wanted.vault, wanted.model
     );
-    if !agreed && !(can_ask() && confirm(&question)) {
+    if !(agreed || can_ask() && confirm(&question)) {
         return Err(Failure::Refused(
             Error::new(ErrorKind::Model, format!("the notes would be sent to {}, and nobody agreed", wanted.model))
                 .at(vault)

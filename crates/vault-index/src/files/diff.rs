@@ -3,7 +3,7 @@
 //! 1. [`diff`] compares paths and stats. What looks the same is done with. Left over are files whose
 //!    content may have changed (`suspect`), new paths (`added`) and gone ones (`removed`).
 //! 2. The caller hashes the files of [`Diff::to_hash`]: the suspects, and those new ones that have
-//!    the size of a gone one, so that one may have become the other. On a first run that is none.
+//!    the size of a gone one, so that one may have become the other. On a first run there are none of these.
 //! 3. [`settle`] turns the hashes into changes.
 //!
 //! A file that stays under its path keeps its identity, whatever it now contains: a rename leads from
@@ -549,7 +549,7 @@ mod tests {
                 };
                 let id = old.as_ref().map_or(FileId(next_id), |old| old.id);
                 next_id += 1;
-                // What a caller would read anew; the others keep the content they had.
+                // What a caller would read again; the others keep the content they had.
                 let reads = matches!(change, Change::Added(_) | Change::Flipped(_) | Change::Changed(_));
                 let hash = if reads { file.is_read().then(|| content(&file.path)) } else { old.and_then(|old| old.hash) };
                 let new = KnownFile { id, path: file.path.clone(), stat: file.stat, indexed: file.indexed, kind: file.kind, hash, checked_at_ns: NOW };

@@ -12,7 +12,7 @@
 //! vault, `.git/info/exclude` and the user's global ones, for the same vault must give the same index
 //! on every machine.
 //!
-//! All of these are read anew by every walk. A line of an ignore file that cannot be understood is left out with a
+//! Every walk reads all of these again. A line of an ignore file that cannot be understood is left out with a
 //! warning; a `.vault.toml` that cannot be is an error, since what it was to keep out would be indexed.
 
 use std::borrow::Cow;

@@ -1,21 +1,21 @@
-//! What is on disk, and what changed: the walk, the comparison with what is known, the reading of one note, the watch.
+//! What is on disk, and what changed: listing, comparing with the index, reading one note, watching.
 //!
 //! ```text
 //! walk   folder            -> DiskFile list   one stat a file, nothing opened
 //! diff   known x disk      -> Diff            pure: what is new, gone, or has to be looked into
 //! read   DiskFile          -> Content         bytes and their hash, only for what diff asks
 //! settle Diff x hashes     -> Change list     pure: added, changed, renamed, removed, touched, flipped
-//! watch  events of a folder -> Hint           only says "look again"; what changed is diff's answer
+//! watch  events of a folder -> Signal          only says "look again"; what changed is diff's answer
 //! ```
 //!
-//! Nothing in this room writes to the vault or knows what a note means.
+//! Nothing here writes to the vault or knows what a note means.
 
-mod diff;
-mod exclude;
-mod read;
 mod stat;
 mod toml_file;
+mod exclude;
 mod walk;
+mod diff;
+mod read;
 #[cfg(feature = "watch")]
 mod watch;
 

@@ -39,7 +39,7 @@ pub struct Content {
 ///
 /// # Errors
 /// A warning, [`WarningKind::TooLarge`], `Binary`, `Symlink` or `Unreadable`, for a file that is not
-/// to be read; the others are read all the same.
+/// to be read; other warnings do not stop the reading.
 pub fn read_note(root: &Path, file: &DiskFile, max_bytes: u64) -> Result<Content, Warning> {
     let path = root.join(file.disk_path());
     let (mut open, mut before) = open(&path)?;

@@ -72,7 +72,7 @@ impl DiskFile {
 pub struct Walk {
     /// Every file, ordered by path, each path once.
     pub files: Vec<DiskFile>,
-    /// What was odd and where (as text: names on disk need not be Unicode), ordered by path.
+    /// Warnings, each with its path (as text: names on disk need not be Unicode), ordered by path.
     pub warnings: Vec<(String, Warning)>,
     /// Folders that could not be listed and files that could not be looked at, as the text of their paths: what is
     /// there is not known, which is not the same as that nothing is there.
@@ -185,7 +185,7 @@ struct Walker<'a> {
 /// What one task found, handed over at its end.
 #[derive(Default)]
 struct Part {
-    /// Nothing here is indexed, so nothing that is odd here concerns anyone.
+    /// Nothing here is indexed, so that warnings about it are dropped.
     excluded: bool,
     files: Vec<DiskFile>,
     warnings: Vec<(String, Warning)>,

@@ -173,7 +173,7 @@ impl FileWatcher {
                 lock(&self.shared.pending).first_and_last = None;
                 Some(Signal::Gone)
             }
-            // If an event says so, it is watched anew even if it seems to be the same: a folder that is made
+            // If an event says so, it is watched again even if it seems to be the same: a folder that is made
             // right after one was removed often gets the number of the old one.
             (Some(watched), Some(there)) if watched == there && !reported => None,
             (_, Some(_)) => {

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 use crate::error::{ErrorKind, Result};
-use crate::index::{Index, lock};
+use crate::index::Index;
+use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::report::CheckReport;
 use crate::store::Store;

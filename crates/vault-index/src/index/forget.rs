@@ -1,18 +1,18 @@
-//! What becomes of an index whose vault is given up or has moved; and which of the files beside it are ours to delete.
+//! Deleting the index of a vault, and taking over the index of a vault that has moved; and which files may be deleted.
 //!
-//! Whoever chose a place with `--index` may have other files there, with names that an index would use. So a file is
-//! deleted only if its beginning says that it is an index, or if it is empty. The folders in the user's cache are our
-//! own: there, what has such a name and is no database of another program is taken for an index whose beginning is
-//! damaged.
+//! The folder that `--index` names may hold other files, even with names that an index would use. So a file is deleted
+//! only if its first bytes say that it is an index, or if it is empty. In the user's cache folder, which belongs to this
+//! program, a file with such a name that is not a database at all counts as an index whose beginning is damaged.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::dirs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{INDEX_FILE, Index, Options, lock};
+use crate::index::mutex::lock;
+use crate::index::{INDEX_FILE, Index, Options};
 use crate::lock::{self as file_lock, LockName, locks_of};
-use crate::store::{Owner, Store, damaged_of, logs_of, rebuild_of};
+use crate::store::{FileContent, Store, damaged_of, logs_of, rebuild_of};
 
 impl Index {
     /// Deletes the index and all that belongs to it; the notes are not touched. Returns what was deleted.
@@ -26,7 +26,7 @@ impl Index {
             return Ok(Vec::new());
         }
         if !self.may_delete(&self.file)? {
-            Owner::us_or_nobody(&self.file)?;
+            FileContent::index_or_nothing(&self.file)?;
         }
         let locks = LockName::ALL.map(|name| file_lock::lock(&self.file, name, Some(Duration::ZERO), None));
         let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
@@ -64,7 +64,7 @@ impl Index {
         Ok(index.file.clone())
     }
 
-    /// Whether there is anything of an index here.
+    /// Whether there is an index, or a file that belongs to one.
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when a file cannot be looked at.
@@ -75,7 +75,7 @@ impl Index {
                 return Ok(true);
             }
         }
-        // What is somebody else's is a matter for `forget`.
+        // `forget` refuses a file of another program.
         Ok(self.file.exists())
     }
 
@@ -119,7 +119,7 @@ impl Index {
         std::fs::rename(&from, &to).map_err(|error| Error::io(&from, error))
     }
 
-    /// Whatever is open of the index here would go on with a file that is gone.
+    /// Closes all connections: they would go on with a file that is no longer there.
     pub(super) fn close(&self) {
         *lock(&self.snapshot) = None;
         *lock(&self.reader) = None;
@@ -129,20 +129,20 @@ impl Index {
 
     /// Whether a file with a name that an index would use may be deleted.
     pub(super) fn may_delete(&self, path: &Path) -> Result<bool> {
-        Ok(match Owner::of(path)? {
-            Owner::Us | Owner::Nobody => true,
-            Owner::Unknown => self.options.index_file.is_none(),
-            Owner::AnotherProgram => false,
+        Ok(match FileContent::of(path)? {
+            FileContent::Index | FileContent::Nothing => true,
+            FileContent::Unknown => self.options.index_file.is_none(),
+            FileContent::OtherDatabase => false,
         })
     }
 
-    /// The index, a new one that a rebuild makes, and those that were set aside.
+    /// The index, a new one that a rebuild makes, and damaged ones that were moved away.
     fn index_files(&self) -> Vec<PathBuf> {
         let made = [self.file.clone(), rebuild_of(&self.file)];
         made.into_iter().chain(damaged_of(&self.file)).collect()
     }
 
-    /// Deletes the index and all beside it that is ours.
+    /// Deletes the index and the files beside it that belong to it.
     fn delete_all(&self) -> Result<Vec<PathBuf>> {
         let rebuild = rebuild_of(&self.file);
         let mut deleted = Vec::new();
@@ -180,7 +180,7 @@ impl Index {
 
     /// Deletes an index file and its logs, if it is ours.
     fn delete_index(&self, path: &Path, deleted: &mut Vec<PathBuf>) -> Result<()> {
-        // Logs say nothing of whose they are but by the file they lie beside.
+        // A log belongs to the file beside it; nothing in it says so.
         if !path.exists() || !self.may_delete(path)? {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 //! | the index has vectors of | now it would be | a sync | a search |
 //! | --- | --- | --- | --- |
 //! | `minilm` | `ollama:m` | is refused: only a rebuild changes the model | is refused |
-//! | `minilm`, version 1 | `minilm`, version 2 | makes the vectors anew by itself | ranks by words until then |
+//! | `minilm`, version 1 | `minilm`, version 2 | embeds everything again by itself | ranks by words until then |
 //! | `ollama:m` at one address | `ollama:m` at another, on this machine | likewise | likewise |
 //! | `ollama:m` at one address | `ollama:m` at another, not on this machine | is refused | ranks by words |
 //!
@@ -15,7 +15,8 @@ use std::sync::Arc;
 
 use crate::embed::{Embedder, LoadOptions, ModelName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::index::{Index, lock};
+use crate::index::Index;
+use crate::index::mutex::lock;
 use crate::search::EmbedderSource;
 use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store};
 
@@ -255,7 +256,7 @@ impl Index {
         }))
     }
 
-    /// What to type so that the index is made anew with a model, at the address that is named now.
+    /// The command that rebuilds the index with a model, at the address that is named now.
     fn rebuild_command(&self, name: &str) -> String {
         let address = self.options.base_url.as_ref().map_or_else(String::new, |url| format!(" --base-url {url}"));
         format!("vault-index rebuild --model {name}{address}")
@@ -442,7 +443,7 @@ mod tests {
         assert!(advice.iter().any(|text| text.contains("far@old") && text.contains("rebuild --model")), "{advice:?}");
         assert_eq!(far.sent(), before, "neither notes nor queries went there");
 
-        // Asked for in so many words, they go.
+        // Asked for explicitly, they go.
         index.rebuild(&SyncOptions::default()).unwrap();
         assert!(far.sent() > before);
         let hits = index.search(&Query::literal("cormorant")).unwrap();

@@ -10,7 +10,9 @@ use crate::index::model::Wanted;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
 use crate::report::Report;
-use crate::store::{Owner, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
+use crate::store::{
+    FileContent, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of,
+};
 
 impl Index {
     /// Makes the index again with the model asked for (the one it has, if none was), embedding everything. Search
@@ -76,6 +78,7 @@ impl Index {
         }
         let wanted = self.wanted_on_disk()?;
         self.close();
+        log::warn!("{} is damaged; it becomes {}", self.file.display(), damaged.display());
         std::fs::rename(&self.file, damaged).map_err(|e| Error::io(&self.file, e))?;
         for path in logs_of(&self.file) {
             let _ = std::fs::remove_file(path);
@@ -155,6 +158,7 @@ impl Index {
         if complete && !options.is_over() {
             let _lock = options.lock(&self.file, LockName::Write)?;
             store.replace_with(&new)?;
+            log::info!("{}: rebuilt with {}", self.file.display(), wanted.name);
             drop(new);
             store.checkpoint();
             self.delete_rebuild()?;
@@ -165,9 +169,9 @@ impl Index {
     /// A file of another kind is left as it is: one that `--index` named by mistake, another program's database
     /// anywhere.
     pub(super) fn can_be_set_aside(&self) -> bool {
-        match Owner::of(&self.file) {
-            Ok(Owner::Us) => true,
-            Ok(Owner::Unknown) => self.options.index_file.is_none(),
+        match FileContent::of(&self.file) {
+            Ok(FileContent::Index) => true,
+            Ok(FileContent::Unknown) => self.options.index_file.is_none(),
             _ => false,
         }
     }

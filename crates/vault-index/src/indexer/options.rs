@@ -23,7 +23,7 @@ use crate::report::Progress;
 pub struct SyncOptions<'a> {
     /// Whether passages are embedded; what lacks a vector stays pending otherwise.
     pub vectors: bool,
-    /// Whether files whose size and times are unchanged are read all the same.
+    /// Whether files are read even if their size and times are unchanged.
     pub read_all: bool,
     /// Set it from another thread to stop at the next batch; what is done stays done.
     pub cancel: Option<&'a AtomicBool>,

@@ -5,7 +5,6 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::blocks::{self, trailing_id, trimmed};
-use super::inline::OpenLink;
 use super::mask::{DOLLAR, HIDDEN, Masked, mask};
 use super::tag::Tags;
 use super::{Block, BlockId, BlockKind, Heading, LineMap, Link};
@@ -31,7 +30,7 @@ pub(super) struct Found {
 /// Reads `text[span]` as a document of its own and adds what it holds.
 pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut Found) {
     let Masked { text: shown, comments } = mask(&text[span.clone()], OPTIONS);
-    let mut walk = Walk {
+    let mut parser = BodyParser {
         text,
         shown: &shown,
         base: span.start,
@@ -54,16 +53,16 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
     let within = |range: &Range<usize>| range.start + span.start..range.end + span.start;
     let mut events = Parser::new_ext(&shown, OPTIONS).into_offset_iter();
     while let Some((event, range)) = events.next() {
-        walk.definition = match &event {
+        parser.definition = match &event {
             // Only links by a label have an id.
             Event::Start(Tag::Link { id, .. } | Tag::Image { id, .. }) if !id.is_empty() => {
                 events.reference_definitions().get(id).map(|definition| within(&definition.span))
             }
             _ => None,
         };
-        walk.event(event, within(&range));
+        parser.event(event, within(&range));
     }
-    let blocks = std::mem::take(&mut walk.blocks);
+    let blocks = std::mem::take(&mut parser.blocks);
     // What the parser delivers inside a link that was read as plain text comes after it, maybe twice.
     if !found.links.is_sorted_by_key(|link| link.span.start) {
         found.links.sort_by_key(|link| link.span.start);
@@ -75,8 +74,20 @@ pub(super) fn read(text: &str, span: Range<usize>, lines: &LineMap, found: &mut 
     found.blocks.extend(named);
 }
 
+/// A link whose text is being read.
+pub(super) struct OpenLink {
+    /// Its index in `found.links`, unless it leads out of the vault.
+    pub(super) slot: Option<usize>,
+    /// Where its own text starts and, so far, ends, if that is what it shows.
+    pub(super) shows: Option<Range<usize>>,
+    /// What a heading shows for it if the parser has no text for it; `None` for an embedded file.
+    pub(super) heading_text: Option<Range<usize>>,
+    /// The length of the heading before it.
+    pub(super) heading_len: usize,
+}
+
 /// Where the pass is.
-pub(super) struct Walk<'t> {
+pub(super) struct BodyParser<'t> {
     /// The whole text, and the masked one of this body, which starts at `base` of it.
     pub(super) text: &'t str,
     pub(super) shown: &'t str,
@@ -119,7 +130,7 @@ enum Formula {
     Mixed,
 }
 
-impl Walk<'_> {
+impl BodyParser<'_> {
     fn event(&mut self, event: Event<'_>, range: Range<usize>) {
         match event {
             Event::Start(Tag::Link { link_type, dest_url, .. }) => self.open_link(link_type, &dest_url, range, false),

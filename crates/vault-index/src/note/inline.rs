@@ -4,24 +4,12 @@ use std::ops::Range;
 
 use pulldown_cmark::{Event, LinkType, Parser, Tag};
 
-use super::body::Walk;
+use super::body::{BodyParser, OpenLink};
 use super::tag::inline_tag;
 use super::wikilink::{LinkText, destination, split_link};
 use super::{Link, LinkKind};
 
-/// A link whose text is being read.
-pub(super) struct OpenLink {
-    /// Its index in `found.links`, unless it leads out of the vault.
-    slot: Option<usize>,
-    /// Where its own text starts and, so far, ends, if that is what it shows.
-    pub(super) shows: Option<Range<usize>>,
-    /// What a heading shows for it if the parser has no text for it; `None` for an embedded file.
-    heading_text: Option<Range<usize>>,
-    /// The length of the heading before it.
-    heading_len: usize,
-}
-
-impl Walk<'_> {
+impl BodyParser<'_> {
     pub(super) fn open_link(&mut self, link_type: LinkType, dest: &str, range: Range<usize>, image: bool) {
         // An embed before `(…)`, which Markdown takes for an image whose text is in brackets.
         let marks = self.text[range.clone()].starts_with("![[");

@@ -1,21 +1,21 @@
 //! A note as a value: what one file says, read in one pass that cannot fail.
 
+mod line_map;
+mod words;
+mod tag;
+mod wikilink;
+mod property;
+mod mask;
 mod blocks;
 mod body;
-mod canvas;
-mod frontmatter;
 mod inline;
-#[cfg(test)]
-mod laws;
-mod line_map;
-mod mask;
+mod frontmatter;
+mod canvas;
 mod parse;
-mod property;
-mod tag;
 #[cfg(test)]
 mod tests;
-mod wikilink;
-mod words;
+#[cfg(test)]
+mod laws;
 
 use std::ops::Range;
 
@@ -62,7 +62,7 @@ pub struct Note {
     pub links: Vec<Link>,
     /// Words of the body (runs of letters and digits; each CJK character counts as one).
     pub words: usize,
-    /// What was odd.
+    /// Warnings.
     pub warnings: Vec<Warning>,
 }
 

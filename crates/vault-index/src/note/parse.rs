@@ -16,7 +16,7 @@ pub const PARSER_VERSION: u32 = 3;
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParseOptions {
-    /// A longer file becomes a note without text and a warning. In bytes; 10 MB unless told.
+    /// A longer file becomes a note without text and a warning. In bytes; 10 MB by default.
     pub max_bytes: usize,
 }
 
@@ -26,7 +26,7 @@ impl Default for ParseOptions {
     }
 }
 
-/// Reads one file. It cannot fail: what is odd is left out or read as text, with a warning.
+/// Reads one file. It cannot fail: what is malformed is left out or read as text, with a warning.
 ///
 /// Pure: the same bytes give the same note. Linear in the length, but for markers nested hundreds
 /// deep in a short note. Canvases are read as JSON, all other files as Markdown.

@@ -32,7 +32,7 @@ pub enum Property {
 }
 
 impl Property {
-    /// A text, told apart from a date.
+    /// A text that is not a date.
     pub fn from_text(text: String) -> Self {
         match date_length(&text) {
             Some(length) if length == text.len() => Self::Date(text),

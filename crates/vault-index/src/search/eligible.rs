@@ -38,8 +38,15 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Bitm
         excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
     }
     let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
-    let passages = snapshot.passages.iter().enumerate();
-    let mut eligible: Bitmap = passages.filter(|(_, p)| is_eligible(p.note)).map(|(at, _)| at).collect();
+    let mut eligible = Bitmap::default();
+    // Passages of one note lie together, so that few notes are looked up.
+    let mut at = 0;
+    for of_note in snapshot.passages.chunk_by(|a, b| a.note == b.note) {
+        if is_eligible(of_note[0].note) {
+            (at..at + of_note.len()).for_each(|at| eligible.insert(at));
+        }
+        at += of_note.len();
+    }
     for phrase in &query.phrases {
         eligible.intersect(&positions(lexical::holders_of_phrase(&store, phrase)?).collect());
     }

@@ -130,7 +130,10 @@ impl Candidates<'_> {
             candidates.retain(|c| least.is_none_or(|least| c.upper >= least));
         }
         let intervals = self.intervals(&candidates);
+        let lower = intervals.iter().map(|interval| interval.lower);
+        let least = self.kth_best(k, candidates.iter().map(|c| c.position).zip(lower));
         candidates.iter_mut().zip(&intervals).for_each(|(candidate, interval)| candidate.upper = interval.upper);
+        candidates.retain(|c| least.is_none_or(|least| c.upper >= least));
         candidates.sort_unstable_by(|a, b| b.upper.total_cmp(&a.upper).then(a.position.cmp(&b.position)));
 
         let mut best = TopK::new(k);

@@ -124,7 +124,7 @@ impl Store {
             }
             let wanted = expected.get(&(path.clone(), start));
             if wanted != Some(&slot) {
-                // Which of the two is wrong cannot be told.
+                // It is unknown which of the two is wrong.
                 differences.doubtful.extend([Some(slot), wanted.copied()].into_iter().flatten());
                 let parts = differences.rows.entry(path).or_default();
                 if !parts.contains(&VECTORS) {

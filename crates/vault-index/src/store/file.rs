@@ -54,20 +54,20 @@ const APPLICATION_ID_AT: usize = 68;
 /// The length of the header.
 const HEADER: u64 = 100;
 
-/// Whose a file is.
+/// What a file is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owner {
+pub(crate) enum FileContent {
     /// It is an index, sound or damaged.
-    Us,
+    Index,
     /// It is empty or not there.
-    Nobody,
+    Nothing,
     /// It is a SQLite database of another kind.
-    AnotherProgram,
+    OtherDatabase,
     /// Something else, or an index whose beginning is damaged.
     Unknown,
 }
 
-impl Owner {
+impl FileContent {
     /// Reads the first bytes of a file.
     ///
     /// # Errors
@@ -80,19 +80,19 @@ impl Owner {
         let mut header = Vec::with_capacity(HEADER as usize);
         let read = File::open(path).and_then(|file| file.take(HEADER).read_to_end(&mut header));
         match read {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nobody),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
             Err(error) => return Err(Error::io(path, error)),
             Ok(_) => {}
         }
         if header.is_empty() {
-            return Ok(Self::Nobody);
+            return Ok(Self::Nothing);
         }
         if !header.starts_with(MAGIC) {
             return Ok(Self::Unknown);
         }
         Ok(match header.get(APPLICATION_ID_AT..APPLICATION_ID_AT + 4) {
-            Some(id) if id == APPLICATION_ID.to_be_bytes() => Self::Us,
-            Some(_) => Self::AnotherProgram,
+            Some(id) if id == APPLICATION_ID.to_be_bytes() => Self::Index,
+            Some(_) => Self::OtherDatabase,
             None => Self::Unknown,
         })
     }
@@ -102,11 +102,11 @@ impl Owner {
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] when the file is neither an index nor empty.
-    pub(crate) fn us_or_nobody(path: &Path) -> Result<Self> {
-        let owner = Self::of(path)?;
-        let (message, remedy) = match owner {
-            Self::Us | Self::Nobody => return Ok(owner),
-            Self::AnotherProgram => (
+    pub(crate) fn index_or_nothing(path: &Path) -> Result<Self> {
+        let content = Self::of(path)?;
+        let (message, remedy) = match content {
+            Self::Index | Self::Nothing => return Ok(content),
+            Self::OtherDatabase => (
                 "this is the database of another program",
                 "choose another file with --index FILE, or move this one away",
             ),
@@ -128,10 +128,10 @@ mod tests {
     fn by_its_first_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a.db");
-        let check = |expected| assert_eq!(Owner::of(&file).unwrap(), expected);
-        check(Owner::Nobody);
+        let check = |expected| assert_eq!(FileContent::of(&file).unwrap(), expected);
+        check(FileContent::Nothing);
         for (content, expected) in
-            [(&b""[..], Owner::Nobody), (b"SQLite", Owner::Unknown), (b"# a note", Owner::Unknown)]
+            [(&b""[..], FileContent::Nothing), (b"SQLite", FileContent::Unknown), (b"# a note", FileContent::Unknown)]
         {
             std::fs::write(&file, content).unwrap();
             check(expected);
@@ -139,12 +139,12 @@ mod tests {
         std::fs::remove_file(&file).unwrap();
         let store = Store::open(&file).unwrap();
         // Before anything of its log was folded in.
-        check(Owner::Us);
+        check(FileContent::Index);
         drop(store);
-        check(Owner::Us);
+        check(FileContent::Index);
         std::fs::remove_file(&file).unwrap();
         rusqlite::Connection::open(&file).unwrap().execute_batch("CREATE TABLE mine(a)").unwrap();
-        check(Owner::AnotherProgram);
+        check(FileContent::OtherDatabase);
     }
 
     #[test]

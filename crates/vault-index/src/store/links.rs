@@ -149,7 +149,7 @@ impl Store {
     }
 }
 
-/// The ids that the links of a note can have: far more than a note of the largest size has room for.
+/// The ids that the links of a note can have: far more than the largest note has links.
 fn ids_of(source: FileId) -> Range<i64> {
     const BITS: u32 = 24;
     let source = i64::from(source.0);

@@ -1,4 +1,4 @@
-//! SQLite, the only room with SQL: one file holds a vault's notes, passages, links, words and vectors.
+//! SQLite, the only module with SQL: one file holds a vault's notes, passages, links, words and vectors.
 //!
 //! # The file
 //! A SQLite database in WAL mode, `application_id` "vidx", `user_version` = the format ([`schema::FORMAT`]).
@@ -20,7 +20,7 @@
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
 //! | `codes_state` | a number of such a block that changes with it | so that who holds its codes need not read them again |
-//! | `warning` | an oddity of a file | `skipped` = 1 when it is the reason why the file is not indexed |
+//! | `warning` | a warning about a file | `skipped` = 1 when it is the reason why the file is not indexed |
 //!
 //! Views for other programs: `documents`, `chunks`, `links`.
 //!
@@ -30,16 +30,16 @@
 //! move, an edit elsewhere in the note or a copy finds them there. Vectors that nothing uses any more stay for
 //! a while, since notes come back; [`vectors`] drops them when they are many.
 
-mod chunks;
-mod codes;
-mod compare;
-mod file;
-mod fulltext;
-mod links;
-mod notes;
-mod passages;
 mod schema;
+mod file;
+mod notes;
+mod links;
+mod fulltext;
+mod chunks;
+mod passages;
+mod codes;
 mod vectors;
+mod compare;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -52,14 +52,14 @@ use crate::private_file::{make_private, private_file};
 
 pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
 pub(crate) use codes::LoadedCodes;
-pub(crate) use file::{Owner, damaged_of, free_damaged_name, logs_of, rebuild_of};
+pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
-/// So long another process's transaction is waited for.
+/// How long another process's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(30);
 
 /// The setting that names the model a rebuild under way will end with.
@@ -81,7 +81,7 @@ pub(crate) struct Batch<'a> {
 }
 
 impl Batch<'_> {
-    /// Makes it last.
+    /// Commits.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
         store.pack().and_then(|()| transaction.commit()).map_err(|e| store.error(e))
@@ -94,17 +94,17 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::Damaged`] for a file that is not an index, or a damaged one; [`ErrorKind::Newer`].
     pub(crate) fn open(path: &Path) -> Result<Self> {
-        patiently(|| Self::open_now(path))
+        retry_while_busy(|| Self::open_now(path))
     }
 
     fn open_now(path: &Path) -> Result<Self> {
         // Made by us before SQLite opens it, so that it is private from its first byte.
         drop(private_file(path)?);
-        let owner = Owner::us_or_nobody(path)?;
+        let content = FileContent::index_or_nothing(path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let store = Self::connect(path, flags, Mutability::Wal).map_err(|e| Error::from(e).at(path))?;
+        let store = Self::connect(path, flags, false).map_err(|e| Error::from(e).at(path))?;
         make_private(path)?;
-        if owner == Owner::Nobody {
+        if content == FileContent::Nothing {
             // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
             let sign = || store.conn.pragma_update(None, "application_id", schema::APPLICATION_ID);
             sign().map_err(|e| store.error(e))?;
@@ -122,7 +122,7 @@ impl Store {
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is none; otherwise as [`Store::open`].
     pub(crate) fn open_read(path: &Path) -> Result<Self> {
-        patiently(|| Self::open_read_now(path))
+        retry_while_busy(|| Self::open_read_now(path))
     }
 
     fn open_read_now(path: &Path) -> Result<Self> {
@@ -151,7 +151,7 @@ impl Store {
     pub(crate) fn open_settings(path: &Path) -> Result<Self> {
         let nothing =
             || Error::new(ErrorKind::NotFound, "there is no index yet").at(path).with_remedy("run `vault-index sync`");
-        if Owner::us_or_nobody(path)? == Owner::Nobody {
+        if FileContent::index_or_nothing(path)? == FileContent::Nothing {
             return Err(nothing());
         }
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
@@ -160,20 +160,21 @@ impl Store {
         // holds that was not folded in would be missed so.
         let [log, _] = logs_of(path);
         let is_folded = std::fs::metadata(&log).map_or(true, |log| log.len() == 0);
-        let store = match Self::connect(path, flags, Mutability::Wal) {
-            Err(error) if is_cannot_open(&error) && is_folded => Self::connect(path, flags, Mutability::Immutable),
+        let store = match Self::connect(path, flags, false) {
+            Err(error) if is_cannot_open(&error) && is_folded => Self::connect(path, flags, true),
             result => result,
         }
         .map_err(|e| Error::from(e).at(path))?;
-        // Its maker was killed before it had tables.
+        // The process that made it was killed before it had tables.
         if schema::check_format(&store)? == 0 { Err(nothing()) } else { Ok(store) }
     }
 
-    fn connect(path: &Path, flags: OpenFlags, mutability: Mutability) -> rusqlite::Result<Self> {
+    /// `immutable`: nobody can change the file, as on read-only media.
+    fn connect(path: &Path, flags: OpenFlags, immutable: bool) -> rusqlite::Result<Self> {
         vectors::register_sqlite_vec();
-        let conn = match mutability {
-            Mutability::Wal => Connection::open_with_flags(path, flags)?,
-            Mutability::Immutable => {
+        let conn = match immutable {
+            false => Connection::open_with_flags(path, flags)?,
+            true => {
                 let escaped = percent_encoding::utf8_percent_encode(&path.to_string_lossy(), URI).to_string();
                 let uri = format!("file:{escaped}?immutable=1");
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
@@ -190,8 +191,8 @@ impl Store {
         self.conn.pragma_update(None, "cache_size", -16_000)?;
         self.conn.pragma_update(None, "temp_store", "memory")?;
         self.conn.set_prepared_statement_cache_capacity(64);
-        // Otherwise statements that are kept are compiled anew each time they are used: what is bound to them might
-        // suggest another plan.
+        // Otherwise cached statements are compiled again at each use, since the bound values might suggest another
+        // plan.
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         Ok(())
     }
@@ -312,9 +313,9 @@ impl Store {
     }
 }
 
-/// Opens a file that is busy once more. Where the last one to close it is clearing away its log, or another one begins
+/// Opens a file, again if it is busy. Where the last one to close it is clearing away its log, or another one begins
 /// it, SQLite does not wait by itself.
-fn patiently(open: impl Fn() -> Result<Store>) -> Result<Store> {
+fn retry_while_busy(open: impl Fn() -> Result<Store>) -> Result<Store> {
     let until = Instant::now() + BUSY;
     loop {
         match open() {
@@ -329,15 +330,6 @@ fn patiently(open: impl Fn() -> Result<Store>) -> Result<Store> {
 /// A text as a number of fixed length, for columns that are only compared: 64 bits of its BLAKE3 hash.
 pub(crate) fn number_of(text: &str) -> i64 {
     i64::from_le_bytes(*blake3::hash(text.as_bytes()).as_bytes().first_chunk().expect("a hash has 32 bytes"))
-}
-
-/// Whether the file behind a connection can change.
-#[derive(Clone, Copy)]
-enum Mutability {
-    /// By us or others, through its log.
-    Wal,
-    /// By nobody, as on read-only media.
-    Immutable,
 }
 
 /// What may stand unescaped in the path of a `file:` URI.

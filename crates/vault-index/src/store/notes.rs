@@ -1,4 +1,4 @@
-//! Rows of files and notes: what is known of each, its tags, properties and oddities.
+//! Rows of files and notes: size and times, tags, properties and warnings.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
@@ -28,8 +28,8 @@ pub(crate) struct ReadFile {
     pub checked_at_ns: i64,
 }
 
-/// A note without a content hash waits to be read. Its row has this in the hash's place, so that the row that
-/// follows has the same length and is written over it.
+/// A note without a content hash waits to be read. Its row holds this instead of the hash, so that the final row has
+/// the same length and is written in place.
 const UNREAD: [u8; 32] = [0; 32];
 
 /// One value of a property.
@@ -200,7 +200,7 @@ impl Store {
         write().map_err(|e| self.error(e))
     }
 
-    /// Forgets a note (its passages and links are removed by their own rooms). Whether it was there.
+    /// Forgets a note (its passages and links are removed by their own modules). Whether it was there.
     pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
         delete_note_parts(&self.conn, id)
             .and_then(|()| self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0]))
@@ -363,14 +363,14 @@ impl Store {
         ))
     }
 
-    /// Replaces the oddities of a file; `skipped` says that they are why it is not indexed. That another file has the
-    /// same name is none of its own: the walk says so, and takes it back.
+    /// Replaces the warnings about a file; `skipped` says that they are why it is not indexed. A clash of names is not
+    /// among them: the walk adds and removes that.
     pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
         self.run("DELETE FROM warning WHERE file = ?1 AND kind <> ?2", params![file, json(&WarningKind::NameClash)])?;
         warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped))
     }
 
-    /// Adds an oddity.
+    /// Adds a warning.
     pub(crate) fn add_warning(&self, file: &str, warning: &Warning, skipped: bool) -> Result<()> {
         self.run(
             "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
@@ -398,7 +398,7 @@ impl Store {
         read().map_err(|e| self.error(e))
     }
 
-    /// Takes one back.
+    /// Removes one.
     pub(crate) fn remove_warning(&self, file: &str, warning: &Warning) -> Result<()> {
         self.run(
             "DELETE FROM warning WHERE file = ?1 AND kind = ?2 AND message = ?3",
@@ -406,7 +406,7 @@ impl Store {
         )
     }
 
-    /// Oddities go with their file.
+    /// Warnings go with their file.
     pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
         self.run(
             "UPDATE warning SET file = ?2 WHERE file = ?1 AND kind <> ?3",
@@ -414,7 +414,7 @@ impl Store {
         )
     }
 
-    /// All oddities: (files that are skipped, warnings on the rest), by path.
+    /// All warnings: (files that are skipped, warnings on the others), by path.
     pub(crate) fn warnings(&self) -> Result<(Vec<Skipped>, Vec<NoteWarning>)> {
         let mut skipped = Vec::new();
         let mut warnings = Vec::new();

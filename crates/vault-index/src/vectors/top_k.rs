@@ -14,12 +14,14 @@ pub struct TopK<K> {
     /// Best first.
     best: BTreeSet<Entry<K>>,
     scores: HashMap<K, f32>,
+    /// The k-th best score, once there are `k` keys.
+    threshold: Option<f32>,
 }
 
 impl<K: Copy + Ord + Hash> TopK<K> {
     /// Keeps at most `k` keys; 0 keeps none. Memory grows with what is kept, not with `k`.
     pub fn new(k: usize) -> Self {
-        Self { k, best: BTreeSet::new(), scores: HashMap::new() }
+        Self { k, best: BTreeSet::new(), scores: HashMap::new(), threshold: None }
     }
 
     /// Offers a key.
@@ -49,12 +51,15 @@ impl<K: Copy + Ord + Hash> TopK<K> {
         {
             self.scores.remove(&worst.key);
         }
+        if self.best.len() == self.k {
+            self.threshold = self.best.last().map(|worst| worst.score);
+        }
     }
 
     /// The k-th best score, once there are `k` keys: no lower score can get in any more, an equal one can.
     #[inline]
     pub fn threshold(&self) -> Option<f32> {
-        if self.best.len() < self.k { None } else { self.best.last().map(|worst| worst.score) }
+        self.threshold
     }
 
     /// The keys and their scores, best first.

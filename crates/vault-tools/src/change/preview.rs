@@ -7,9 +7,8 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::action::{Action, Gone};
-use crate::change::propose::SYSTEM_TRASH;
-use crate::change::{Carried, Change};
+use super::{Carried, Change, SYSTEM_TRASH};
+use crate::action::{Action, DeleteMode};
 use crate::content::Content;
 use crate::sandbox::SafePath;
 
@@ -81,7 +80,7 @@ struct Track {
     origin: Option<SafePath>,
     before: Option<Content>,
     after: Option<Content>,
-    deleted: Option<Gone>,
+    deleted: Option<DeleteMode>,
     inside: Vec<String>,
 }
 
@@ -92,7 +91,7 @@ impl Change {
         let mut gone: Vec<(SafePath, Track)> = Vec::new();
         let mut folders: BTreeMap<&SafePath, Kind> = BTreeMap::new();
         let mut moves: Vec<(&SafePath, &SafePath)> = Vec::new();
-        for (place, action) in self.actions.iter().enumerate() {
+        for (index, action) in self.actions.iter().enumerate() {
             let origin_of = |path: &SafePath| {
                 Some(moves.iter().rev().fold(path.clone(), |path, (from, to)| path.moved(to, from).unwrap_or(path)))
             };
@@ -119,20 +118,20 @@ impl Change {
                     }
                     track.after = Some(after.clone());
                 }
-                Action::Delete { path, content, to } => {
+                Action::Delete { path, content, mode } => {
                     let track = tracks.remove(path).unwrap_or_else(|| Track {
                         origin: origin_of(path),
                         before: Some(content.clone()),
                         ..Track::default()
                     });
                     if track.origin.is_some() {
-                        gone.push((path.clone(), Track { deleted: Some(*to), after: None, ..track }));
+                        gone.push((path.clone(), Track { deleted: Some(*mode), after: None, ..track }));
                     }
                 }
                 Action::Move { from, to } => {
                     let inside: Vec<SafePath> = tracks.keys().filter(|path| path.is_in(from)).cloned().collect();
                     if !inside.contains(from) {
-                        let inside = self.carried.get(&place).map(Carried::all_files).unwrap_or_default();
+                        let inside = self.carried.get(&index).map(Carried::all_files).unwrap_or_default();
                         tracks.insert(to.clone(), Track { origin: origin_of(from), inside, ..Track::default() });
                     }
                     for path in inside {
@@ -167,8 +166,8 @@ impl Track {
         }
         let path = origin.as_ref().unwrap_or(now).to_string();
         let to = match deleted {
-            Some(Gone::SystemTrash) => Some(SYSTEM_TRASH.to_owned()),
-            Some(Gone::ForGood) => None,
+            Some(DeleteMode::SystemTrash) => Some(SYSTEM_TRASH.to_owned()),
+            Some(DeleteMode::Permanent | DeleteMode::Trash) => None,
             None => moved.then(|| now.to_string()),
         };
         let names = match kind {

@@ -24,7 +24,7 @@ pub(super) enum Answer {
 /// The refusal where nobody can be asked.
 pub(super) fn nobody_to_ask(what: &str) -> Error {
     Error::new(ErrorKind::Denied, format!("{what} needs approval, and there is no terminal to ask on"))
-        .remedy("inspect it with --dry-run, then add --yes")
+        .with_remedy("inspect it with --dry-run, then add --yes")
 }
 
 /// The refusal of a person.

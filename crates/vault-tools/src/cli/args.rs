@@ -178,6 +178,12 @@ pub(super) struct UndoArgs {
     /// List the transactions, newest first
     #[arg(long, conflicts_with_all = ["run", "force", "yes"])]
     pub list: bool,
+    /// Roll back a transaction that a crash interrupted, where that was not done by itself
+    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run", "keep"])]
+    pub recover: bool,
+    /// Keep what an interrupted transaction did; it can be undone later
+    #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
+    pub keep: bool,
     /// Do it even though files have changed since
     #[arg(long)]
     pub force: bool,

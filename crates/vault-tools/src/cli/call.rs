@@ -10,9 +10,9 @@ use super::args::{CallArgs, VaultArgs};
 use super::context::{json, json_of, toolbox};
 use super::records::CallRecord;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Decision;
-use crate::policy::{Attendance, Grants, Toolset, Verdict};
-use crate::tool::Stop;
+use crate::log::Approval;
+use crate::policy::{Grants, Permission, Toolset};
+use crate::tool::Cancel;
 use crate::toolbox::{Output, Proposal, Toolbox};
 
 /// How often --yes repeats a call on files that changed meanwhile.
@@ -27,7 +27,7 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
 
 /// Warns of a missing line in the log, which changes nothing about what was done.
 pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
-    if let Some(error) = toolbox.unlogged() {
+    if let Some(error) = toolbox.take_log_error() {
         say("warning", &format!("this could not be logged: {error}"));
     }
 }
@@ -37,7 +37,7 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
         "-" => json_of(Path::new("-"))?,
         text => json(text, "arguments")?,
     };
-    let mut call = Calling { toolbox, args, decision: Decision::Allowed };
+    let mut call = Calling { toolbox, args, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => call.propose(given)?,
@@ -74,18 +74,13 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
 struct Calling<'a> {
     toolbox: &'a mut Toolbox,
     args: &'a CallArgs,
-    decision: Decision,
+    decision: Approval,
 }
 
 impl Calling<'_> {
     fn propose(&mut self, args: Value) -> Result<Proposal> {
         let listening = vault_cli::listen();
-        let stop = Stop { cancel: Some(listening.flag()), deadline: None };
-        self.toolbox.propose(&self.args.tool, args, stop)
-    }
-
-    fn attendance() -> Attendance {
-        if can_ask() { Attendance::Attended } else { Attendance::Unattended }
+        self.toolbox.propose(&self.args.tool, args, Cancel::on(listening.flag()))
     }
 
     /// Logs a call that was not made.
@@ -98,15 +93,15 @@ impl Calling<'_> {
     fn asked_before(&mut self, mut args: Value) -> Result<Proposal> {
         let tool = self.args.tool.clone();
         loop {
-            match self.toolbox.verdict(&tool, &args, &Grants::default(), Attendance::Attended)? {
+            match self.toolbox.permission(&tool, &args, &Grants::default())? {
                 // What is denied is refused, and logged, when it is proposed.
-                Verdict::Allow | Verdict::Deny(_) => return self.propose(args),
-                Verdict::Ask if self.args.yes => {
-                    self.decision = Decision::Approved;
+                Permission::Allow | Permission::Deny(_) => return self.propose(args),
+                Permission::Ask if self.args.yes => {
+                    self.decision = Approval::Approved;
                     return self.propose(args);
                 }
-                Verdict::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
-                Verdict::Ask => {}
+                Permission::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
+                Permission::Ask => {}
             }
             if let Some(paths) = args.get("filePaths").and_then(Value::as_array).cloned() {
                 let names: Vec<String> = paths.iter().map(crate::toolbox::text_of).collect();
@@ -116,7 +111,7 @@ impl Calling<'_> {
                 if kept.is_empty() {
                     return Err(self.refused(&args, declined()));
                 }
-                self.decision = Decision::Approved;
+                self.decision = Approval::Approved;
                 args["filePaths"] = Value::Array(kept);
                 return self.propose(args);
             }
@@ -125,11 +120,11 @@ impl Calling<'_> {
                 Answer::No => return Err(self.refused(&args, declined())),
                 Answer::Edited(edited) => {
                     args = edited;
-                    self.decision = Decision::Edited;
+                    self.decision = Approval::Edited;
                 }
                 Answer::Yes => {
-                    if self.decision != Decision::Edited {
-                        self.decision = Decision::Approved;
+                    if self.decision != Approval::Edited {
+                        self.decision = Approval::Approved;
                     }
                     return self.propose(args).map(withheld);
                 }
@@ -138,25 +133,25 @@ impl Calling<'_> {
     }
 
     /// The proposal once the rules or a person approve it, and who did.
-    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Decision)> {
+    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Approval)> {
         loop {
             let grants = Grants::default();
-            let verdict = self.toolbox.rules().decide(&proposal.as_call(), &grants, Attendance::Attended);
-            match verdict {
+            let permission = self.toolbox.policy().decide(&proposal.as_call(), &grants);
+            match permission {
                 // What is denied is refused, and logged, when it is to be done.
-                Verdict::Allow | Verdict::Deny(_) => return Ok((proposal, self.decision)),
-                Verdict::Ask if self.args.yes => return Ok((proposal, Decision::Approved)),
+                Permission::Allow | Permission::Deny(_) => return Ok((proposal, self.decision)),
+                Permission::Ask if self.args.yes => return Ok((proposal, Approval::Approved)),
                 // Asked and answered before it was run.
-                Verdict::Ask if proposal.only_reads() && self.decision != Decision::Allowed => {
+                Permission::Ask if proposal.only_reads() && self.decision != Approval::Allowed => {
                     return Ok((proposal, self.decision));
                 }
-                Verdict::Ask if Self::attendance() == Attendance::Unattended => {
+                Permission::Ask if !can_ask() => {
                     let refusal = nobody_to_ask(&proposal.tool);
                     // Logs the refusal.
-                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    let _ = self.toolbox.apply(proposal, Approval::Denied);
                     return Err(refusal);
                 }
-                Verdict::Ask => {}
+                Permission::Ask => {}
             }
             let (short, whole) = texts_of(&proposal.change.preview());
             let effects: String =
@@ -169,16 +164,16 @@ impl Calling<'_> {
                 Some(&proposal.args),
             )? {
                 Answer::Yes => {
-                    let decision = if self.decision == Decision::Edited { self.decision } else { Decision::Approved };
+                    let decision = if self.decision == Approval::Edited { self.decision } else { Approval::Approved };
                     return Ok((proposal, decision));
                 }
                 Answer::No => {
-                    let _ = self.toolbox.apply(proposal, Decision::Denied);
+                    let _ = self.toolbox.apply(proposal, Approval::Denied);
                     return Err(declined());
                 }
                 Answer::Edited(edited) => match self.propose(edited) {
                     Ok(again) => {
-                        self.decision = Decision::Edited;
+                        self.decision = Approval::Edited;
                         proposal = again;
                     }
                     // Arguments can be edited again; what the settings deny stays denied.

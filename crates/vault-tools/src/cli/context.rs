@@ -12,15 +12,15 @@ use vault_cli::note;
 use super::args::VaultArgs;
 use super::plan_args::ContextArgs;
 use super::settings;
-use crate::change::Vault;
 use crate::edit::{offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
-use crate::json_once::json_once;
+use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
-use crate::policy::Policy;
+use crate::policy::Settings;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
+use crate::vault::Vault;
 
 /// The tools of the vault that is meant, with the editor that was stated.
 ///
@@ -33,7 +33,7 @@ pub(super) fn toolbox(vault_args: &VaultArgs, context: &ContextArgs) -> Result<T
     with_policy(vault, context, &policy)
 }
 
-fn with_policy(vault: Vault, context: &ContextArgs, policy: &Policy) -> Result<Toolbox> {
+fn with_policy(vault: Vault, context: &ContextArgs, policy: &Settings) -> Result<Toolbox> {
     let editor = editor(&vault, context)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?))
 }
@@ -49,7 +49,7 @@ pub(super) fn parameters(toolbox: &Toolbox, set: &[String], names: &BTreeSet<Str
             let message = format!("the plan has no parameter `{name}`");
             let used = names.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let remedy = if used.is_empty() { "it has none".to_string() } else { format!("its parameters are {used}") };
-            return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").remedy(remedy));
+            return Err(Error::new(ErrorKind::InvalidArguments, message).at("--set").with_remedy(remedy));
         }
         if parameters.get(&name).is_some() {
             note(&format!("--set overrides {name}: it is {value:?}"));
@@ -88,15 +88,15 @@ pub(super) fn json_of(file: &Path) -> Result<Value> {
 /// # Errors
 /// Invalid JSON, or a key that occurs twice; `source` says where the text is from.
 pub(super) fn json(text: &str, source: &str) -> Result<Value> {
-    json_once(text).map_err(|error| not_json(&error.to_string()).at(source))
+    json_with_unique_keys(text).map_err(|error| not_json(&error.to_string()).at(source))
 }
 
 fn not_json(why: &str) -> Error {
     let error = Error::new(ErrorKind::InvalidArguments, format!("this is not valid JSON: {why}"));
     if why.contains("hex escape") {
-        error.remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
+        error.with_remedy("write the character itself, or both halves of its escape, as in \\ud83d\\ude00")
     } else if why.contains("recursion limit") {
-        error.remedy("values may be nested at most 127 deep")
+        error.with_remedy("values may be nested at most 127 deep")
     } else {
         error
     }
@@ -113,7 +113,7 @@ pub(super) fn standard_input() -> Result<String> {
             ErrorKind::InvalidArguments,
             "standard input can be read only once, but `-` is given twice",
         )
-        .remedy("give one of the two as a file or as text"));
+        .with_remedy("give one of the two as a file or as text"));
     }
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).map_err(|error| Error::io("standard input", &error))?;
@@ -131,7 +131,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
         let (path, selection) = selected_lines(vault, from)?;
         if editor.active_file.as_ref().is_some_and(|active| *active != path) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the selection is not in the active file")
-                .remedy("leave out --active-file"));
+                .with_remedy("leave out --active-file"));
         }
         editor.show(&path, crate::host::Leaf::Current);
         editor.cursor = selection.span.map(|span| span.to);
@@ -143,7 +143,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     if let Some(cursor) = &context.cursor {
         let Some(active) = &editor.active_file else {
             return Err(
-                Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").remedy("add --active-file NOTE")
+                Error::new(ErrorKind::InvalidArguments, "a cursor needs a file").with_remedy("add --active-file NOTE")
             );
         };
         let position = position(cursor)?;

@@ -4,7 +4,7 @@ use vault_cli::{CliResult, Out, sanitize_line};
 
 use super::args::{LogArgs, VaultArgs};
 use super::settings;
-use crate::log::{Decision, Record, ToolStats, read, stats};
+use crate::log::{Approval, Record, ToolStats, read, stats};
 
 pub(super) fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
@@ -40,9 +40,9 @@ pub(super) fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliR
     out.list(args.output.format(), &records[first..], |out, rows| {
         for row in rows {
             let how = match (row.decision, &row.error) {
-                (Decision::Denied, _) => out.paint.bad("refused"),
+                (Approval::Denied, _) => out.paint.bad("refused"),
                 (_, Some(_)) => out.paint.bad("failed"),
-                (Decision::Edited, None) => "done, edited".to_string(),
+                (Approval::Edited, None) => "done, edited".to_string(),
                 (_, None) => "done".to_string(),
             };
             let why = row.error.as_deref().unwrap_or_default();

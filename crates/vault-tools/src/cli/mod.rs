@@ -35,8 +35,8 @@ use plan_args::{MacroCommand, PlanCommand};
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
-            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Refused => Self::Refused(error.to_string()),
-            _ => Self::Error(error.to_string()),
+            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Refused => Self::Refused(error.one_line()),
+            _ => Self::Error(error.one_line()),
         }
     }
 }

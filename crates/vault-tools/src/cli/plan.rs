@@ -14,10 +14,10 @@ use super::context::{json_of, parameters, toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::records::PlanRecord;
 use crate::error::{Error, ErrorKind, Result};
-use crate::log::Decision;
+use crate::log::Approval;
 use crate::plan::{self, Checked, Event, PlanPreview, RunStatus, StepState};
-use crate::policy::{Attendance, Grants, Risk, Verdict};
-use crate::tool::Stop;
+use crate::policy::{Grants, Permission, Risk};
+use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
 
 pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
@@ -32,15 +32,18 @@ pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) 
                 format!("; its parameters: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
             };
             let text = format!("the plan is valid; its risk: {}{needs}", checked.risk);
-            (json!({ "faults": [], "risk": checked.risk, "parameters": asks }), text, Outcome::Done)
+            let text = checked.notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
+            let mut record = json!({ "faults": [], "risk": checked.risk, "parameters": asks });
+            if !checked.notices.is_empty() {
+                record["notices"] = json!(checked.notices);
+            }
+            (record, text, Outcome::Done)
         }
-        Err(faults) => {
-            let rows: Vec<Value> = faults
-                .faults
-                .iter()
-                .map(|fault| json!({ "pointer": fault.pointer, "message": fault.message }))
-                .collect();
-            (json!({ "faults": rows }), faults.to_string(), Outcome::Nothing)
+        Err(invalid) => {
+            let issues = invalid.issues.iter();
+            let rows: Vec<Value> =
+                issues.map(|issue| json!({ "pointer": issue.pointer, "message": issue.message })).collect();
+            (json!({ "faults": rows }), invalid.to_string(), Outcome::Nothing)
         }
     };
     let printed = match args.json {
@@ -87,7 +90,7 @@ fn run_on(
     defaults: &[(String, String)],
     out: &mut Out,
 ) -> CliResult {
-    let approval = args.digest.as_deref().map(Approval::read).transpose()?;
+    let approval = args.digest.as_deref().map(ApprovedDigest::read).transpose()?;
     if let Some(moment) = approval.as_ref().and_then(|approval| approval.moment.clone()) {
         toolbox.set_now(moment);
     }
@@ -99,7 +102,7 @@ fn run_on(
         .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
     let listening = vault_cli::listen();
     let _writing = vault_cli::write_section();
-    let stop = Stop { cancel: Some(listening.flag()), deadline: None };
+    let cancel = Cancel::on(listening.flag());
     // The plan runs on even when nobody reads its events any more.
     let mut written = Ok(());
     let mut report = |event: &Event| {
@@ -109,7 +112,7 @@ fn run_on(
             written = out.record(event).and_then(|()| out.flush());
         }
     };
-    let done = plan::run(toolbox, &preview, decision, stop, &mut report)?;
+    let done = plan::run(toolbox, &preview, decision, cancel, &mut report)?;
     if let Some((step, error)) = &done.failed {
         let left = if done.run.is_some() {
             "the steps before it stay; vault-tools undo reverts them"
@@ -117,7 +120,7 @@ fn run_on(
             "nothing was changed"
         };
         let message = format!("step {step}: {}", error.message());
-        return Err(Error::new(error.kind(), message).remedy(left).into());
+        return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
     if !args.jsonl {
@@ -145,17 +148,17 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
         }
     }
     let listening = vault_cli::listen();
-    plan::preview(toolbox, &checked, &parameters, Stop { cancel: Some(listening.flag()), deadline: None })
+    plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))
 }
 
 /// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
 /// the same preview comes out, however long somebody thought about it.
-struct Approval {
+struct ApprovedDigest {
     digest: String,
     moment: Option<Zoned>,
 }
 
-impl Approval {
+impl ApprovedDigest {
     fn of(preview: &PlanPreview, toolbox: &Toolbox) -> Self {
         Self { digest: preview.digest.clone(), moment: Some(toolbox.now()) }
     }
@@ -167,14 +170,14 @@ impl Approval {
             moment.map(|moment| moment.to_zoned(TimeZone::system())).map_err(|error| {
                 Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
                     .at("--digest")
-                    .remedy("copy it as plan preview prints it")
+                    .with_remedy("copy it as plan preview prints it")
             })
         };
         Ok(Self { digest: digest.to_string(), moment: moment.map(read).transpose()? })
     }
 }
 
-impl fmt::Display for Approval {
+impl fmt::Display for ApprovedDigest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.digest)?;
         self.moment.as_ref().map_or(Ok(()), |moment| write!(f, "@{}", moment.strftime("%Y-%m-%dT%H:%M:%S%:z")))
@@ -185,29 +188,29 @@ fn approved(
     toolbox: &Toolbox,
     preview: &PlanPreview,
     args: &RunningArgs,
-    approval: Option<&Approval>,
-) -> Result<Decision> {
+    approval: Option<&ApprovedDigest>,
+) -> Result<Approval> {
     if let Some(approval) = approval {
         return match approval.digest == preview.digest {
-            true => Ok(Decision::Approved),
+            true => Ok(Approval::Approved),
             false => {
-                let now = Approval::of(preview, toolbox);
+                let now = ApprovedDigest::of(preview, toolbox);
                 Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                    .remedy(format!("look at it again with plan preview; its digest is now {now}")))
+                    .with_remedy(format!("look at it again with plan preview; its digest is now {now}")))
             }
         };
     }
-    match preview.verdict(toolbox.rules(), &Grants::default(), Attendance::Attended) {
-        Verdict::Allow => return Ok(Decision::Allowed),
-        Verdict::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-        Verdict::Ask if args.yes => return Ok(Decision::Approved),
-        Verdict::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
-        Verdict::Ask => {}
+    match preview.permission(toolbox.policy(), &Grants::default()) {
+        Permission::Allow => return Ok(Approval::Allowed),
+        Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
+        Permission::Ask if args.yes => return Ok(Approval::Approved),
+        Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
+        Permission::Ask => {}
     }
     let (short, whole) = texts_of(&preview.change.preview());
     let table = table(preview);
     match ask_about("Run this plan?", &format!("{table}\n{short}"), &format!("{table}\n{whole}"), None)? {
-        Answer::Yes => Ok(Decision::Approved),
+        Answer::Yes => Ok(Approval::Approved),
         _ => Err(declined()),
     }
 }
@@ -222,7 +225,7 @@ enum Form {
 }
 
 fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> CliResult {
-    let approval = Approval::of(preview, toolbox).to_string();
+    let approval = ApprovedDigest::of(preview, toolbox).to_string();
     let record = || PlanRecord { digest: &approval, ..PlanRecord::from(preview) };
     match form {
         Form::Json => out.json(&record())?,

@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::change::{Preview, Run, RunInfo, RunStatus};
-use crate::journal::RunKind;
+use crate::change::Preview;
+use crate::journal::TransactionKind;
 use crate::macros::{Macro, Parameter};
 use crate::plan::{PlanPreview, RiskLevel, StepPreview};
 use crate::policy::{Risk, Toolset};
 use crate::tool::ToolSpec;
+use crate::transaction::Transaction;
+use crate::vault::{TransactionInfo, TransactionStatus};
 
 /// A tool.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -59,27 +61,27 @@ pub(super) struct RunRow {
     pub status: &'static str,
 }
 
-impl From<RunInfo> for RunRow {
-    fn from(run: RunInfo) -> Self {
+impl From<TransactionInfo> for RunRow {
+    fn from(run: TransactionInfo) -> Self {
         let time = jiff::Timestamp::try_from(run.time).unwrap_or_default();
         Self {
             run: run.id.0,
             time: jiff::Timestamp::from_second(time.as_second()).unwrap_or(time).to_string(),
             label: run.label,
             kind: match run.kind {
-                RunKind::Apply => "apply",
-                RunKind::Undo => "undo",
-                RunKind::Redo => "redo",
+                TransactionKind::Apply => "apply",
+                TransactionKind::Undo => "undo",
+                TransactionKind::Redo => "redo",
             },
             of: run.of.map(|of| of.0),
             actions: run.actions,
             paths: run.paths,
             status: match run.status {
-                RunStatus::Done => "done",
-                RunStatus::TakenBack => "taken-back",
-                RunStatus::RolledBack => "rolled-back",
-                RunStatus::Cut => "cut",
-                RunStatus::Damaged => "damaged",
+                TransactionStatus::Done => "done",
+                TransactionStatus::Undone => "taken-back",
+                TransactionStatus::RolledBack => "rolled-back",
+                TransactionStatus::Interrupted => "cut",
+                TransactionStatus::Damaged => "damaged",
             },
         }
     }
@@ -96,8 +98,8 @@ pub(super) struct TakenBack {
     pub lost: Vec<String>,
 }
 
-impl From<Run> for TakenBack {
-    fn from(run: Run) -> Self {
+impl From<Transaction> for TakenBack {
+    fn from(run: Transaction) -> Self {
         Self { run: run.id.0, actions: run.done, lost: run.lost }
     }
 }

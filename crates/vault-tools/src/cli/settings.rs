@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 use vault_cli::{note, say};
 
 use super::args::VaultArgs;
-use crate::change::{Vault, VaultOptions};
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Policy;
+use crate::policy::Settings;
+use crate::vault::{Vault, VaultOptions};
 
 /// The setting of the search commands that counts here too.
 #[derive(Debug, Default, Deserialize)]
@@ -28,7 +28,7 @@ pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
     let vault = Vault::open(folder(vault_args)?, VaultOptions { index, ..VaultOptions::default() })?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
-        let transaction = format!("transaction {} ({})", recovered.run, recovered.label);
+        let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
         note(&format!("{transaction} was interrupted; its changes were rolled back{except}"));
         recovered.left.iter().for_each(|left| note(&format!("not rolled back: {left}")));
     }
@@ -40,7 +40,7 @@ pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
 ///
 /// # Errors
 /// A file that cannot be understood.
-pub(super) fn policy() -> Result<Policy> {
+pub(super) fn policy() -> Result<Settings> {
     Ok(read("tools.toml")?.unwrap_or_default())
 }
 
@@ -71,7 +71,7 @@ fn unnamed(folder: &Path) -> Result<PathBuf> {
     }
     let what = if is_home { "your home folder" } else { "the root of the file system" };
     Err(Error::new(ErrorKind::Refused, format!("{what} is not taken as a vault unless it is named"))
-        .remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
+        .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
 }
 
 /// A variable that is set to nothing is not set.
@@ -86,7 +86,7 @@ fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
         Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
             Error::new(ErrorKind::Config, format!("cannot be understood: {}", error.message()))
                 .at(file.display())
-                .remedy("vault-tools --help says what it may hold")
+                .with_remedy("vault-tools --help says what it may hold")
         }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Error::io(file.display(), &error)),

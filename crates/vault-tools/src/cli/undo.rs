@@ -8,9 +8,11 @@ use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{PruneArgs, RedoArgs, UndoArgs, VaultArgs};
 use super::records::{RunRow, TakenBack};
 use super::settings;
-use crate::change::{Change, Force, Run, Vault};
+use crate::change::Change;
 use crate::error::Result;
-use crate::journal::{PruneOptions, RunId};
+use crate::journal::{PruneOptions, TransactionId};
+use crate::transaction::{Force, Recover, Transaction};
+use crate::vault::Vault;
 use crate::{log, plan};
 
 /// What is asked about an undo or redo.
@@ -28,10 +30,35 @@ pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> Cl
     if args.list {
         return runs(&vault, args, out);
     }
-    let (run, force) = (args.run.map(RunId), force(args.force));
+    if args.recover || args.keep {
+        return recover(&vault, args, out);
+    }
+    let (run, force) = (args.run.map(TransactionId), force(args.force));
     let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
     let change = || vault.preview_undo(run, force);
     revert(change, &asking, "Undo this?", || vault.undo(run, force), out)
+}
+
+/// Rolls back or keeps a transaction that a crash interrupted.
+fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+    let _writing = vault_cli::write_section();
+    let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
+    if args.output.json || args.output.jsonl {
+        out.record(&recovered)?;
+        return Ok(Outcome::Done);
+    }
+    let Some(recovered) = recovered else {
+        out.line("there is no interrupted transaction")?;
+        return Ok(Outcome::Done);
+    };
+    for left in &recovered.left {
+        say("not rolled back", left);
+    }
+    out.line(&match args.keep {
+        true => format!("kept: transaction {}, which can be undone", recovered.id),
+        false => format!("rolled back: transaction {}, {} actions reverted", recovered.id, recovered.reverted),
+    })?;
+    Ok(Outcome::Done)
 }
 
 pub(super) fn redo(vault_args: &VaultArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
@@ -50,7 +77,7 @@ fn revert(
     change: impl FnOnce() -> Result<Change>,
     asking: &Asking,
     question: &str,
-    act: impl FnOnce() -> Result<Run>,
+    act: impl FnOnce() -> Result<Transaction>,
     out: &mut Out,
 ) -> CliResult {
     if asking.dry_run || !asking.yes {
@@ -87,13 +114,9 @@ fn revert(
 }
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
-    let rows: Vec<RunRow> = vault.runs()?.into_iter().map(RunRow::from).collect();
-    let unreadable = vault.unreadable_journal()?;
-    if unreadable > 0 {
-        say(
-            "warning",
-            &format!("{unreadable} bytes of the journal cannot be read; their transactions are missing or damaged"),
-        );
+    let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
+    if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == "damaged") {
+        say("warning", "the journal is damaged: transactions that it lost, wholly or in part, cannot be undone");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
@@ -116,10 +139,10 @@ pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> 
         .and_then(|age| jiff::SignedDuration::try_from(age).ok())
         .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());
     let lines = log::prune(vault.state(), before, max_bytes)?;
-    plan::prune_tried(vault.state(), before, max_bytes)?;
+    plan::prune_history(vault.state(), before, max_bytes)?;
     out.line(&format!(
         "deleted {} ({} bytes) and {} of the log; {} left",
-        counted(pruned.runs, "transaction"),
+        counted(pruned.transactions, "transaction"),
         pruned.bytes,
         counted(lines, "line"),
         counted(pruned.left, "transaction")

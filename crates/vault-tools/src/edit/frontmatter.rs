@@ -1,11 +1,11 @@
 //! Changes of properties that leave all other bytes of the note as they are: comments, order, quotes, the body.
 //!
-//! The block is not written anew: the lines of each property are found, and only those of the changed ones are
-//! replaced, in the style they had. Then the new block is read as YAML and compared, value by value, with what it
-//! should say; if it says anything else, the change is refused.
+//! The block is not rewritten: only the lines of the changed properties are replaced, in their present style. Then the
+//! new block is parsed as YAML and compared, value by value, with what is expected; if anything differs, the change is
+//! refused.
 
-mod entries;
 mod scalar;
+mod entries;
 
 use serde_json::{Map, Value};
 use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span};
@@ -13,16 +13,16 @@ use vault_index::note::{Properties, Property, frontmatter_properties, frontmatte
 use crate::edit::LineEnding;
 use crate::error::{Error, ErrorKind, Result};
 use entries::{Entry, entries};
-use scalar::{scalar, write_value};
+use scalar::{property, write_value};
 
-/// Sets properties; `null` removes one. A key is found whatever its case; new keys come last, by name.
+/// Sets properties; `null` removes one. Keys are matched without regard to case; new keys come last, by name.
 ///
-/// A note without properties gets a block; one that loses all keeps an empty one.
+/// A note without frontmatter gets a block; a note that loses all properties keeps an empty one.
 ///
 /// # Errors
-/// [`ErrorKind::Frontmatter`] for a block that is not closed, not valid YAML or not a list of keys, for a key that
-/// stands there twice, and when nothing but the change could not be kept; [`ErrorKind::InvalidArguments`] for a key
-/// that cannot be one, and for a number that could not be kept digit by digit.
+/// [`ErrorKind::Frontmatter`] for a block that is not closed, not valid YAML or not a list of keys, for a duplicate key,
+/// and when the change would affect other properties; [`ErrorKind::InvalidArguments`] for an invalid key, and for a
+/// number that is too large to be exact.
 pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     if updates.is_empty() {
         return Ok(text.to_owned());
@@ -31,8 +31,8 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
         return Err(Error::new(ErrorKind::InvalidArguments, format!("{key:?} cannot be the name of a property")));
     }
     if let Some(number) = updates.values().find_map(inexact) {
-        let message = format!("the number {number} is too large to be kept digit by digit");
-        return Err(Error::new(ErrorKind::InvalidArguments, message).remedy("give it as a text"));
+        let message = format!("the number {number} is too large to be exact");
+        return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("give it as a text"));
     }
     let mark = text.len() - text.trim_start_matches('\u{feff}').len();
     let Some(block) = frontmatter_span(text) else {
@@ -41,8 +41,9 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
             return Ok(text.to_owned());
         }
         if is_unclosed(&text[mark..]) {
-            return Err(Error::new(ErrorKind::Frontmatter, "the block at the head of the note is not closed")
-                .remedy("end it with a line ---, or put an empty line behind the first one if it is none"));
+            return Err(Error::new(ErrorKind::Frontmatter, "the frontmatter is not closed").with_remedy(
+                "end it with a line ---, or put an empty line after the first line if it is not meant as frontmatter",
+            ));
         }
         let eol = LineEnding::of(text).as_str();
         let lines: String = set.iter().map(|(key, value)| write_value(key, value, None, eol)).collect();
@@ -58,7 +59,7 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
 }
 
-/// A text with properties before a body that has none.
+/// A body without frontmatter, with properties added before it.
 ///
 /// # Errors
 /// As [`update`].
@@ -66,7 +67,7 @@ pub fn compose(properties: &Map<String, Value>, body: &str) -> Result<String> {
     update(body, properties)
 }
 
-/// The lines between the fences, and how they end.
+/// The lines between the fences, and their line ending.
 fn inside(text: &str, block: &std::ops::Range<usize>) -> (std::ops::Range<usize>, &'static str) {
     let whole = &text[block.clone()];
     let first = whole.find('\n').map_or(whole.len(), |end| end + 1);
@@ -81,18 +82,18 @@ fn read(yaml: &str) -> Result<Properties> {
         // The block begins on the second line of its file.
         let line = warning.line.map_or(String::new(), |line| format!("line {}: ", line + 1));
         Error::new(ErrorKind::Frontmatter, format!("{line}{}", warning.message))
-            .remedy("mend the YAML at the head of the note first")
+            .with_remedy("correct the YAML of the frontmatter first")
     })
 }
 
-/// Whether a text begins as frontmatter does, with properties, and no line `---` ends them.
+/// Whether a text begins like frontmatter with properties, and no line `---` ends them.
 fn is_unclosed(text: &str) -> bool {
     let Some((first, rest)) = text.split_once('\n') else { return false };
     let lines: String = rest.split_inclusive('\n').take_while(|line| !line.trim().is_empty()).collect();
     first.trim_end() == "---" && frontmatter_properties(&lines).is_ok_and(|read| !read.is_empty())
 }
 
-/// A whole number that was cut to what a float holds when it was read.
+/// A whole number that was rounded to a float when it was parsed.
 fn inexact(value: &Value) -> Option<&serde_json::Number> {
     const EXACT: f64 = (1_u64 << 53) as f64;
     match value {
@@ -108,8 +109,8 @@ fn inexact(value: &Value) -> Option<&serde_json::Number> {
 
 fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: &str) -> Result<String> {
     let entries = entries(block).ok_or_else(|| {
-        Error::new(ErrorKind::Frontmatter, "the block is not a list of keys, one a line")
-            .remedy("write it as `key: value` lines first")
+        Error::new(ErrorKind::Frontmatter, "the frontmatter is not a list of keys, one a line")
+            .with_remedy("write it as `key: value` lines first")
     })?;
     let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
     let mut new = String::new();
@@ -127,8 +128,8 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
                 replaced.push((entry.span, lines));
             }
             _ => {
-                return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} stands there twice"))
-                    .remedy("remove one of the two first"));
+                return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} occurs twice"))
+                    .with_remedy("remove one of the two first"));
             }
         }
     }
@@ -144,11 +145,11 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
     Ok(text)
 }
 
-/// Whether a block says what it should: all it said before, but for the updates.
+/// Checks that a block has the properties it had before, except for the updates.
 fn compare(block: &str, before: &Properties, updates: &Map<String, Value>) -> Result<()> {
     let refused = |what: String| {
-        Error::new(ErrorKind::Frontmatter, format!("the properties could not be changed without changing {what}"))
-            .remedy("nothing was done; edit the block as text instead")
+        Error::new(ErrorKind::Frontmatter, format!("the properties cannot be changed without changing {what}"))
+            .with_remedy("nothing was done; edit the block as text instead")
     };
     let after = frontmatter_properties(block).map_err(|warning| refused(format!("its YAML ({})", warning.message)))?;
     let is_updated = |key: &str| updates.keys().any(|other| other.to_lowercase() == key.to_lowercase());
@@ -169,28 +170,10 @@ fn compare(block: &str, before: &Properties, updates: &Map<String, Value>) -> Re
             (None, _) => false,
         };
         if !as_wanted {
-            return Err(refused(format!("what {key:?} says")));
+            return Err(refused(format!("the meaning of {key:?}")));
         }
     }
     Ok(())
-}
-
-/// A JSON value as the YAML that stands for it is read.
-fn property(value: &Value) -> Property {
-    match value {
-        Value::Null => Property::Null,
-        Value::Bool(truth) => Property::Bool(*truth),
-        Value::Number(_) => frontmatter_properties(&format!("k: {}\n", scalar(value, None)))
-            .ok()
-            .and_then(|read| read.get("k").cloned())
-            .unwrap_or(Property::Null),
-        Value::String(text) => Property::from_text(text.clone()),
-        Value::Array(items) => Property::List(items.iter().map(property).collect()),
-        Value::Object(map) => {
-            let entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), property(value))).collect();
-            Property::Map(Properties::from(entries))
-        }
-    }
 }
 
 #[cfg(test)]

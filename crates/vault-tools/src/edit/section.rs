@@ -1,4 +1,4 @@
-//! A section of a note: found by its heading, and added to at its end.
+//! Finds a section of a note by its heading, and adds text at its end.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 use crate::edit::LineEnding;
 use crate::error::{Error, ErrorKind, Result};
 
-/// The level of a heading that is made and does not say its own.
+/// The level of a new heading that does not say its own.
 const NEW_LEVEL: usize = 2;
 
 /// Where a section lies in its text.
@@ -19,27 +19,27 @@ pub struct Section {
     pub level: u8,
     /// The line of its heading, from 1.
     pub line: u32,
-    /// The heading, without the line ending behind it.
+    /// The heading, without its line ending.
     pub heading: Range<usize>,
-    /// All behind the heading's line, up to the next heading that is not below it.
+    /// Everything after the heading's line, up to the next heading of the same or a higher level.
     pub body: Range<usize>,
 }
 
-/// What [`append_to_section`] did.
+/// The result of [`append_to_section`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
-    /// The whole text after it.
+    /// The whole new text.
     pub text: String,
-    /// The first line of what is new, from 1.
+    /// The first new line, from 1.
     pub line: u32,
-    /// Whether the heading was missing and was made.
+    /// Whether the heading was missing and was added.
     pub made_heading: bool,
 }
 
-/// Finds a section by its heading: `Plan`, `## Plan`, or with those above it `Work#Plan`. The first one counts.
+/// Finds the first section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`] with the headings that there are.
+/// [`ErrorKind::NotFound`], with the headings of the note.
 pub fn find_section(text: &str, heading: &str) -> Result<Section> {
     let note = read(text);
     section(&note, heading).ok_or_else(|| {
@@ -47,13 +47,13 @@ pub fn find_section(text: &str, heading: &str) -> Result<Section> {
         there.truncate(20);
         let error = Error::new(ErrorKind::NotFound, format!("there is no heading {:?}", title(heading)));
         match there.is_empty() {
-            true => error.remedy("the note has no headings"),
-            false => error.remedy(format!("the headings are {}", there.join(", "))),
+            true => error.with_remedy("the note has no headings"),
+            false => error.with_remedy(format!("the headings are {}", there.join(", "))),
         }
     })
 }
 
-/// Adds to the end of a text, on a line of its own. Whether the text ends in a newline stays as it was.
+/// Adds lines at the end of a text. The text ends in a newline afterwards if it did before.
 pub fn append(text: &str, content: &str) -> String {
     if text.trim_start_matches('\u{feff}').is_empty() {
         return format!("{text}{content}");
@@ -68,20 +68,19 @@ pub fn append(text: &str, content: &str) -> String {
     }
 }
 
-/// Adds to the end of the section under a heading; if there is no such heading it is made at the end of the text, on
-/// the level its `#` say, else the second.
+/// Adds text at the end of the section under a heading. A missing heading is added at the end of the text, on the level
+/// of its `#`, by default the second.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or more than one line; [`ErrorKind::Refused`] where what
-/// is made would be none, and where what is added would be code, as in a code block that is not closed.
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Refused`] if a code
+/// block or comment that is not closed would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
     }
     if heading.trim().contains(['\n', '\r']) {
-        return Err(
-            Error::new(ErrorKind::InvalidArguments, "a heading is one line").remedy("put the rest into the text")
-        );
+        return Err(Error::new(ErrorKind::InvalidArguments, "a heading is one line")
+            .with_remedy("put the other lines into the text"));
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
@@ -89,7 +88,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let Some(section) = section(&read(text), heading) else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
-        // Of a path of headings the last is made: there is no telling where the others would go.
+        // Of a path of headings only the last is added: where the others belong is unknown.
         let name = title(heading).rsplit('#').next().unwrap_or_default().trim().to_owned();
         if name.is_empty() {
             return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
@@ -98,7 +97,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
         let gap = if is_empty || ends_blank(text) { "" } else { eol };
         let new = append(text, &format!("{gap}{} {name}{eol}{eol}{content}", "#".repeat(level)));
         let has_open_end = !is_empty && !text.ends_with('\n');
-        check_made(&new, text.matches('\n').count() + usize::from(has_open_end) + usize::from(!gap.is_empty()))?;
+        check_heading(&new, text.matches('\n').count() + usize::from(has_open_end) + usize::from(!gap.is_empty()))?;
         let made = new.len() - new.trim_end_matches(['\r', '\n']).len();
         let body = ending.put(content);
         let body = body.trim_end_matches(['\r', '\n']);
@@ -106,7 +105,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
         let line = u32::try_from(1 + new[..start].matches('\n').count()).unwrap_or(u32::MAX);
         return Ok(Appended { text: new, line, made_heading: true });
     };
-    // Behind the last line of the section that is not blank.
+    // After the last line of the section that is not blank.
     let body = &text[section.body.clone()];
     let filled = body.trim_end();
     let at = if filled.is_empty() { section.heading.end } else { section.body.start + filled.len() };
@@ -114,18 +113,18 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let content = ending.put(content);
     let content = content.trim_matches(['\r', '\n']);
     let (before, after) = text.split_at(at);
-    // What followed had blank lines before it, or was the end of the text.
+    // A blank line before what follows, unless there is one or the text ends here.
     let follows = if after.trim().is_empty() || has_blank_line(after) { "" } else { eol };
     let new = format!("{before}{eol}{gap}{content}{follows}{after}");
     if let Some(start) = open_fence(&new, at + eol.len() + gap.len()) {
-        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").remedy(
-            format!("what is added would be code: close the block that begins in line {} first", line_at(start)),
+        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").with_remedy(
+            format!("the added text would be code: first close the block that begins in line {}", line_at(start)),
         ));
     }
     Ok(Appended { text: new, line: line_at(at) + 1 + u32::from(!gap.is_empty()), made_heading: false })
 }
 
-/// Where the fenced code begins that a place is in.
+/// The start of the fenced code around an offset.
 fn open_fence(text: &str, at: usize) -> Option<usize> {
     let note = read(text);
     let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code);
@@ -135,8 +134,8 @@ fn open_fence(text: &str, at: usize) -> Option<usize> {
         .find(|start| is_fence(*start))
 }
 
-/// Whether the line with so many above it, which was made as a heading, is one.
-fn check_made(text: &str, above: usize) -> Result<()> {
+/// Checks that the line with `above` lines before it, which was added as a heading, is parsed as one.
+fn check_heading(text: &str, above: usize) -> Result<()> {
     let at = text.match_indices('\n').nth(above.wrapping_sub(1)).map_or(0, |(newline, _)| newline + 1);
     let note = read(text);
     if note.headings.iter().any(|heading| line_start(text, heading.span.start) == at) {
@@ -147,18 +146,18 @@ fn check_made(text: &str, above: usize) -> Result<()> {
         (Some((BlockKind::Code, start)), _) => Some(("the code block", start)),
         (Some((BlockKind::Math, start)), _) => Some(("the math block", start)),
         (Some((BlockKind::Other, start)), comment) if comment.is_none_or(|comment| comment < start) => {
-            Some(("what", start))
+            Some(("the block", start))
         }
         (_, Some(comment)) => Some(("the comment", comment)),
         _ => None,
     };
-    let error = Error::new(ErrorKind::Refused, "a heading made at the end of the note would not be one");
+    let error = Error::new(ErrorKind::Refused, "a heading added at the end of the note would not be a heading");
     Err(match open {
         Some((what, start)) => {
             let line = 1 + text[..start].matches('\n').count();
-            error.remedy(format!("{what} that begins in line {line} is not closed: close it first"))
+            error.with_remedy(format!("first close {what} that begins in line {line}"))
         }
-        None => error.remedy("close the code block or comment that is open at its end first"),
+        None => error.with_remedy("first close the code block or comment that is open at its end"),
     })
 }
 

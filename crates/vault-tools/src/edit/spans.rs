@@ -1,23 +1,23 @@
-//! Edits of byte spans, where they lie by line and column, and the replacement of words that occur once.
+//! Edits of byte spans, positions by line and column, and the replacement of a passage that occurs once.
 
 use std::ops::Range;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Position;
 
-/// Most places that an error names.
-const NAMED: usize = 5;
+/// The most occurrences that an error names.
+const MAX_NAMED: usize = 5;
 
 /// One span of a text replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextEdit {
-    /// The bytes that go.
+    /// The bytes to replace.
     pub span: Range<usize>,
-    /// What comes in their place.
+    /// The new text.
     pub text: String,
 }
 
-/// Makes edits that are in order and do not overlap.
+/// Applies edits that are in order and do not overlap.
 ///
 /// # Errors
 /// [`ErrorKind::InvalidArguments`] for spans that overlap, are out of order, or cut a character.
@@ -48,7 +48,7 @@ pub enum LineEnding {
 }
 
 impl LineEnding {
-    /// That of most lines.
+    /// The ending of most lines.
     pub fn of(text: &str) -> Self {
         let windows = text.matches("\r\n").count();
         if windows * 2 > text.matches('\n').count() { Self::CrLf } else { Self::Lf }
@@ -72,17 +72,17 @@ impl LineEnding {
     }
 }
 
-/// The byte at a place. A column beyond the end of its line is the end of the line, as editors take it.
+/// The byte offset of a position. A column beyond the end of its line means the end of the line, as in editors.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] when there is no such line, or the place is inside a character.
+/// [`ErrorKind::InvalidArguments`] for a line that does not exist, or a column inside a character.
 pub fn offset_of(text: &str, position: Position) -> Result<usize> {
     let mut start = 0;
     for _ in 0..position.line {
         start += text[start..].find('\n').ok_or_else(|| {
             let lines = text.matches('\n').count() + 1;
             Error::new(ErrorKind::InvalidArguments, format!("there is no line {}", position.line))
-                .remedy(format!("lines count from 0, and there are {lines}"))
+                .with_remedy(format!("lines count from 0, and there are {lines}"))
         })? + 1;
     }
     let line = text[start..].split('\n').next().unwrap_or_default();
@@ -94,13 +94,13 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
         }
         left = left.checked_sub(c.len_utf16()).ok_or_else(|| {
             Error::new(ErrorKind::InvalidArguments, format!("column {} is inside a character", position.ch))
-                .remedy("columns count UTF-16 units")
+                .with_remedy("columns count UTF-16 units")
         })?;
     }
     Ok(start + line.len())
 }
 
-/// Where a byte lies. One inside a character counts as its beginning.
+/// The position of a byte offset. An offset inside a character means its start.
 pub fn position_of(text: &str, offset: usize) -> Position {
     let mut offset = offset.min(text.len());
     while !text.is_char_boundary(offset) {
@@ -113,34 +113,34 @@ pub fn position_of(text: &str, offset: usize) -> Position {
     Position { line: u32::try_from(line).unwrap_or(u32::MAX), ch: u32::try_from(ch).unwrap_or(u32::MAX) }
 }
 
-/// What [`replace_once`] did.
+/// The result of [`replace_once`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replaced {
-    /// The whole text after it.
+    /// The whole new text.
     pub text: String,
-    /// The first line of what is new, from 1.
+    /// The first line of the replacement, from 1.
     pub first_line: u32,
-    /// Its last line; the first one again where nothing is new.
+    /// Its last line; the first line if the replacement is empty.
     pub last_line: u32,
 }
 
-/// Replaces words that occur exactly once. Line endings need not be those of the text.
+/// Replaces a passage that occurs exactly once. Its line endings can differ from those of the text.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`], with the line that comes nearest; [`ErrorKind::Ambiguous`] with the lines of all places.
+/// [`ErrorKind::NotFound`], with the most similar line; [`ErrorKind::Ambiguous`], with the lines of all occurrences.
 pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
     if old.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the text to be replaced is empty")
-            .remedy("give the words that stand there now; to add at the end, append"));
+            .with_remedy("give the passage to replace; to add text at the end, append"));
     }
     let ending = LineEnding::of(text);
     let mut wanted = old.to_owned();
     if !text.contains(&wanted) {
         wanted = ending.put(old);
     }
-    let places: Vec<usize> = overlapping(text, &wanted);
+    let found: Vec<usize> = overlapping(text, &wanted);
     let line = |at: usize| 1 + text[..at].matches('\n').count();
-    match places[..] {
+    match found[..] {
         [start] => {
             let new = if text.contains('\n') { ending.put(new) } else { new.to_owned() };
             let edit = TextEdit { span: start..start + wanted.len(), text: new };
@@ -151,54 +151,54 @@ pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
         }
         [] => Err(not_there(text, old)),
         _ => {
-            let lines: Vec<String> = places.iter().take(NAMED).map(|at| line(*at).to_string()).collect();
-            let more = if places.len() > NAMED { ", ..." } else { "" };
-            let message = format!("the text occurs {} times, in lines {}{more}", places.len(), lines.join(", "));
+            let lines: Vec<String> = found.iter().take(MAX_NAMED).map(|at| line(*at).to_string()).collect();
+            let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
+            let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
             Err(Error::new(ErrorKind::Ambiguous, message)
-                .remedy("give more of the text around the place, so that it occurs once"))
+                .with_remedy("give more of the surrounding text, so that it occurs once"))
         }
     }
 }
 
-/// Also places that overlap: replacing the first of them would be a guess.
+/// All occurrences, also those that overlap: replacing the first of them would be a guess.
 fn overlapping(text: &str, wanted: &str) -> Vec<usize> {
     let step = wanted.chars().next().map_or(1, char::len_utf8);
-    let (mut places, mut at) = (Vec::new(), 0);
-    while let Some(found) = text.get(at..).and_then(|rest| rest.find(wanted)) {
-        places.push(at + found);
-        at += found + step;
+    let (mut found, mut at) = (Vec::new(), 0);
+    while let Some(next) = text.get(at..).and_then(|rest| rest.find(wanted)) {
+        found.push(at + next);
+        at += next + step;
     }
-    places
+    found
 }
 
 fn not_there(text: &str, old: &str) -> Error {
     let error = Error::new(ErrorKind::NotFound, "the text to be replaced does not occur");
-    if let Some(ends) = ends_of_lines(text, old) {
-        return error.remedy(format!("its lines end otherwise, so end them as they do there: {ends}"));
+    if let Some(ends) = actual_line_endings(text, old) {
+        return error.with_remedy(format!("its line endings differ; the note has: {ends}"));
     }
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
     let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
     match near {
-        Some((number, line)) => error.remedy(format!(
-            "line {} is almost its first line, so take it as it stands there: {:?}",
+        Some((number, line)) => error.with_remedy(format!(
+            "line {} is similar to its first line; copy it exactly: {:?}",
             number + 1,
             line.trim()
         )),
-        None => error.remedy("read the note again and copy the words exactly"),
+        None => error.with_remedy("read the note again and copy the words exactly"),
     }
 }
 
-/// How the lines end in the place that only their ends tell from `old`; `None` when there is no such place.
-fn ends_of_lines(text: &str, old: &str) -> Option<String> {
+/// The line endings of the passage that differs from `old` in nothing else; `None` if there is none.
+fn actual_line_endings(text: &str, old: &str) -> Option<String> {
     let plain = |text: &str| text.replace("\r\n", "\n");
     let (there, wanted) = (plain(text), plain(old));
     let first = there[..there.find(&wanted)?].matches('\n').count();
     let count = wanted.matches('\n').count();
     let end = |line: &str| if line.ends_with('\r') { r"\r\n" } else { r"\n" };
-    let lines = text.split('\n').enumerate().skip(first).take(count.min(NAMED));
+    let lines = text.split('\n').enumerate().skip(first).take(count.min(MAX_NAMED));
     let ends: Vec<String> = lines.map(|(at, line)| format!("line {} in {}", at + 1, end(line))).collect();
-    let more = if count > NAMED { ", ..." } else { "" };
+    let more = if count > MAX_NAMED { ", ..." } else { "" };
     (count > 0).then(|| format!("{}{more}", ends.join(", ")))
 }
 

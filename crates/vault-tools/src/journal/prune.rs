@@ -1,59 +1,100 @@
-//! Old runs leave the journal, and with them the contents that only they still hold.
+//! Drops old transactions from the journal, and with them the contents that only they still hold.
 
-use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
+use std::time::{Duration, UNIX_EPOCH};
 
 use serde::Serialize;
 
+use super::database::{Failure, open, path};
+use super::{read, salvage};
 use crate::error::Result;
-use crate::journal::record::{Record, RunId, slot, slot_length};
-use crate::journal::{FILE, read};
 use crate::state::State;
 
-/// Which runs are kept.
+/// Which transactions are kept.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct PruneOptions {
-    /// Older runs go. `None`: whatever their age.
+    /// Older transactions are dropped. `None`: whatever their age.
     pub older_than: Option<Duration>,
-    /// The oldest runs go until the journal is no larger. `None`: whatever its size.
+    /// The oldest transactions are dropped until the journal is no larger, in bytes. `None`: whatever its size.
     pub max_bytes: Option<u64>,
+}
+
+impl PruneOptions {
+    /// Drops transactions older than this.
+    #[must_use]
+    pub fn older_than(mut self, age: Duration) -> Self {
+        self.older_than = Some(age);
+        self
+    }
+
+    /// Drops the oldest transactions until the journal has at most so many bytes.
+    #[must_use]
+    pub fn max_bytes(mut self, bytes: u64) -> Self {
+        self.max_bytes = Some(bytes);
+        self
+    }
 }
 
 /// What pruning did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct Pruned {
-    /// Runs that can no longer be taken back.
-    pub runs: usize,
+    /// Transactions that can no longer be undone.
+    #[serde(rename = "runs")]
+    pub transactions: usize,
     /// Bytes that were freed.
     pub bytes: u64,
-    /// Runs that are left.
+    /// Transactions that are left.
     pub left: usize,
 }
 
-/// Drops the oldest runs. The lock is held, and no run is cut.
+/// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
 pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<Pruned> {
-    let read::Scan { runs, end, .. } = read::scan(state)?;
-    let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age));
-    let goes = |run: &&read::Logged| {
-        oldest.is_some_and(|oldest| run.time < oldest)
-            || options.max_bytes.is_some_and(|max| end - run.bytes.start + slot_length() > max)
+    let pruned = match try_prune(state, options) {
+        Err(Failure::Damaged(_)) => {
+            salvage::set_aside(state)?;
+            try_prune(state, options)
+        }
+        pruned => pruned,
     };
-    // From the front only: what is kept is a history without holes.
-    let pruned = runs.iter().take_while(goes).count();
-    let Some(last) = pruned.checked_sub(1).map(|last| &runs[last]) else {
-        return Ok(Pruned { left: runs.len(), ..Pruned::default() });
+    pruned.map_err(|failure| failure.into_error(state))
+}
+
+fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
+    let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
+    let (entries, has_damage) = read::entries_of(&connection)?;
+    if has_damage {
+        return Err(Failure::Damaged(rusqlite::Error::InvalidQuery));
+    }
+    let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
+    let mut bytes = 0;
+    let mut left = 0;
+    // From the newest back: what is left is a history without gaps.
+    for entry in entries.iter().rev() {
+        let first = entry.actions.first().map_or(1, |first| first.row);
+        let last = first + entry.actions.len() as i64 - 1;
+        bytes += connection.query_row(
+            "SELECT 300 + coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action WHERE id BETWEEN ? AND ?",
+            [first, last],
+            |row| row.get::<_, u64>(0),
+        )?;
+        if entry.time < oldest || options.max_bytes.is_some_and(|max| bytes > max) {
+            break;
+        }
+        left += 1;
+    }
+    let dropped = entries.len() - left;
+    let Some(last) = dropped.checked_sub(1).map(|last| &entries[last]) else {
+        return Ok(Pruned { left, ..Pruned::default() });
     };
-    let from = runs.get(pruned).map_or(end, |kept| kept.bytes.start);
-    let keep = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(state.folder().join(FILE))?;
-        file.seek(SeekFrom::Start(from))?;
-        // Numbers go on where they were: an old note of one must never lead to another run.
-        let mut bytes = slot(&Record::Pruned { run: RunId(last.id.0) });
-        file.take(end - from).read_to_end(&mut bytes)?;
-        Ok(bytes)
-    };
-    let kept = keep().map_err(|error| state.failed(FILE, &error))?;
-    state.replace_bytes(FILE, &kept)?;
-    Ok(Pruned { runs: pruned, bytes: end.saturating_sub(kept.len() as u64), left: runs.len() - pruned })
+    let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
+    let before = length();
+    let first_left = entries[dropped..].iter().find_map(|entry| entry.actions.first()).map(|action| action.row);
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last.id.0])?;
+    connection.execute("DELETE FROM action WHERE ?1 IS NULL OR id < ?1", [first_left])?;
+    // The file has no free pages, so that a writer only ever adds to its end.
+    connection.execute_batch("COMMIT; VACUUM;")?;
+    Ok(Pruned { transactions: dropped, bytes: before.saturating_sub(length()), left })
 }

@@ -1,339 +1,231 @@
-//! The journal read: its runs without the contents, and a content when it is needed.
+//! Reads the journal: its transactions without the contents, and one content when it is needed.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::collections::BTreeSet;
+use std::time::{Duration, UNIX_EPOCH};
 
-use crate::content::{Content, ContentHash};
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::database::{Failure, open, path};
+use super::entry::{ActionRow, JournalAction, JournalEntry, State as EntryState, TransactionId, TransactionKind};
+use super::entry::{TransactionRow, digest};
+use super::progress;
+use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::record::{ActionRecord, Record, check, check_of_record, slot_length, unescaped};
-use crate::journal::{FILE, RunId, RunKind};
-use crate::sandbox::{Kept, SafePath};
 use crate::state::State;
 
-/// A run as the journal has it.
-#[derive(Debug, Clone)]
-pub(crate) struct Logged {
-    pub id: RunId,
-    pub time: SystemTime,
-    pub label: String,
-    pub kind: RunKind,
-    pub of: Option<RunId>,
-    pub actions: Vec<LoggedAction>,
-    /// All of its actions are written down.
-    pub is_ready: bool,
-    /// How many are known to be done.
-    pub done: usize,
-    /// It is known how it ended.
-    pub is_over: bool,
-    pub rolled_back: bool,
-    /// Frames of it cannot be read.
-    pub is_damaged: bool,
-    /// Where its frames lie in the file.
-    pub bytes: std::ops::Range<u64>,
-    /// Where it says how far it has come.
-    pub(super) slot: Option<u64>,
+/// Most numbers between two readable transactions that are looked for one by one in a damaged file.
+const MOST_MISSING: i64 = 100_000;
+
+/// All transactions, oldest first, those that are damaged included; and whether the file has damage beyond those.
+pub(crate) fn entries(state: &State) -> Result<(Vec<JournalEntry>, bool)> {
+    let read = || match open(state)? {
+        Some(connection) => entries_of(&connection),
+        None => Ok((Vec::new(), false)),
+    };
+    match read() {
+        Err(Failure::Damaged(_)) => Ok((Vec::new(), true)),
+        read => read.map_err(|failure| failure.into_error(state)),
+    }
 }
 
-/// An action as the journal has it.
-#[derive(Debug, Clone)]
-pub(crate) struct LoggedAction {
-    pub kind: String,
-    pub path: SafePath,
-    pub to: Option<SafePath>,
-    pub before: Option<ContentHash>,
-    pub after: Option<ContentHash>,
-    /// What its inverse gives back besides the content.
-    pub kept: Kept,
-    content: Place,
+/// The transaction that a crash cut, if there is one; the last of all it must be. In constant time.
+pub(crate) fn unfinished(state: &State) -> Result<Option<JournalEntry>> {
+    let last = || -> Result<Option<JournalEntry>, Failure> {
+        let Some(connection) = open(state)? else { return Ok(None) };
+        let state_of_last = "SELECT id, state FROM transaction_ ORDER BY id DESC LIMIT 1";
+        let last = connection.query_row(state_of_last, [], |row| Ok((row.get(0)?, row.get::<_, String>(1)?)));
+        match last.optional()? {
+            Some((_, state)) if state == EntryState::Done.name() || state == EntryState::RolledBack.name() => Ok(None),
+            Some((id, _)) => entry(&connection, id),
+            None => Ok(None),
+        }
+    };
+    let last = last().map_err(|failure| failure.into_error(state))?;
+    Ok(last
+        .filter(JournalEntry::is_unfinished)
+        .map(|entry| JournalEntry { done: progress::read(state, entry.id).unwrap_or(entry.done), ..entry }))
 }
 
-/// Where a content lies in the file.
-#[derive(Debug, Clone)]
-struct Place {
-    at: u64,
-    length: u64,
-    check: String,
-}
-
-/// All that the file says.
-#[derive(Debug, Default)]
-pub(super) struct Scan {
-    pub runs: Vec<Logged>,
-    /// The highest number that a run has or had.
-    pub newest: u64,
-    /// Where the last whole frame ends.
-    pub end: u64,
-    /// How long the file is.
-    pub length: u64,
-    /// Bytes between whole frames that are none.
-    pub unreadable: u64,
-}
-
-/// All runs, oldest first. A run of which nothing is whole is not among them.
-pub(crate) fn runs(state: &State) -> Result<Vec<Logged>> {
-    scan(state).map(|scan| scan.runs)
-}
-
-/// How many bytes in the middle of the file cannot be read: runs that are lost, or hurt.
-pub(crate) fn unreadable(state: &State) -> Result<u64> {
-    scan(state).map(|scan| scan.unreadable)
+/// Whether nothing in the file is damaged. Reads all of it.
+pub(crate) fn is_whole(state: &State) -> Result<bool> {
+    let check = || -> Result<bool, Failure> {
+        let Some(connection) = open(state)? else { return Ok(true) };
+        let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
+        let (entries, has_damage) = entries_of(&connection)?;
+        let mut is_whole = found == "ok" && !has_damage;
+        for entry in &entries {
+            is_whole &= !entry.is_damaged;
+            for action in entry.actions.iter().filter(|action| action.before.is_some()) {
+                let content = bytes_of(&connection, action.row)?;
+                is_whole &= content.is_some_and(|content| Some(content.hash()) == action.before);
+            }
+        }
+        Ok(is_whole)
+    };
+    match check() {
+        Err(Failure::Damaged(_)) => Ok(false),
+        checked => checked.map_err(|failure| failure.into_error(state)),
+    }
 }
 
 /// The content that the inverse of an action needs.
-pub(crate) fn content_of(state: &State, action: &LoggedAction) -> Result<Content> {
-    let Place { at, length, check: expected } = &action.content;
-    let read = || -> std::io::Result<Vec<u8>> {
-        let mut file = File::open(state.folder().join(FILE))?;
-        file.seek(SeekFrom::Start(*at))?;
-        let mut bytes = Vec::new();
-        file.take(*length).read_to_end(&mut bytes)?;
-        Ok(bytes)
+pub(crate) fn content_of(state: &State, action: &JournalAction) -> Result<Content> {
+    let read = || match open(state)? {
+        Some(connection) => Ok(bytes_of(&connection, action.row)?),
+        None => Ok(None),
     };
-    let bytes = read().map_err(|error| state.failed(FILE, &error))?;
-    if bytes.len() as u64 != *length || check(&bytes) != *expected {
-        return Err(damaged(state, format!("what {} held before is not whole", action.path)));
+    match read() {
+        Ok(Some(content)) if Some(content.hash()) == action.before => Ok(content),
+        Ok(_) | Err(Failure::Damaged(_)) => {
+            Err(damaged(state, format!("what {} held before cannot be read", action.path)))
+        }
+        Err(failure) => Err(failure.into_error(state)),
     }
-    Ok(unescaped(&bytes).into())
 }
 
 pub(crate) fn damaged(state: &State, what: String) -> Error {
     Error::new(ErrorKind::Journal, format!("the journal is damaged: {what}"))
-        .at(state.folder().join(FILE).display())
-        .remedy("that run cannot be taken back; others can")
+        .at(path(state).display())
+        .with_remedy("that transaction cannot be undone; others can")
 }
 
-/// The number of the newest run and the length of the file, if its last words are that a run is over and nothing is
-/// left to be mended. Reads those words only, however long the file is.
-pub(super) fn at_rest(state: &State) -> Result<Option<(u64, u64)>> {
-    let Some((mut reader, length)) = opened(state)? else { return Ok(Some((0, 0))) };
-    let last = slot_length();
-    if length < last {
-        return Ok((length == 0).then_some((0, 0)));
-    }
-    let mut read = || -> std::io::Result<Option<Frame>> {
-        reader.seek(SeekFrom::Start(length - last))?;
-        next_frame(&mut reader, length - last, length)
-    };
-    Ok(match read().map_err(|error| state.failed(FILE, &error))? {
-        Some(Frame { record: Record::End { run, .. } | Record::Pruned { run }, next, .. }) if next == length => {
-            Some((run.0, length))
+pub(super) fn bytes_of(connection: &Connection, row: i64) -> rusqlite::Result<Option<Content>> {
+    let read = |row: &Row<'_>| row.get::<_, Option<Vec<u8>>>(0);
+    let found = connection.query_row("SELECT content FROM action WHERE id = ?", [row], read).optional()?;
+    Ok(found.flatten().map(Content::from))
+}
+
+/// Every transaction that can be found, and whether some cannot.
+pub(super) fn entries_of(connection: &Connection) -> Result<(Vec<JournalEntry>, bool), Failure> {
+    let (ids, mut has_damage) = ids(connection)?;
+    let mut entries = Vec::with_capacity(ids.len());
+    for id in ids {
+        match entry(connection, id) {
+            Ok(found) => entries.extend(found),
+            Err(Failure::Damaged(_)) => has_damage = true,
+            Err(error) => return Err(error),
         }
-        _ => None,
-    })
-}
-
-fn opened(state: &State) -> Result<Option<(BufReader<File>, u64)>> {
-    if !state.has(FILE) {
-        return Ok(None);
     }
-    let file = state.open(FILE, OpenOptions::new().read(true))?;
-    let length = file.metadata().map_err(|error| state.failed(FILE, &error))?.len();
-    Ok(Some((BufReader::with_capacity(1 << 16, file), length)))
+    Ok((entries, has_damage))
 }
 
-/// Reads all frames. Between two that are whole there may be some that are not; behind the last one as well.
-pub(super) fn scan(state: &State) -> Result<Scan> {
-    let Some((mut reader, length)) = opened(state)? else { return Ok(Scan::default()) };
-    let failed = |error: std::io::Error| state.failed(FILE, &error);
-    let mut scan = Scan { length, ..Scan::default() };
-    let mut at = 0;
-    loop {
-        reader.seek(SeekFrom::Start(at)).map_err(failed)?;
-        let found = match next_frame(&mut reader, at, length).map_err(failed)? {
-            Some(frame) => Found::Frame(Box::new(frame)),
-            None => search(&mut reader, at, length).map_err(failed)?,
+/// The numbers of all transactions. In a damaged table, those before and behind the damage, and whatever is found
+/// between them one by one.
+pub(super) fn ids(connection: &Connection) -> Result<(BTreeSet<i64>, bool), Failure> {
+    let mut ids = BTreeSet::new();
+    let mut ends = Vec::new();
+    let mut has_damage = false;
+    for order in ["ASC", "DESC"] {
+        let mut last = None;
+        let mut scan = || -> Result<(), Failure> {
+            let mut statement = connection.prepare(&format!("SELECT id FROM transaction_ ORDER BY id {order}"))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                let id: i64 = row.get(0)?;
+                last = Some(id);
+                ids.insert(id);
+            }
+            Ok(())
         };
-        match found {
-            Found::Frame(frame) => {
-                scan.unreadable += frame.at - at;
-                at = frame.next;
-                scan.enter(*frame);
-            }
-            Found::Newer(version) => {
-                let what = format!("the journal was written by a newer version of this program (format {version})");
-                return Err(Error::new(ErrorKind::Journal, what)
-                    .at(state.folder().join(FILE).display())
-                    .remedy("use that version; or move the file away to begin anew, without what it can take back"));
-            }
-            Found::End => break,
+        match scan() {
+            Ok(()) if !has_damage => return Ok((ids, false)),
+            Ok(()) => {}
+            Err(Failure::Damaged(_)) => has_damage = true,
+            Err(error) => return Err(error),
         }
+        ends.push(last);
     }
-    scan.judge();
-    Ok(scan)
-}
-
-/// What follows a place at which no frame can be read.
-enum Found {
-    Frame(Box<Frame>),
-    /// A head of another version, and nothing of ours after it.
-    Newer(u64),
-    End,
-}
-
-/// The next frame behind a place. A line that begins as a head is one, wherever it stands.
-fn search(reader: &mut BufReader<File>, from: u64, length: u64) -> std::io::Result<Found> {
-    let mut found = Found::End;
-    let (mut at, mut line) = (from, Vec::new());
-    loop {
-        reader.seek(SeekFrom::Start(at))?;
-        // To the next line that may be a head.
-        loop {
-            line.clear();
-            let read = reader.read_until(b'\n', &mut line)? as u64;
-            if read == 0 {
-                return Ok(found);
-            }
-            if line.starts_with(b"vt") {
-                break;
-            }
-            at += read;
-        }
-        reader.seek(SeekFrom::Start(at))?;
-        if let Some(frame) = next_frame(reader, at, length)? {
-            return Ok(Found::Frame(Box::new(frame)));
-        }
-        if let Some(version) = version_of(&line).filter(|version| *version != 1) {
-            found = Found::Newer(version);
-        }
-        at += line.len() as u64;
+    if let [Some(before), Some(behind)] = ends[..]
+        && behind.saturating_sub(before) < MOST_MISSING
+    {
+        ids.extend(before..behind);
     }
+    Ok((ids, true))
 }
 
-/// The version that a head is of.
-fn version_of(line: &[u8]) -> Option<u64> {
-    let (version, rest) = std::str::from_utf8(line).ok()?.strip_prefix("vt")?.split_once(' ')?;
-    // What follows is the business of that version; that it is a line of a few words is not.
-    (rest.ends_with('\n') && rest.len() < 200).then(|| version.parse().ok()).flatten()
+/// The rows of one transaction, as they stand in the file.
+pub(super) struct Rows {
+    pub row: TransactionRow,
+    /// Whether the row's checksum fits.
+    pub is_row_whole: bool,
+    /// With their ids.
+    pub actions: Vec<(i64, ActionRow)>,
 }
 
-/// A frame without its content.
-struct Frame {
-    record: Record,
-    content: Place,
-    at: u64,
-    next: u64,
+/// The rows of one transaction; `None` where there is none of that number.
+pub(super) fn rows(connection: &Connection, id: i64) -> Result<Option<Rows>, Failure> {
+    let found = connection.query_row("SELECT * FROM transaction_ WHERE id = ?", [id], transaction_row).optional()?;
+    let Some((row, checksum)) = found else { return Ok(None) };
+    let actions = match action_rows(connection, &row) {
+        Err(Failure::Damaged(_)) => Vec::new(),
+        actions => actions?,
+    };
+    Ok(Some(Rows { is_row_whole: row.checksum() == checksum && row.id > 0, row, actions }))
 }
 
-/// The frame at a place, if it is whole as far as can be seen without its content.
-fn next_frame(reader: &mut BufReader<File>, at: u64, length: u64) -> std::io::Result<Option<Frame>> {
-    let mut head = Vec::new();
-    reader.by_ref().take(200).read_until(b'\n', &mut head)?;
-    let Some(parts) = std::str::from_utf8(&head).ok().and_then(Head::parse) else { return Ok(None) };
-    let [json_length, content_length] = parts.lengths;
-    if json_length > 1 << 24 || content_length > length {
-        return Ok(None);
-    }
-    let content_at = at + head.len() as u64 + json_length + 1;
-    let next = content_at + content_length + 1;
-    if next > length {
-        return Ok(None);
-    }
-    let mut json = vec![0; json_length as usize + 1];
-    reader.read_exact(&mut json)?;
-    json.pop();
-    if check_of_record(parts.text, &json) != parts.check {
-        return Ok(None);
-    }
-    let Ok(record) = serde_json::from_slice(&json) else { return Ok(None) };
-    let content = Place { at: content_at, length: content_length, check: parts.check_of_content.to_owned() };
-    Ok(Some(Frame { record, content, at, next }))
+/// One transaction; `None` where there is none of that number.
+pub(super) fn entry(connection: &Connection, id: i64) -> Result<Option<JournalEntry>, Failure> {
+    Ok(rows(connection, id)?.map(Rows::into_entry))
 }
 
-/// The first line of a frame.
-struct Head<'a> {
-    lengths: [u64; 2],
-    check_of_content: &'a str,
-    /// All before the check.
-    text: &'a str,
-    check: &'a str,
-}
-
-impl<'a> Head<'a> {
-    fn parse(line: &'a str) -> Option<Self> {
-        let line = line.strip_suffix('\n')?;
-        let (text, check) = line.split_at(line.rfind(' ')? + 1);
-        let mut words = text.strip_prefix("vt1 ")?.split(' ');
-        let mut length = || words.next()?.parse().ok();
-        let lengths = [length()?, length()?];
-        Some(Self { lengths, check_of_content: words.next()?, text, check })
-    }
-}
-
-impl Scan {
-    fn enter(&mut self, frame: Frame) {
-        let Frame { record, content, at, next } = frame;
-        self.newest = self.newest.max(record.run().0);
-        self.end = next;
-        if matches!(record, Record::Pruned { .. }) {
-            return;
-        }
-        let id = record.run();
-        if self.runs.last().is_none_or(|run| run.id != id) {
-            // A run whose beginning cannot be read is known by what follows.
-            self.runs.push(Logged::unknown(id, at));
-        }
-        let Some(run) = self.runs.last_mut() else { return };
-        run.bytes.end = next;
-        match record {
-            Record::Begin { time_ms, label, kind, of, .. } => {
-                run.time = UNIX_EPOCH + Duration::from_millis(time_ms);
-                (run.label, run.kind, run.of, run.is_damaged) = (label, kind, of, false);
-            }
-            // One of which no action can be made is missed when all are counted.
-            Record::Action(action) => run.actions.extend(logged(action, content)),
-            Record::Ready { actions, .. } => run.is_ready = !run.is_damaged && actions == run.actions.len(),
-            Record::Did { done, .. } => (run.done, run.slot) = (done, Some(at)),
-            Record::End { done, rolled_back, .. } => {
-                (run.done, run.rolled_back, run.is_over, run.slot) = (done, rolled_back, true, Some(at));
-            }
-            Record::Pruned { .. } => {}
-        }
-    }
-
-    /// Says of each run whether it can be relied on. Only the last one may be under way.
-    fn judge(&mut self) {
-        let last = self.runs.len().saturating_sub(1);
-        for (number, run) in self.runs.iter_mut().enumerate() {
-            let is_whole = run.is_ready && (run.is_over || number == last);
-            // What was rolled back, or never begun, is not missed.
-            let is_nothing = run.rolled_back || (number == last && !run.is_over && run.done == 0);
-            run.is_damaged = !is_whole && !is_nothing;
-            run.is_over |= number != last;
+impl Rows {
+    fn into_entry(self) -> JournalEntry {
+        let Self { row, is_row_whole, actions } = self;
+        let records: Vec<&ActionRow> = actions.iter().map(|(_, action)| action).collect();
+        let are_actions_whole = digest(&records) == row.digest && records.len() as i64 == row.actions;
+        let count = records.len();
+        let actions: Vec<JournalAction> =
+            actions.into_iter().filter_map(|(number, action)| action.action(number)).collect();
+        let kind = TransactionKind::of_name(&row.kind);
+        // What a damaged row says of its end is not to be believed.
+        let state = EntryState::of_name(&row.state).filter(|_| is_row_whole).unwrap_or(EntryState::Done);
+        let is_whole = is_row_whole && are_actions_whole && actions.len() == count && kind.is_some();
+        JournalEntry {
+            id: TransactionId(u64::try_from(row.id).unwrap_or(0)),
+            time: UNIX_EPOCH + Duration::from_millis(u64::try_from(row.time_ms).unwrap_or(0)),
+            label: row.label,
+            kind: kind.unwrap_or(TransactionKind::Apply),
+            of: row.of.and_then(|of| u64::try_from(of).ok()).map(TransactionId),
+            state,
+            done: usize::try_from(row.done).unwrap_or(0),
+            actions,
+            is_damaged: !is_whole && state != EntryState::RolledBack,
         }
     }
 }
 
-impl Logged {
-    fn unknown(id: RunId, at: u64) -> Self {
-        Self {
-            id,
-            time: UNIX_EPOCH,
-            label: String::new(),
-            kind: RunKind::Apply,
-            of: None,
-            actions: Vec::new(),
-            is_ready: false,
-            done: 0,
-            is_over: false,
-            rolled_back: false,
-            is_damaged: true,
-            bytes: at..at,
-            slot: None,
-        }
-    }
+/// A row and the checksum beside it.
+pub(super) fn transaction_row(row: &Row<'_>) -> rusqlite::Result<(TransactionRow, String)> {
+    let transaction = TransactionRow {
+        id: row.get("id")?,
+        time_ms: row.get("time_ms")?,
+        label: row.get("label")?,
+        kind: row.get("kind")?,
+        of: row.get("of")?,
+        first_action: row.get("first_action")?,
+        actions: row.get("actions")?,
+        digest: row.get("digest")?,
+        state: row.get("state")?,
+        done: row.get("done")?,
+    };
+    Ok((transaction, row.get("checksum")?))
 }
 
-/// `None` for paths that no action of ours can have had.
-fn logged(action: ActionRecord, content: Place) -> Option<LoggedAction> {
-    let hash = |hex: Option<String>| hex.as_deref().and_then(ContentHash::from_hex);
-    Some(LoggedAction {
-        kind: action.action,
-        path: SafePath::recorded(&action.path).ok()?,
-        to: action.to.as_deref().map(SafePath::recorded).transpose().ok()?,
-        before: hash(action.before),
-        after: hash(action.after),
-        kept: Kept::new(action.name, action.mode),
-        content,
-    })
+fn action_rows(connection: &Connection, row: &TransactionRow) -> Result<Vec<(i64, ActionRow)>, Failure> {
+    let mut statement = connection.prepare_cached(
+        "SELECT id, kind, path, target, before, after, name, mode FROM action WHERE id >= ? ORDER BY id LIMIT ?",
+    )?;
+    let rows = statement.query_map([row.first_action, row.actions.max(0)], |row| {
+        let action = ActionRow {
+            kind: row.get(1)?,
+            path: row.get(2)?,
+            target: row.get(3)?,
+            before: row.get(4)?,
+            after: row.get(5)?,
+            name: row.get(6)?,
+            mode: row.get(7)?,
+        };
+        Ok((row.get(0)?, action))
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

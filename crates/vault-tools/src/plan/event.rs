@@ -1,34 +1,35 @@
-//! What is told while a plan runs.
+//! The events of a running plan.
 
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::Error;
 
-/// Something happened. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
+/// What happens while a plan runs. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "event")]
+#[non_exhaustive]
 pub enum Event {
-    /// It begins.
+    /// The run begins.
     #[serde(rename = "run.started")]
     RunStarted {
-        /// What the plan is for.
+        /// The goal of the plan.
         goal: String,
-        /// Steps in all, those that are skipped included.
+        /// The number of steps, including those that are skipped.
         steps: usize,
     },
     /// A step begins.
     #[serde(rename = "step.started")]
     StepStarted {
-        /// Which one.
+        /// Its id.
         step: String,
         /// Its tool.
         tool: String,
     },
-    /// A step goes on.
+    /// A step makes progress.
     #[serde(rename = "step.progress")]
     StepProgress {
-        /// Which one.
+        /// Its id.
         step: String,
         /// Changes and commands that are done.
         done: usize,
@@ -38,37 +39,37 @@ pub enum Event {
     /// A step is done.
     #[serde(rename = "step.finished")]
     StepFinished {
-        /// Which one.
+        /// Its id.
         step: String,
-        /// Its answer.
+        /// Its output.
         output: Value,
     },
-    /// A step failed: for good, or once, and it is tried again.
+    /// An attempt of a step failed.
     #[serde(rename = "step.failed")]
     StepFailed {
-        /// Which one.
+        /// Its id.
         step: String,
         /// Why.
         error: Error,
-        /// Which attempt it was, from 1.
+        /// The number of the attempt, from 1.
         attempt: u32,
-        /// Whether it is tried again.
+        /// Whether there is another attempt.
         will_retry: bool,
     },
-    /// A step is left out.
+    /// A step is skipped.
     #[serde(rename = "step.skipped")]
     StepSkipped {
-        /// Which one.
+        /// Its id.
         step: String,
         /// Why.
         reason: String,
     },
-    /// It ends.
+    /// The run ends.
     #[serde(rename = "run.finished")]
     RunFinished {
-        /// How.
+        /// How it ended.
         status: RunStatus,
-        /// What `undo` takes back.
+        /// The transaction that `undo` reverts.
         run: Option<u64>,
     },
 }
@@ -77,10 +78,10 @@ pub enum Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RunStatus {
-    /// All of it was done.
+    /// All steps were done or skipped.
     Done,
-    /// A step failed; what was done before stays.
+    /// A step failed; the steps before it stay.
     Failed,
-    /// Somebody stopped it; what was done before stays.
+    /// It was cancelled; the steps before it stay.
     Cancelled,
 }

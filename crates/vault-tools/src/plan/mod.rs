@@ -1,28 +1,28 @@
-//! Plans: lists of tool calls that are checked, previewed, approved and run as one, and taken back as one.
+//! Plans: lists of tool calls that are checked, previewed, approved, run and undone as one.
 //!
 //! ```text
-//! JSON ──validate──> Checked ──preview, on an overlay──> PlanPreview ──(a person says yes)──> run ──> PlanRun
+//! JSON ──validate──> Checked ──preview, on an overlay──> PlanPreview ──(a person approves)──> run ──> PlanRun
 //! ```
 //!
-//! The preview runs the tools themselves, so that loops, references and diffs are known in full; what runs then is
-//! what it found out, action by action, and nothing else. A file that the plan changes or reads and that is not as
-//! the preview saw it stops the run before it begins.
+//! The preview runs the tools themselves, so loops, references and diffs are known in full. What runs is exactly what
+//! the preview found, action by action. If a file that the plan reads or changes has changed since the preview, the
+//! run is refused before it begins.
 
 mod event;
-mod order;
-mod parameters;
-mod preview;
-mod reference;
-mod run;
 mod schema;
-mod tried;
+mod reference;
+mod order;
 mod validate;
+mod scope;
+mod preview;
+mod history;
+mod run;
 
 pub use event::{Event, RunStatus};
-pub use parameters::Parameters;
+pub(crate) use history::has_succeeded;
+pub use history::{last_successful, prune as prune_history};
 pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
 pub use run::{PlanRun, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
-pub(crate) use tried::has_succeeded;
-pub use tried::{prune as prune_tried, that_succeeded};
-pub use validate::{Checked, PlanFaults, validate};
+pub use scope::Parameters;
+pub use validate::{Checked, InvalidPlan, validate};

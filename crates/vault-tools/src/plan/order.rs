@@ -1,52 +1,50 @@
-//! In which order steps run: dependencies first, the order of the list among those that are free.
+//! The order in which steps run: dependencies first, otherwise the order of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::reference::{self, Root};
 use super::schema::{Plan, Step};
-use crate::tool::Fault;
+use crate::tool::Issue;
 
-/// What each step waits for, by position, and the order that follows.
+/// The order of a plan. Steps are identified by their position in its list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Order {
-    /// Positions of steps, first to run first.
+    /// The steps in the order in which they run.
     pub steps: Vec<usize>,
-    /// For each position: the positions it waits for.
-    pub waits_for: Vec<BTreeSet<usize>>,
+    /// For each step of the list, the steps it depends on.
+    pub dependencies: Vec<BTreeSet<usize>>,
 }
 
-/// Which step captures which name.
+/// The id of the step that captures each name.
 pub(super) fn captures(plan: &Plan) -> BTreeMap<String, String> {
     plan.steps.iter().filter_map(|step| Some((step.capture_as.clone()?, step.id.clone()))).collect()
 }
 
-/// The order of a plan.
-///
-/// Names that are not there are the business of validation; here they are passed over.
+/// The order of a plan. Unknown names are ignored; validation reports them.
 ///
 /// # Errors
-/// A circle, with the steps on it.
-pub(super) fn order(plan: &Plan) -> Result<Order, Fault> {
-    let place: BTreeMap<&str, usize> =
+/// A cycle, with its steps.
+pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
+    let position: BTreeMap<&str, usize> =
         plan.steps.iter().enumerate().rev().map(|(at, step)| (step.id.as_str(), at)).collect();
     let captured = captures(plan);
-    let mut waits_for: Vec<BTreeSet<usize>> = Vec::with_capacity(plan.steps.len());
+    let mut dependencies: Vec<BTreeSet<usize>> = Vec::with_capacity(plan.steps.len());
     for step in &plan.steps {
         let before = named_by(step, &captured);
-        waits_for.push(before.iter().filter_map(|id| place.get(id.as_str()).copied()).collect());
+        dependencies.push(before.iter().filter_map(|id| position.get(id.as_str()).copied()).collect());
     }
     let mut done = BTreeSet::new();
     let mut steps = Vec::with_capacity(plan.steps.len());
     while steps.len() < plan.steps.len() {
-        let free = (0..plan.steps.len()).find(|at| !done.contains(at) && waits_for[*at].is_subset(&done));
-        let Some(free) = free else { return Err(circle(plan, &waits_for, &done)) };
+        let free = (0..plan.steps.len()).find(|at| !done.contains(at) && dependencies[*at].is_subset(&done));
+        let Some(free) = free else { return Err(cycle(plan, &dependencies, &done)) };
         done.insert(free);
         steps.push(free);
     }
-    Ok(Order { steps, waits_for })
+    Ok(Order { steps, dependencies })
 }
 
-/// The ids of the steps that a step names, in `dependsOn` or in references.
+/// The ids of the steps that a step depends on, by `dependsOn` or by references.
 pub(super) fn named_by(step: &Step, captures: &BTreeMap<String, String>) -> BTreeSet<String> {
     let mut named: BTreeSet<String> = step.depends_on.iter().cloned().collect();
     let mut visit = |_: &str, reference: &reference::Reference| match &reference.root {
@@ -55,31 +53,31 @@ pub(super) fn named_by(step: &Step, captures: &BTreeMap<String, String>) -> BTre
         Root::Name(_) => {}
     };
     let args = serde_json::Value::Object(step.args.clone());
-    let mut faults = Vec::new();
-    reference::each(&args, "", &mut faults, &mut visit);
+    let mut issues = Vec::new();
+    reference::each(&args, "", &mut issues, &mut visit);
     if let Some(foreach) = &step.foreach {
-        reference::each(&foreach.from.clone().into(), "", &mut faults, &mut visit);
+        reference::each(&foreach.from.clone().into(), "", &mut issues, &mut visit);
     }
     named
 }
 
-/// Walks back from a step that cannot run until a step comes twice.
-fn circle(plan: &Plan, waits_for: &[BTreeSet<usize>], done: &BTreeSet<usize>) -> Fault {
-    let stuck = |at: usize| waits_for[at].iter().copied().find(|before| !done.contains(before));
-    let mut walked = Vec::new();
+/// Follows dependencies from a step that cannot run until a step occurs twice.
+fn cycle(plan: &Plan, dependencies: &[BTreeSet<usize>], done: &BTreeSet<usize>) -> Issue {
+    let stuck = |at: usize| dependencies[at].iter().copied().find(|before| !done.contains(before));
+    let mut path = Vec::new();
     let mut at = (0..plan.steps.len()).find(|at| !done.contains(at)).unwrap_or(0);
-    while !walked.contains(&at) {
-        walked.push(at);
+    while !path.contains(&at) {
+        path.push(at);
         at = stuck(at).unwrap_or(at);
     }
-    let start = walked.iter().position(|step| *step == at).unwrap_or(0);
-    let mut names: Vec<&str> = walked[start..].iter().map(|at| plan.steps[*at].id.as_str()).collect();
+    let start = path.iter().position(|step| *step == at).unwrap_or(0);
+    let mut names: Vec<&str> = path[start..].iter().map(|at| plan.steps[*at].id.as_str()).collect();
     names.push(plan.steps[at].id.as_str());
     let message = match &names[..] {
         [only, _] => format!("the step {only} waits for itself"),
         _ => format!("these steps wait for each other: {}", names.join(" waits for ")),
     };
-    Fault { pointer: format!("/steps/{at}"), message }
+    Issue { pointer: format!("/steps/{at}"), message }
 }
 
 #[cfg(test)]
@@ -117,10 +115,10 @@ mod tests {
     }
 
     #[test]
-    fn circles_are_named() {
+    fn cycles_are_reported() {
         let plan = plan(&[("x", "", &[]), ("a", "", &["b"]), ("b", "$steps.c", &[]), ("c", "", &["a"])]);
-        let fault = order(&plan).unwrap_err();
-        assert_eq!(fault.message, "these steps wait for each other: a waits for b waits for c waits for a");
+        let issue = order(&plan).unwrap_err();
+        assert_eq!(issue.message, "these steps wait for each other: a waits for b waits for c waits for a");
         let alone = self::plan(&[("a", "$steps.a", &[])]);
         assert_eq!(order(&alone).unwrap_err().message, "the step a waits for itself");
     }

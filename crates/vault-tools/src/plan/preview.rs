@@ -1,4 +1,4 @@
-//! What a plan would do: its steps run on one overlay, so that later ones see what earlier ones wrote.
+//! Previews a plan: runs its steps on one overlay, so that later steps see what earlier ones wrote.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -6,47 +6,48 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use serde_json::{Map, Value};
+use serde_json::{Value, json};
 
 use super::order::captures;
-use super::parameters::Parameters;
-use super::reference::Scope;
 use super::schema::{OnError, Plan, Step};
+use super::scope::{Parameters, Scope};
 use super::validate::Checked;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
-use crate::log::{Decision, Record};
-use crate::policy::{Attendance, Call, Grants, Risk, Rules, Toolset, Verdict};
-use crate::tool::{Draft, Effect, Fault, StepCache, Stop, Tool};
-use crate::toolbox::Toolbox;
+use crate::log::{Approval, Record};
+use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool, ToolSpec};
+use crate::toolbox::{Done, Toolbox};
 
-/// Calls that a loop may make.
-const MOST_ITEMS: usize = 10_000;
+/// The most calls that a loop may make.
+const MAX_ITEMS: usize = 10_000;
 
-/// Arguments and answers that the preview of one plan may hold in memory, in bytes.
-const MAX_ANSWER_BYTES: usize = 256_000_000;
+/// The most memory that arguments and outputs of one plan may take, in bytes.
+const MAX_OUTPUT_BYTES: usize = 256_000_000;
 
-/// What a plan would do, in full. It is what a person approves, and what [`super::run`] does.
+/// What a plan would do, in full. A person approves it, and [`super::run`] does exactly this.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct PlanPreview {
     /// The plan.
     pub plan: Plan,
     /// Its steps in the order in which they run.
     pub steps: Vec<StepPreview>,
-    /// All that is changed.
+    /// All changes of the vault.
     pub change: Change,
-    /// What it does at worst, by its tools and its changes.
+    /// The worst that it does, going by its tools and its changes.
     pub risk: Risk,
-    /// What cannot be previewed or undone, in words.
+    /// What cannot be previewed or undone, and what is ignored.
     pub notices: Vec<String>,
-    /// Binds an approval to what was shown: two previews with the same digest do the same.
+    /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
     pub digest: String,
     pub(super) editor: Editor,
 }
 
 /// What a step would do.
 #[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
 pub struct StepPreview {
     /// Its id.
     pub id: String,
@@ -55,18 +56,18 @@ pub struct StepPreview {
     /// What its author says it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
-    /// What it does at worst.
+    /// The worst that it does.
     pub risk: Risk,
-    /// What becomes of it.
+    /// Whether it runs.
     pub state: StepState,
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
-    /// Its answer.
+    /// Its output.
     pub output: Value,
-    /// What it has the host do.
-    pub effects: Vec<Effect>,
+    /// What the host does.
+    pub effects: Vec<HostEffect>,
     #[serde(skip)]
-    pub(super) toolset: Toolset,
+    toolset: Toolset,
     #[serde(skip)]
     tool_risk: Risk,
     /// Which actions of the change are its own.
@@ -77,7 +78,7 @@ pub struct StepPreview {
     pub(super) paths: Vec<String>,
 }
 
-/// What becomes of a step.
+/// Whether a step runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
 pub enum StepState {
@@ -90,27 +91,49 @@ pub enum StepState {
     },
 }
 
-/// One call with its references resolved. Its answer is that of its step, or of a loop in the `items` of that.
+/// A call with its references resolved. Its output is that of its step; of a loop, one of the `items` of that.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct CallPreview {
     /// Its arguments.
     pub args: Value,
 }
 
 impl PlanPreview {
-    /// What the policy says of the whole plan.
-    pub fn verdict(&self, rules: &Rules, grants: &Grants, attendance: Attendance) -> Verdict {
+    /// Whether the policy permits the plan as a whole.
+    pub fn permission(&self, policy: &Policy, grants: &Grants) -> Permission {
         let calls: Vec<Call<'_>> = self.calls().collect();
-        rules.decide_plan(&calls, grants, attendance)
+        policy.decide_plan(&calls, grants)
     }
 
     /// The calls of the steps that run, as the policy sees them.
     pub(super) fn calls(&self) -> impl Iterator<Item = Call<'_>> {
-        self.steps.iter().filter(|step| step.state == StepState::Ready).map(StepPreview::as_call)
+        self.steps.iter().filter(|step| step.runs()).map(StepPreview::as_call)
     }
 }
 
 impl StepPreview {
+    fn new(step: &Step, spec: &ToolSpec, state: StepState, actions: Range<usize>) -> Self {
+        Self {
+            id: step.id.clone(),
+            tool: spec.name.clone(),
+            preview: step.preview.clone(),
+            risk: spec.risk,
+            state,
+            calls: Vec::new(),
+            output: Value::Null,
+            effects: Vec::new(),
+            toolset: spec.toolset,
+            tool_risk: spec.risk,
+            actions,
+            paths: Vec::new(),
+        }
+    }
+
+    pub(super) fn runs(&self) -> bool {
+        self.state == StepState::Ready
+    }
+
     fn as_call(&self) -> Call<'_> {
         let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
         Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
@@ -120,86 +143,77 @@ impl StepPreview {
 /// Runs a plan on an overlay. Nothing is changed.
 ///
 /// # Errors
-/// A missing parameter; the error of a step whose failure stops the plan, with the step and the item it failed at;
-/// [`ErrorKind::Denied`] when a step, or something it would change, is denied.
+/// A missing parameter; the error of a step whose failure ends the plan, with the step and the item of its loop;
+/// [`ErrorKind::Denied`] when a step, or one of its changes, is denied.
 pub fn preview(
     toolbox: &mut Toolbox,
     checked: &Checked,
     parameters: &Parameters,
-    stop: Stop<'_>,
+    cancel: Cancel<'_>,
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
     let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
-    let mut rehearsal = Rehearsal {
+    let mut dry_run = DryRun {
         toolbox,
         draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
-        outputs: BTreeMap::new(),
+        steps: Vec::with_capacity(plan.steps.len()),
         captures: captures(plan),
         parameters,
-        held_bytes: 0,
+        output_bytes: 0,
     };
-    // Who is the last to look at the answer of a step; others are not kept for it.
-    let waits_for = |at: &usize| checked.order.waits_for[*at].iter().copied();
-    let mut awaited_until = BTreeMap::new();
-    for (turn, at) in checked.order.steps.iter().enumerate() {
-        awaited_until.extend(waits_for(at).map(|before| (before, turn)));
-    }
-    let mut steps: Vec<StepPreview> = Vec::with_capacity(plan.steps.len());
-    let mut left_out: BTreeMap<usize, String> = BTreeMap::new();
-    for (turn, at) in checked.order.steps.iter().enumerate() {
+    for at in &checked.order.steps {
         let step = &plan.steps[*at];
-        let before = checked.order.waits_for[*at].iter().find(|before| left_out.contains_key(before));
-        let result = match before {
-            Some(before) => {
-                let reason = format!("it depends on the step {}, which is skipped", plan.steps[*before].id);
-                Ok(rehearsal.skipped(step, reason)?)
-            }
-            None => rehearsal.step(step, awaited_until.contains_key(at), stop),
+        let mut dependencies = checked.order.dependencies[*at].iter().map(|before| plan.steps[*before].id.as_str());
+        let preview = match dependencies.find(|id| dry_run.is_skipped(id)) {
+            Some(id) => dry_run.skip(step, format!("it depends on the step {id}, which is skipped"))?,
+            None => match dry_run.step(step, cancel) {
+                Err(error) if plan.on_error(step) == OnError::Skip && can_be_skipped(&error) => {
+                    dry_run.skip(step, error.to_string())?
+                }
+                Err(error) => {
+                    dry_run.log_failure(step, &error);
+                    return Err(error);
+                }
+                Ok(preview) => preview,
+            },
         };
-        let preview = match result {
-            Ok(preview) => preview,
-            Err(error) if plan.on_error(step) == OnError::Skip && may_be_skipped(&error) => {
-                rehearsal.skipped(step, error.to_string())?
-            }
-            Err(error) => {
-                rehearsal.log(step, &error);
-                return Err(error);
-            }
-        };
-        if let StepState::Skipped { reason } = &preview.state {
-            left_out.insert(*at, reason.clone());
-        }
-        steps.push(preview);
-        for before in waits_for(at).filter(|before| awaited_until.get(before) == Some(&turn)) {
-            rehearsal.outputs.remove(&plan.steps[before].id);
-        }
+        dry_run.steps.push(preview);
     }
-    rehearsal.finish(plan, steps)
+    dry_run.finish(checked)
 }
 
-/// Neither a no nor a stop is a failure that a plan may pass over.
-fn may_be_skipped(error: &Error) -> bool {
+/// `onError: skip` does not cover a denial or a cancellation.
+fn can_be_skipped(error: &Error) -> bool {
     !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled)
 }
 
-struct Rehearsal<'a, 'v> {
+/// The steps that ran so far, and the draft they ran on.
+struct DryRun<'a, 'v> {
     toolbox: &'a mut Toolbox,
     draft: Draft<'v>,
-    /// Answers that steps still to come look at.
-    outputs: BTreeMap<String, Value>,
+    steps: Vec<StepPreview>,
     captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
-    /// Bytes of all arguments and answers so far.
-    held_bytes: usize,
+    /// The size of all arguments and outputs so far.
+    output_bytes: usize,
 }
 
-impl Rehearsal<'_, '_> {
-    /// Runs a step; if it fails, overlay and editor are as they were.
-    fn step(&mut self, step: &Step, is_awaited: bool, stop: Stop<'_>) -> Result<StepPreview> {
+impl DryRun<'_, '_> {
+    fn is_skipped(&self, id: &str) -> bool {
+        self.steps.iter().any(|step| step.id == id && !step.runs())
+    }
+
+    fn skip(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
+        let end = self.draft.overlay.mark();
+        Ok(StepPreview::new(step, self.toolbox.spec(&step.tool)?, StepState::Skipped { reason }, end..end))
+    }
+
+    /// Runs a step. If it fails, the draft is as it was before.
+    fn step(&mut self, step: &Step, cancel: Cancel<'_>) -> Result<StepPreview> {
         let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
-        let result = self.calls(step, is_awaited, mark, stop);
+        let result = self.calls(step, mark, cancel);
         if result.is_err() {
             self.draft.overlay.rollback(mark);
             self.draft.editor = editor;
@@ -208,217 +222,181 @@ impl Rehearsal<'_, '_> {
         result
     }
 
-    fn calls(&mut self, step: &Step, is_awaited: bool, mark: usize, stop: Stop<'_>) -> Result<StepPreview> {
+    fn calls(&mut self, step: &Step, mark: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
-        let deadline = [stop.deadline, timeout].into_iter().flatten().min();
-        let stop = Stop { deadline, ..stop };
-        let mut calls = Vec::new();
-        let mut paths = Vec::new();
-        let count = self.count(step)?;
-        let mut answers = Vec::new();
+        let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
+        let count = self.item_count(step).map_err(|error| at_step(error, step, None))?;
+        let (mut calls, mut paths, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         self.draft.cache = StepCache::default();
-        for number in 0..count.unwrap_or(1) {
-            let place = |error: Error| told(error, step, count.map(|count| (number, count)));
-            stop.check().map_err(place)?;
-            let args = self.args(step, number).map_err(|faults| place(unresolved(&faults)))?;
-            let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, stop).map_err(place)?;
+        for index in 0..count.unwrap_or(1) {
+            let done = self
+                .call(step, index, cancel)
+                .map_err(|error| at_step(error, step, count.map(|count| (index, count))))?;
             paths.extend(done.paths);
-            self.held_bytes += bytes_of(&done.args) + bytes_of(&done.output);
-            if self.held_bytes > MAX_ANSWER_BYTES {
-                return Err(place(too_many_answers()));
-            }
             calls.push(CallPreview { args: done.args });
-            answers.push(done.output);
+            outputs.push(done.output);
         }
         let output = match count {
-            Some(count) => {
-                Map::from_iter([("count".to_owned(), count.into()), ("items".to_owned(), Value::Array(answers))]).into()
-            }
-            None => answers.pop().unwrap_or_default(),
+            Some(count) => json!({ "count": count, "items": Value::Array(outputs) }),
+            None => outputs.pop().unwrap_or_default(),
         };
-        if is_awaited {
-            self.outputs.insert(step.id.clone(), output.clone());
+        let effects = std::mem::take(&mut self.draft.effects);
+        let actions = mark..self.draft.overlay.mark();
+        let spec = self.toolbox.spec(&step.tool)?;
+        Ok(StepPreview { calls, output, effects, paths, ..StepPreview::new(step, spec, StepState::Ready, actions) })
+    }
+
+    fn call(&mut self, step: &Step, index: usize, cancel: Cancel<'_>) -> Result<Done> {
+        cancel.check()?;
+        let args = self.args(step, index)?;
+        let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)?;
+        self.output_bytes += memory_of(&done.args) + memory_of(&done.output);
+        if self.output_bytes > MAX_OUTPUT_BYTES {
+            let limit = MAX_OUTPUT_BYTES / 1_000_000;
+            return Err(Error::new(ErrorKind::Plan, format!("the outputs of the plan exceed {limit} MB"))
+                .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists"));
         }
-        let end = self.draft.overlay.mark();
-        let spec = self.toolbox.spec(&step.tool)?;
-        Ok(StepPreview {
-            id: step.id.clone(),
-            tool: spec.name.clone(),
-            preview: step.preview.clone(),
-            risk: spec.risk,
-            state: StepState::Ready,
-            calls,
-            output,
-            effects: std::mem::take(&mut self.draft.effects),
-            toolset: spec.toolset,
-            tool_risk: spec.risk,
-            actions: mark..end,
-            paths,
-        })
+        Ok(done)
     }
 
-    fn skipped(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
-        let mark = self.draft.overlay.mark();
-        let spec = self.toolbox.spec(&step.tool)?;
-        Ok(StepPreview {
-            id: step.id.clone(),
-            tool: spec.name.clone(),
-            preview: step.preview.clone(),
-            risk: spec.risk,
-            state: StepState::Skipped { reason },
-            calls: Vec::new(),
-            output: Value::Null,
-            effects: Vec::new(),
-            toolset: spec.toolset,
-            tool_risk: spec.risk,
-            actions: mark..mark,
-            paths: Vec::new(),
-        })
-    }
-
-    /// The plan ends here, so that this is the line that the log has of it.
-    fn log(&mut self, step: &Step, error: &Error) {
-        let decision = if error.kind() == ErrorKind::Denied { Decision::Denied } else { Decision::Allowed };
+    /// The plan ends here, so this is its line in the log.
+    fn log_failure(&mut self, step: &Step, error: &Error) {
         let args = Value::Object(step.args.clone());
-        self.toolbox.log(&Record::new(&step.tool, &args, Err(error), 0, decision));
+        self.toolbox.log(&Record::new(&step.tool, &args, Err(error), 0, Approval::of_failure(error)));
     }
 
-    /// How many items a loop has; `None` for a step that is none.
-    fn count(&self, step: &Step) -> Result<Option<usize>> {
+    /// The number of items of a loop; `None` for a step without one.
+    fn item_count(&self, step: &Step) -> Result<Option<usize>> {
         let Some(foreach) = &step.foreach else { return Ok(None) };
         let scope = self.scope();
-        let list = scope.list(&foreach.from).map_err(|message| {
-            let fault = Fault { pointer: "/foreach/from".to_owned(), message };
-            told(unresolved(&[fault]), step, None)
-        })?;
-        let Some(items) = list else {
-            let message = format!("`{}` is no list, so there is nothing to loop over", foreach.from);
-            return Err(told(Error::new(ErrorKind::Plan, message), step, None));
+        let items = scope
+            .list(&foreach.from)
+            .map_err(|message| unresolved(&[Issue { pointer: "/foreach/from".to_owned(), message }]))?;
+        let message = match items.map(<[Value]>::len) {
+            Some(count) if count <= MAX_ITEMS => return Ok(Some(count)),
+            Some(count) => format!("a loop over {count} items; {MAX_ITEMS} at most"),
+            None => format!("`{}` is not a list, so there is nothing to loop over", foreach.from),
         };
-        if items.len() > MOST_ITEMS {
-            let message = format!("a loop over {} items; {MOST_ITEMS} at most", items.len());
-            return Err(told(Error::new(ErrorKind::Plan, message), step, None));
-        }
-        Ok(Some(items.len()))
+        Err(Error::new(ErrorKind::Plan, message))
     }
 
     fn scope(&self) -> Scope<'_> {
         Scope {
-            steps: Some(&self.outputs),
-            captures: Some(&self.captures),
-            parameters: Some(&self.parameters.0),
+            outputs: self
+                .steps
+                .iter()
+                .filter(|step| step.runs())
+                .map(|step| (step.id.as_str(), &step.output))
+                .collect(),
+            captures: &self.captures,
+            parameters: self.parameters,
             bindings: BTreeMap::new(),
         }
     }
 
-    fn args(&self, step: &Step, number: usize) -> Result<Value, Vec<Fault>> {
+    fn args(&self, step: &Step, index: usize) -> Result<Value> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
-            let item = scope.list(&foreach.from).ok().flatten().and_then(|items| items.get(number)).cloned();
-            scope.bindings.insert(foreach.item_name.clone(), item.unwrap_or_default());
-            if let Some(index) = &foreach.index_name {
-                scope.bindings.insert(index.clone(), number.into());
+            let item = scope.list(&foreach.from).ok().flatten().and_then(|items| items.get(index)).cloned();
+            scope.bindings.insert(&foreach.item_name, item.unwrap_or_default());
+            if let Some(name) = &foreach.index_name {
+                scope.bindings.insert(name, index.into());
             }
         }
         let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
-        scope.resolve(&Value::Object(step.args.clone()), schema, "/args")
+        let args = Value::Object(step.args.clone());
+        scope.resolve(&args, schema, "/args").map_err(|issues| unresolved(&issues))
     }
 
-    fn finish(self, plan: &Plan, mut steps: Vec<StepPreview>) -> Result<PlanPreview> {
+    fn finish(self, checked: &Checked) -> Result<PlanPreview> {
+        let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.into_change();
-        change.tell_only(&|path| self.toolbox.rules().permits_path(path.as_str()));
+        change.retain_notices(&|path| policy.permits_path(path.as_str()));
         for step in &mut steps {
             if change.deletes_in(step.actions.clone()) {
                 step.risk = step.risk.max(Risk::Delete);
             }
             let changed = change.paths_in(step.actions.clone());
-            self.toolbox.rules().permit_changes(&step.paths, &changed).map_err(|error| of_step(&step.id, &error))?;
+            policy.permit_changes(&step.paths, &changed).map_err(|error| denied(&step.id, error.message()))?;
             step.paths.extend(changed);
         }
-        let running = || steps.iter().filter(|step| step.state == StepState::Ready);
-        let grants = Grants::default();
+        let running = || steps.iter().filter(|step| step.runs());
         for step in running() {
-            if let Verdict::Deny(reason) = self.toolbox.rules().decide(&step.as_call(), &grants, Attendance::Attended) {
-                return Err(of_step(&step.id, &Error::new(ErrorKind::Denied, reason)));
+            if let Permission::Deny(reason) = policy.decide(&step.as_call(), &Grants::default()) {
+                return Err(denied(&step.id, &reason));
             }
         }
-        let mut notices: Vec<String> = change.notices().map(str::to_owned).collect();
-        for step in running() {
-            notices.extend(step.effects.iter().map(|effect| notice(&step.id, effect)));
-        }
-        let told = Told {
-            plan,
+        let mut notices = checked.notices.clone();
+        notices.extend(change.notices().map(str::to_owned));
+        notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
+        let shown = Shown {
+            plan: &checked.plan,
             calls: running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect(),
             effects: running().flat_map(|step| &step.effects).collect(),
             change: change.digest(),
         };
-        let digest = told.digest()?;
+        let digest = shown.digest()?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
-        Ok(PlanPreview { plan: plan.clone(), steps, change, risk, notices, digest, editor: self.draft.editor })
+        let (plan, editor) = (checked.plan.clone(), self.draft.editor);
+        Ok(PlanPreview { plan, steps, change, risk, notices, digest, editor })
     }
 }
 
-/// About the memory that a value takes.
-fn bytes_of(value: &Value) -> usize {
-    let inside = match value {
+/// About the memory that a value takes, in bytes.
+fn memory_of(value: &Value) -> usize {
+    let content = match value {
         Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(bytes_of).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + bytes_of(value)).sum(),
+        Value::Array(items) => items.iter().map(memory_of).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + memory_of(value)).sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
-    inside + size_of::<Value>()
+    content + size_of::<Value>()
 }
 
-fn too_many_answers() -> Error {
-    let what = format!("the answers of one plan can take {} MB, and these are more", MAX_ANSWER_BYTES / 1_000_000);
-    Error::new(ErrorKind::Plan, what)
-        .remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
-}
-
-/// What the digest of a preview is of.
+/// What the digest of a preview covers.
 #[derive(Serialize)]
-struct Told<'a> {
+struct Shown<'a> {
     plan: &'a Plan,
     calls: Vec<&'a Value>,
-    effects: Vec<&'a Effect>,
+    effects: Vec<&'a HostEffect>,
     change: String,
 }
 
-impl Told<'_> {
-    /// The hash of it as JSON, which is nowhere as a whole.
+impl Shown<'_> {
+    /// The hash of its JSON, which is never in memory as a whole.
     fn digest(&self) -> Result<String> {
         let mut hasher = blake3::Hasher::new();
         serde_json::to_writer(&mut hasher, self)
-            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan is no JSON: {error}")))?;
+            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;
         Ok(hasher.finalize().to_hex().to_string())
     }
 }
 
-fn notice(step: &str, effect: &Effect) -> String {
-    let lost = match effect {
-        Effect::Command { .. } => ": what it does is not previewed, and undo does not take it back",
-        Effect::Open { .. } => "",
+fn notice(step: &str, effect: &HostEffect) -> String {
+    let limits = match effect {
+        HostEffect::Command { .. } => ": what it does is not previewed, and cannot be undone",
+        HostEffect::Open { .. } => "",
     };
-    format!("the step {step} {effect}{lost}")
+    format!("the step {step} {effect}{limits}")
 }
 
-fn of_step(step: &str, error: &Error) -> Error {
-    Error::new(error.kind(), format!("the step {step}: {}", error.message()))
+fn denied(step: &str, reason: &str) -> Error {
+    Error::new(ErrorKind::Denied, format!("the step {step}: {reason}"))
 }
 
-fn unresolved(faults: &[Fault]) -> Error {
-    let told: Vec<String> = faults.iter().map(ToString::to_string).collect();
-    Error::new(ErrorKind::Plan, told.join("; "))
+fn unresolved(issues: &[Issue]) -> Error {
+    let all: Vec<String> = issues.iter().map(ToString::to_string).collect();
+    Error::new(ErrorKind::Plan, all.join("; "))
 }
 
-/// The error, with the step and item it happened at.
-fn told(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
-    let item = item.map(|(number, count)| format!(", item {} of {count}", number + 1)).unwrap_or_default();
+/// The error with the step, and the index and number of items of its loop, at which it happened.
+fn at_step(error: Error, step: &Step, item: Option<(usize, usize)>) -> Error {
+    let item = item.map(|(index, count)| format!(", item {} of {count}", index + 1)).unwrap_or_default();
     let path = error.path().map(|path| format!("{path}: ")).unwrap_or_default();
     let message = format!("the step {} ({}{item}): {path}{}", step.id, step.tool, error.message());
-    let told = Error::new(error.kind(), message);
-    match error.remedy_text() {
-        Some(remedy) => told.remedy(remedy),
-        None => told,
+    let located = Error::new(error.kind(), message);
+    match error.remedy() {
+        Some(remedy) => located.with_remedy(remedy),
+        None => located,
     }
 }

@@ -1,11 +1,11 @@
-//! What a plan is: its fields as types, and its reading from JSON with every fault named by its place.
+//! The format of plans: their fields as types, and reading them from JSON with every issue located.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::policy::Risk;
-use crate::tool::{Fault, check, of_arguments, tidy};
+use crate::tool::{Issue, argument_schema, check, tidy};
 
 /// A list of tool calls that are shown, approved and run as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -15,15 +15,15 @@ pub struct Plan {
     pub version: Version,
     /// What the plan is for, in a sentence.
     pub goal: String,
-    /// What it takes for granted.
+    /// What the plan assumes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub assumptions: Vec<String>,
-    /// What its author thinks it can do at worst; the tools decide what it can.
+    /// The worst that the plan can do, as its author declares it; what it can really do follows from its tools.
     pub risk_level: RiskLevel,
-    /// What holds for every step that does not say otherwise.
+    /// Defaults for all steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub defaults: Option<Defaults>,
-    /// The calls. They run in the order of their dependencies, and of this list where those leave it open.
+    /// The calls. They run in the order of their dependencies; otherwise in the order of this list.
     #[schemars(length(min = 1))]
     pub steps: Vec<Step>,
 }
@@ -37,20 +37,20 @@ pub enum Version {
     V1,
 }
 
-/// Levels of risk as plans declare them.
+/// The risk that a plan declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RiskLevel {
-    /// Nothing is changed.
+    /// It changes nothing.
     ReadOnly,
-    /// Files are made, changed, moved or deleted.
+    /// It creates, changes, moves or deletes files.
     Writes,
-    /// Commands of the host are run.
+    /// It runs commands of the host.
     Commands,
 }
 
 impl RiskLevel {
-    /// As it is written.
+    /// The name in JSON.
     pub fn name(self) -> &'static str {
         match self {
             Self::ReadOnly => "read-only",
@@ -70,14 +70,14 @@ impl From<Risk> for RiskLevel {
     }
 }
 
-/// What holds for every step that does not say otherwise.
+/// Defaults for all steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Defaults {
-    /// What a failed step does to the plan.
+    /// What happens when a step fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<OnError>,
-    /// How a step with onError "retry" is tried again.
+    /// How a step with onError "retry" is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
 }
@@ -86,7 +86,7 @@ pub struct Defaults {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Step {
-    /// A name of its own: a letter, then letters, digits, `_` and `-`.
+    /// A unique name: a letter, then letters, digits, `_` and `-`.
     pub id: String,
     /// The tool.
     pub tool: String,
@@ -95,69 +95,64 @@ pub struct Step {
     /// What the step does, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
-    /// Steps that must be done before this one, besides those it refers to.
+    /// Steps that must run before this one, besides those it refers to.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub depends_on: Vec<String>,
-    /// Makes it a loop.
+    /// Makes the step a loop over a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub foreach: Option<Foreach>,
-    /// A second name for its output: `$vars.NAME`.
+    /// A second name for the output: `$vars.NAME`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture_as: Option<String>,
-    /// What its failure does to the plan; "stop" unless told.
+    /// What happens when the step fails; default "stop".
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_error: Option<OnError>,
-    /// How it is tried again.
+    /// How the step is retried.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
-    /// How long it may take, all attempts together.
+    /// How long the step may take, all attempts together.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub timeout_ms: Option<u64>,
 }
 
-/// A loop over a list.
+/// A loop over a list: the calls run one after the other, and each sees what those before it wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Foreach {
     /// A reference to the list: `$steps.ID.items`.
     pub from: String,
-    /// What an item is called in the arguments: `${item.text}`.
+    /// The name of an item in the arguments: `${item.text}`.
     #[serde(default = "item")]
     pub item_name: String,
-    /// What its number, from 0, is called.
+    /// The name of its index, from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_name: Option<String>,
-    /// Read and without effect: the calls run one after the other, in the order of the list, and each sees what those
-    /// before it wrote.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = 1, max = 16))]
-    pub concurrency: Option<u32>,
 }
 
 fn item() -> String {
     "item".to_string()
 }
 
-/// What a failed step does to the plan.
+/// What happens when a step fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnError {
-    /// The plan ends; what was done stays.
+    /// The plan ends; the steps before it stay.
     #[default]
     Stop,
-    /// If it fails in the preview, the step and those that depend on it are left out. While the plan runs, only what
-    /// the host fails to do is passed over: a step that is stopped or runs out of time ends the plan.
+    /// If it fails in the preview, the step and those that depend on it are left out. While the plan runs, only a
+    /// failure of the host is ignored; a step that is cancelled or times out ends the plan.
     Skip,
-    /// It is tried again, then the plan ends.
+    /// It is retried, then the plan ends.
     Retry,
 }
 
-/// How a step is tried again.
+/// How a step is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Retry {
-    /// Attempts in all, the first included.
+    /// Attempts in all, including the first.
     #[schemars(range(min = 1, max = 10))]
     pub max_attempts: u32,
     /// The wait before the second attempt; it doubles with each further one.
@@ -178,63 +173,79 @@ impl Plan {
         step.on_error.or_else(|| self.defaults.as_ref()?.on_error).unwrap_or_default()
     }
 
-    /// How often and after which waits a step is tried: once, unless it says "retry".
+    /// How a step is retried: not at all, unless its `onError` is "retry".
     pub fn retry(&self, step: &Step) -> Retry {
-        let told = step.retry.or_else(|| self.defaults.as_ref()?.retry);
-        match (self.on_error(step), told) {
-            (OnError::Retry, told) => told.unwrap_or_default(),
+        match self.on_error(step) {
+            OnError::Retry => step.retry.or_else(|| self.defaults.as_ref()?.retry).unwrap_or_default(),
             _ => Retry { max_attempts: 1, backoff_ms: 0 },
         }
+    }
+
+    /// The step of an id.
+    pub(super) fn step(&self, id: &str) -> Option<&Step> {
+        self.steps.iter().find(|step| step.id == id)
     }
 }
 
 /// The portable JSON schema of a plan.
 pub fn schema() -> Value {
-    of_arguments::<Plan>()
+    argument_schema::<Plan>()
 }
 
-/// A plan whose form is wrong.
+/// A plan that does not match the schema.
 #[derive(Debug)]
 pub(super) struct Malformed {
-    /// What is wrong with its form.
-    pub faults: Vec<Fault>,
-    /// The plan with something harmless in the place of each fault, so that the rest can be checked as well.
-    pub rest: Option<Box<Plan>>,
+    /// Where it does not match.
+    pub issues: Vec<Issue>,
+    /// The plan with each issue replaced by a harmless value, so that everything else can be checked too.
+    pub repaired: Option<Box<Plan>>,
 }
 
-/// How the id begins of a step that has none, or one that is no text. No id can: this is no letter.
+/// Begins the id of a repaired step that had none. No valid id begins so, since this is not a letter.
 pub(super) const UNNAMED: char = '?';
 
-/// Reads a plan. All faults of its form come back at once.
+/// Removes `foreach.concurrency`, which plans used to have and which never had an effect. Returns a notice for each.
+pub(super) fn remove_concurrency(plan: &mut Value) -> Vec<String> {
+    let mut notices = Vec::new();
+    for step in plan.get_mut("steps").and_then(Value::as_array_mut).into_iter().flatten() {
+        let foreach = step.get_mut("foreach").and_then(Value::as_object_mut);
+        if foreach.is_some_and(|foreach| foreach.remove("concurrency").is_some_and(|value| !value.is_null())) {
+            let id = step.get("id").and_then(Value::as_str).unwrap_or("?");
+            notices.push(format!("the step {id}: foreach.concurrency is ignored, the calls run one after the other"));
+        }
+    }
+    notices
+}
+
+/// Reads a plan. All issues are reported at once.
 pub(super) fn read(value: &Value) -> Result<Plan, Malformed> {
     let schema = schema();
     let mut value = value.clone();
     tidy(&schema, &mut value);
-    let faults = check(&schema, &value, "", &|_| false);
-    if faults.is_empty() {
+    let issues = check(&schema, &value, "", &|_| false);
+    if issues.is_empty() {
         return serde_json::from_value(value).map_err(|error| {
-            let fault = Fault { pointer: String::new(), message: error.to_string() };
-            Malformed { faults: vec![fault], rest: None }
+            let issue = Issue { pointer: String::new(), message: error.to_string() };
+            Malformed { issues: vec![issue], repaired: None }
         });
     }
-    faults.iter().for_each(|fault| mend(&mut value, &fault.pointer));
-    Err(Malformed { faults, rest: serde_json::from_value(value).ok() })
+    issues.iter().for_each(|issue| repair(&mut value, &issue.pointer));
+    Err(Malformed { issues, repaired: serde_json::from_value(value).ok() })
 }
 
-/// Takes out the field of the plan or of the step in which a fault is, or puts something in the place of one that
-/// has to be there.
-fn mend(plan: &mut Value, pointer: &str) {
+/// Removes the field of the plan or of the step that has an issue, or replaces it if it is required.
+fn repair(plan: &mut Value, pointer: &str) {
     let names: Vec<String> =
         pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let (object, field, stand_ins) = match &names[..] {
+    let (object, field, defaults) = match &names[..] {
         ["steps", number, field, ..] => {
-            let stand_ins = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
-            (plan.pointer_mut(&format!("/steps/{number}")), *field, stand_ins)
+            let defaults = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
+            (plan.pointer_mut(&format!("/steps/{number}")), *field, defaults)
         }
         ["steps", number] => {
             let step = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
-            plan.pointer_mut(pointer).into_iter().for_each(|place| *place = step.clone());
+            plan.pointer_mut(pointer).into_iter().for_each(|value| *value = step.clone());
             return;
         }
         // The highest declared level is never too low.
@@ -242,8 +253,8 @@ fn mend(plan: &mut Value, pointer: &str) {
         [] => return,
     };
     let Some(Value::Object(fields)) = object else { return };
-    match stand_ins.get(field) {
-        Some(stand_in) => drop(fields.insert(field.to_string(), stand_in.clone())),
+    match defaults.get(field) {
+        Some(default) => drop(fields.insert(field.to_string(), default.clone())),
         None => drop(fields.remove(field)),
     }
 }
@@ -253,15 +264,15 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn faults(value: Value) -> Vec<String> {
-        read(&value).unwrap_err().faults.iter().map(ToString::to_string).collect()
+    fn issues(value: Value) -> Vec<String> {
+        read(&value).unwrap_err().issues.iter().map(ToString::to_string).collect()
     }
 
     #[test]
-    fn every_fault_has_its_place() {
+    fn every_issue_has_its_location() {
         let step = json!({ "id": "a", "tool": "t", "args": {}, "retries": 1, "onError": "ignore" });
         assert_eq!(
-            faults(json!({ "version": "2.0", "goal": "g", "steps": [step], "extra": 1 })),
+            issues(json!({ "version": "2.0", "goal": "g", "steps": [step], "extra": 1 })),
             [
                 "/riskLevel: is missing; expected one of read-only, writes, commands",
                 "/extra: `extra` is not a field; there are: assumptions, defaults, goal, riskLevel, steps, version",
@@ -271,22 +282,23 @@ mod tests {
                 "/version: expected one of 1.0, found the text \"2.0\"",
             ]
         );
-        assert_eq!(faults(json!([])), ["/: expected an object, found a list"]);
+        assert_eq!(issues(json!([])), ["/: expected an object, found a list"]);
     }
 
     #[test]
-    fn what_is_right_about_a_malformed_plan_is_read() {
+    fn the_valid_parts_of_a_malformed_plan_are_read() {
         let steps = json!([
             { "id": 1, "tool": "t", "args": {} },
             { "id": "b", "tool": "t", "args": [], "retry": { "maxAttempts": 99 }, "dependsOn": ["c"] },
             3
         ]);
-        let rest = read(&json!({ "goal": "g", "riskLevel": "none", "steps": steps, "x~/y": 1 })).unwrap_err().rest;
-        let plan = rest.unwrap();
+        let repaired =
+            read(&json!({ "goal": "g", "riskLevel": "none", "steps": steps, "x~/y": 1 })).unwrap_err().repaired;
+        let plan = repaired.unwrap();
         let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
         assert_eq!((plan.goal.as_str(), plan.risk_level, ids), ("g", RiskLevel::Commands, vec!["?0", "b", "?2"]));
         assert_eq!((plan.steps[1].retry, plan.steps[1].depends_on.len()), (None, 1));
-        assert!(read(&json!({ "steps": {} })).unwrap_err().rest.is_none());
+        assert!(read(&json!({ "steps": {} })).unwrap_err().repaired.is_none());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Why a plan is refused before anything of it runs: every fault in one answer, each with its place.
+//! Checks a plan before anything of it runs, and reports all issues at once, each with its location.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,112 +7,137 @@ use serde_json::Value;
 
 use super::order::{Order, captures, order};
 use super::reference::{self, Reference, Root, Template, is_name};
-use super::schema::{Malformed, Plan, RiskLevel, Step, UNNAMED, read};
+use super::schema::{Malformed, Plan, RiskLevel, Step, UNNAMED, read, remove_concurrency};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
-use crate::tool::{Fault, OR_ROOT, PATH_MARK, check, pointer, tidy};
+use crate::tool::{Issue, OR_ROOT, PATH_MARK, check, pointer, tidy};
 use crate::toolbox::Toolbox;
 
-/// A plan that can be previewed.
+/// A valid plan.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct Checked {
     /// The plan.
     pub plan: Plan,
-    /// What its tools can do at worst.
+    /// The worst that its tools can do.
     pub risk: Risk,
     /// The parameters it uses: names that neither a step nor a loop binds.
     pub parameters: BTreeSet<String>,
+    /// What is accepted and ignored.
+    pub notices: Vec<String>,
     pub(super) order: Order,
 }
 
-/// What is wrong with a plan.
+/// Why a plan is invalid.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanFaults {
-    /// Each fault with its place, in the order of the plan.
-    pub faults: Vec<Fault>,
+#[non_exhaustive]
+pub struct InvalidPlan {
+    /// All issues, those of the schema first.
+    pub issues: Vec<Issue>,
 }
 
-impl fmt::Display for PlanFaults {
+impl fmt::Display for InvalidPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (number, fault) in self.faults.iter().enumerate() {
+        for (number, issue) in self.issues.iter().enumerate() {
             if number > 0 {
                 f.write_str("\n")?;
             }
-            write!(f, "{fault}")?;
+            write!(f, "{issue}")?;
         }
         Ok(())
     }
 }
 
-impl std::error::Error for PlanFaults {}
+impl std::error::Error for InvalidPlan {}
 
-impl From<PlanFaults> for Error {
-    fn from(faults: PlanFaults) -> Self {
-        let count = faults.faults.len();
-        let noun = if count == 1 { "fault" } else { "faults" };
-        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{faults}")).remedy("nothing was done")
+impl From<InvalidPlan> for Error {
+    fn from(invalid: InvalidPlan) -> Self {
+        let count = invalid.issues.len();
+        let noun = if count == 1 { "issue" } else { "issues" };
+        Self::new(ErrorKind::Plan, format!("the plan has {count} {noun}:\n{invalid}")).with_remedy("nothing was done")
     }
 }
 
-/// Checks a plan against the tools there are.
+/// Checks a plan against the schema and the tools.
+///
+/// ```
+/// use serde_json::json;
+/// use vault_tools::plan::validate;
+/// # let folder = tempfile::tempdir()?;
+/// # let options = vault_tools::VaultOptions::new().state_folder(folder.path().join("state"));
+/// # let options = options.use_index(vault_tools::IndexUse::Scan);
+/// # std::fs::create_dir(folder.path().join("notes"))?;
+/// # let vault = std::sync::Arc::new(vault_tools::Vault::open(folder.path().join("notes"), options)?);
+/// # let toolbox = vault_tools::Toolbox::new(vault, Box::new(vault_tools::Headless::default()), Default::default());
+///
+/// let step = json!({ "id": "read", "tool": "vault.readFile", "args": { "file": "Log.md" } });
+/// let plan = json!({ "version": "1.0", "goal": "Read the log", "riskLevel": "read-only", "steps": [step] });
+/// let invalid = validate(&plan, &toolbox).unwrap_err();
+/// assert_eq!(invalid.issues[0].pointer, "/steps/0/args/path"); // it is missing
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 ///
 /// # Errors
-/// Every fault: of form, of references, of order, of arguments, of literal paths, of the declared risk.
-pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, PlanFaults> {
-    match read(value) {
-        Ok(plan) => checked(plan, toolbox).map_err(|faults| PlanFaults { faults }),
-        Err(Malformed { mut faults, rest }) => {
-            let more = rest.and_then(|plan| checked(*plan, toolbox).err()).unwrap_or_default();
-            let is_known = |fault: &Fault| {
-                let is_below = |form: &Fault| {
-                    let rest = fault.pointer.strip_prefix(&form.pointer);
-                    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                };
-                faults.iter().any(is_below)
+/// All issues at once: of schema, references, order, arguments, literal paths, and declared risk.
+pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan> {
+    let mut value = value.clone();
+    let notices = remove_concurrency(&mut value);
+    match read(&value) {
+        Ok(plan) => match checked(plan, toolbox) {
+            Ok(checked) => Ok(Checked { notices, ..checked }),
+            Err(issues) => Err(InvalidPlan { issues }),
+        },
+        Err(Malformed { mut issues, repaired }) => {
+            let further = repaired.and_then(|plan| checked(*plan, toolbox).err()).unwrap_or_default();
+            // What replaces a malformed value has no issues of its own.
+            let is_repaired = |issue: &Issue| {
+                issues.iter().any(|malformed| {
+                    let below = issue.pointer.strip_prefix(&malformed.pointer);
+                    below.is_some_and(|below| below.is_empty() || below.starts_with('/'))
+                })
             };
-            // What stands in the place of a fault of form has no faults of its own.
-            let more: Vec<Fault> = more.into_iter().filter(|fault| !is_known(fault)).collect();
-            faults.extend(more);
-            Err(PlanFaults { faults })
+            let further: Vec<Issue> = further.into_iter().filter(|issue| !is_repaired(issue)).collect();
+            issues.extend(further);
+            Err(InvalidPlan { issues })
         }
     }
 }
 
-/// Checks a plan whose form is right.
-fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Fault>> {
+/// Checks a plan that matches the schema.
+fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
     let mut checker =
-        Checker { toolbox, plan: &plan, captures: captures(&plan), faults: Vec::new(), parameters: BTreeSet::new() };
+        Checker { toolbox, plan: &plan, captures: captures(&plan), issues: Vec::new(), parameters: BTreeSet::new() };
     checker.names();
     for number in 0..plan.steps.len() {
         checker.step(number);
     }
     let risk = checker.risk();
-    let Checker { mut faults, parameters, .. } = checker;
+    let Checker { mut issues, parameters, .. } = checker;
     let order = match order(&plan) {
         Ok(order) => order,
-        Err(fault) => {
-            faults.push(fault);
+        Err(cycle) => {
+            issues.push(cycle);
             Order::default()
         }
     };
-    if faults.is_empty() { Ok(Checked { plan, risk, parameters, order }) } else { Err(faults) }
+    if issues.is_empty() { Ok(Checked { plan, risk, parameters, notices: Vec::new(), order }) } else { Err(issues) }
 }
 
 struct Checker<'a> {
     toolbox: &'a Toolbox,
     plan: &'a Plan,
     captures: BTreeMap<String, String>,
-    faults: Vec<Fault>,
+    issues: Vec<Issue>,
     parameters: BTreeSet<String>,
 }
 
 impl Checker<'_> {
-    fn fault(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
-        self.faults.push(Fault { pointer: pointer.into(), message: message.into() });
+    fn issue(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
+        self.issues.push(Issue { pointer: pointer.into(), message: message.into() });
     }
 
-    /// Ids and captured names are names, and each is there once.
+    /// Ids and captured names are valid and unique.
     fn names(&mut self) {
         let plan = self.plan;
         let mut ids = BTreeMap::new();
@@ -120,7 +145,7 @@ impl Checker<'_> {
         for (number, step) in plan.steps.iter().enumerate() {
             self.name(&format!("/steps/{number}/id"), &step.id);
             if let Some(first) = ids.insert(step.id.as_str(), number) {
-                self.fault(
+                self.issue(
                     format!("/steps/{number}/id"),
                     format!("the id {} is that of step {} already", step.id, first + 1),
                 );
@@ -129,7 +154,7 @@ impl Checker<'_> {
                 let at = format!("/steps/{number}/captureAs");
                 self.name(&at, name);
                 if let Some(first) = captured.insert(name.as_str(), &step.id) {
-                    self.fault(at, format!("`{name}` is captured by the step {first} already"));
+                    self.issue(at, format!("`{name}` is captured by the step {first} already"));
                 }
             }
         }
@@ -137,16 +162,16 @@ impl Checker<'_> {
 
     fn name(&mut self, at: &str, name: &str) {
         if !is_name(name) {
-            self.fault(at, format!("`{name}` is not a name: a letter, then letters, digits, _ and -"));
+            self.issue(at, format!("`{name}` is not a name: a letter, then letters, digits, _ and -"));
         }
     }
 
     fn step(&mut self, number: usize) {
         let step = &self.plan.steps[number];
         let at = format!("/steps/{number}");
-        for (place, id) in step.depends_on.iter().enumerate() {
-            if !self.has_unnamed() && !self.plan.steps.iter().any(|other| other.id == *id) {
-                self.fault(format!("{at}/dependsOn/{place}"), self.no_step(id));
+        for (index, id) in step.depends_on.iter().enumerate() {
+            if !self.has_unnamed() && self.plan.step(id).is_none() {
+                self.issue(format!("{at}/dependsOn/{index}"), self.no_step(id));
             }
         }
         self.foreach(step, &at);
@@ -160,16 +185,16 @@ impl Checker<'_> {
         self.references(&args, &format!("{at}/args"), &bound);
         match self.toolbox.tool(&step.tool) {
             Err(error) => {
-                let remedy = error.remedy_text().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-                self.fault(format!("{at}/tool"), format!("{}{remedy}", error.message()));
+                let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+                self.issue(format!("{at}/tool"), format!("{}{remedy}", error.message()));
             }
             Ok(tool) => {
                 let args_at = format!("{at}/args");
                 let mut args = args;
                 tidy(tool.marked_schema(), &mut args);
-                let mut faults = check(tool.marked_schema(), &args, &args_at, &reference::is_open);
-                literal_paths(tool.marked_schema(), &args, &args_at, &mut faults);
-                self.faults.extend(faults);
+                let mut issues = check(tool.marked_schema(), &args, &args_at, &reference::is_open);
+                literal_paths(tool.marked_schema(), &args, &args_at, &mut issues);
+                self.issues.extend(issues);
             }
         }
     }
@@ -181,7 +206,7 @@ impl Checker<'_> {
         if let Some(index) = &foreach.index_name {
             self.name(&format!("{at}/indexName"), index);
             if *index == foreach.item_name {
-                self.fault(format!("{at}/indexName"), "item and index have the same name");
+                self.issue(format!("{at}/indexName"), "item and index have the same name");
             }
         }
         let from = format!("{at}/from");
@@ -189,25 +214,25 @@ impl Checker<'_> {
             Ok(Some(Template::Whole(_))) => self.references(&foreach.from.clone().into(), &from, &[]),
             Ok(_) => {
                 let message = format!("`{}` is not one reference to a list, such as $steps.ID.items", foreach.from);
-                self.fault(from, message);
+                self.issue(from, message);
             }
-            Err(message) => self.fault(from, message),
+            Err(message) => self.issue(from, message),
         }
     }
 
-    /// Every reference leads somewhere. `bound` are the loop's own names, which its arguments alone know.
+    /// Every reference has a target. `bound` are the names of the loop, valid in its arguments only.
     fn references(&mut self, value: &Value, at: &str, bound: &[&String]) {
         let mut found: Vec<(String, Reference)> = Vec::new();
-        let mut faults = Vec::new();
-        reference::each(value, at, &mut faults, &mut |at, reference| found.push((at.to_string(), reference.clone())));
-        self.faults.append(&mut faults);
+        let mut issues = Vec::new();
+        reference::each(value, at, &mut issues, &mut |at, reference| found.push((at.to_string(), reference.clone())));
+        self.issues.append(&mut issues);
         for (at, reference) in found {
             let id = match &reference.root {
                 Root::Step(id) => id.clone(),
                 Root::Var(name) => match self.captures.get(name) {
                     Some(id) => id.clone(),
                     None => {
-                        self.fault(at, format!("`{}`: no step captures `{name}` with captureAs", reference.written));
+                        self.issue(at, format!("`{}`: no step captures `{name}` with captureAs", reference.written));
                         continue;
                     }
                 },
@@ -218,19 +243,19 @@ impl Checker<'_> {
                     continue;
                 }
             };
-            match self.plan.steps.iter().find(|other| other.id == id) {
+            match self.plan.step(&id) {
                 None if self.has_unnamed() => {}
-                None => self.fault(at, format!("`{}`: {}", reference.written, self.no_step(&id))),
+                None => self.issue(at, format!("`{}`: {}", reference.written, self.no_step(&id))),
                 Some(source) => {
                     if let Some(message) = self.missing_output(source, &reference) {
-                        self.fault(at, message);
+                        self.issue(at, message);
                     }
                 }
             }
         }
     }
 
-    /// Whether there is a step whose id could not be read: it may be the one that is missed.
+    /// Whether a step has no readable id: it may be the one that is missing.
     fn has_unnamed(&self) -> bool {
         self.plan.steps.iter().any(|step| step.id.starts_with(UNNAMED))
     }
@@ -240,12 +265,12 @@ impl Checker<'_> {
         format!("there is no step {id}; there are: {}", ids.join(", "))
     }
 
-    /// What a step's answer cannot hold, going by its tool's schema.
+    /// What is wrong with a reference to a step, going by the output schema of its tool.
     fn missing_output(&self, source: &Step, reference: &Reference) -> Option<String> {
         let spec = self.toolbox.spec(&source.tool).ok()?;
         if spec.risk == Risk::Command {
             return Some(format!(
-                "`{}`: what {} answers is known only when it has run, so no other step can use it; use dependsOn",
+                "`{}`: the output of {} is known only when it has run, so no other step can use it; use dependsOn",
                 reference.written, source.tool
             ));
         }
@@ -278,7 +303,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The highest risk of the tools; a lower declared one is a fault.
+    /// The highest risk of the tools; a lower declared one is an issue.
     fn risk(&mut self) -> Risk {
         let risk_of = |step: &Step| self.toolbox.spec(&step.tool).map_or(Risk::Read, |spec| spec.risk);
         let worst = self.plan.steps.iter().max_by_key(|step| risk_of(step));
@@ -297,33 +322,33 @@ impl Checker<'_> {
                 step.tool,
                 computed.name()
             );
-            self.fault("/riskLevel", message);
+            self.issue("/riskLevel", message);
         }
         risk
     }
 }
 
-/// What is literal about paths has to be inside the vault, whatever is put in for the rest.
-fn literal_paths(schema: &Value, value: &Value, at: &str, faults: &mut Vec<Fault>) {
+/// The literal parts of paths must stay inside the vault, whatever the references stand for.
+fn literal_paths(schema: &Value, value: &Value, at: &str, issues: &mut Vec<Issue>) {
     match value {
         Value::String(text) if schema.get(PATH_MARK).is_some() => {
-            let Some(literal) = reference::with_stand_ins(text) else { return };
+            let Some(literal) = reference::with_placeholders(text) else { return };
             let may_be_root = schema.get(PATH_MARK).is_some_and(|mark| mark == OR_ROOT);
             let is_root = may_be_root && matches!(literal.trim_matches('/'), "" | ".");
             if let (false, Err(error)) = (is_root, SafePath::new(&literal)) {
-                faults.push(Fault { pointer: at.to_string(), message: error.to_string() });
+                issues.push(Issue { pointer: at.to_string(), message: error.to_string() });
             }
         }
         Value::Array(items) => {
             let below = schema.get("items").unwrap_or(&Value::Null);
             for (number, item) in items.iter().enumerate() {
-                literal_paths(below, item, &format!("{at}/{number}"), faults);
+                literal_paths(below, item, &format!("{at}/{number}"), issues);
             }
         }
         Value::Object(fields) => {
             for (name, value) in fields {
                 if let Some(below) = schema.get("properties").and_then(|known| known.get(name)) {
-                    literal_paths(below, value, &pointer(at, name), faults);
+                    literal_paths(below, value, &pointer(at, name), issues);
                 }
             }
         }

@@ -60,7 +60,7 @@ impl Sandbox {
         let failed = |error: &std::io::Error| match error.kind() {
             IoKind::NotFound | IoKind::NotADirectory => Error::new(ErrorKind::NotFound, "there is no such folder")
                 .at(vault.display())
-                .remedy("name the folder that holds your notes"),
+                .with_remedy("name the folder that holds your notes"),
             _ => Error::io(vault.display(), error),
         };
         let canonical = vault.canonicalize().map_err(|error| failed(&error))?;
@@ -127,7 +127,7 @@ impl Sandbox {
             let target = place.folder.read_link_contents(&place.name).map_err(|error| Error::io(&path, &error))?;
             path = self.link_target(&path, &target).ok_or_else(|| {
                 Error::invalid_path(path.as_str(), "is a symbolic link that leads out of it")
-                    .remedy("name a file of the vault")
+                    .with_remedy("name a file of the vault")
             })?;
         }
         Err(Error::invalid_path(path.as_str(), "is a symbolic link that leads in a circle"))
@@ -240,7 +240,7 @@ impl View for Sandbox {
             None => Err(nothing()),
             Some(metadata) if metadata.is_dir() => Err(Error::new(ErrorKind::InvalidArguments, "is a folder")
                 .at(path)
-                .remedy("name a file, or list the folder")),
+                .with_remedy("name a file, or list the folder")),
             Some(_) => Self::read_file(&place, &real),
         }
     }
@@ -324,7 +324,7 @@ fn no_folder(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Res
             ErrorKind::InvalidPath,
             format!("Invalid path: must be within vault directory: {path:?} is a symbolic link, which is not followed"),
         )
-        .remedy("name the note by the folder it really lies in")),
+        .with_remedy("name the note by the folder it really lies in")),
         // A file where a folder should be: there is nothing below it.
         Ok(metadata) if !metadata.is_dir() => Ok(()),
         Err(missing) if is_nothing(&missing) => Ok(()),

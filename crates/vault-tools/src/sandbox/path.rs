@@ -27,7 +27,7 @@ impl SafePath {
     /// [`ErrorKind::InvalidPath`] for what is absolute, has a drive letter or a scheme, has a `..`, a backslash or a
     /// control character in it, is hidden, ends in a dot or a space, or is a name that Windows reserves.
     pub fn new(text: &str) -> Result<Self> {
-        let refuse = |why: &str| Err(Error::invalid_path(text, why).remedy(REMEDY));
+        let refuse = |why: &str| Err(Error::invalid_path(text, why).with_remedy(REMEDY));
         let path: String = text.nfc().collect();
         if path.chars().any(char::is_control) {
             return refuse("has a control character in it");
@@ -225,7 +225,7 @@ impl SafePath {
 pub(crate) fn check_new_name(name: &str) -> Result<()> {
     let refuse = |why: String, remedy: String| {
         let name = SafePath::visible(name);
-        Err(Error::new(ErrorKind::InvalidPath, format!("Invalid path: the name {name:?} {why}")).remedy(remedy))
+        Err(Error::new(ErrorKind::InvalidPath, format!("Invalid path: the name {name:?} {why}")).with_remedy(remedy))
     };
     let instead = || format!("use the name {:?}", SafePath::segment(name));
     for c in name.chars() {

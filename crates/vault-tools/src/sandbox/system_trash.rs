@@ -6,7 +6,7 @@
 #![allow(clippy::disallowed_methods)]
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::fault;
+use crate::failpoint;
 use crate::sandbox::{SafePath, Sandbox};
 
 /// Whether this program can reach the system's trash.
@@ -28,11 +28,11 @@ impl Sandbox {
             return Err(Error::conflict(path, "is not where its path leads to"));
         }
         let trashed = trash(&file);
-        fault::step();
+        failpoint::step();
         trashed.map_err(|why| {
             Error::new(ErrorKind::Io, format!("the system's trash does not take it: {why}"))
                 .at(path)
-                .remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
+                .with_remedy("set trash = \"vault\" in tools.toml to have it moved to .trash")
         })
     }
 }

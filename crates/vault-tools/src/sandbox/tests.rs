@@ -253,12 +253,15 @@ fn links_that_lead_out_are_not_there() {
         assert_eq!(refused.kind(), ErrorKind::InvalidPath, "{attack}: {refused}");
         assert!(!refused.to_string().contains("secret"), "{refused}");
         if attack.contains('/') {
-            assert!(sandbox.create(&path, &"x".into(), ".t.tmp", &Kept::default()).is_err(), "{attack}");
+            assert!(sandbox.create(&path, &"x".into(), ".t.tmp", &SavedMetadata::default()).is_err(), "{attack}");
             assert!(
-                sandbox.make_folder(&path, &Kept::default()).is_err() && sandbox.remove_file(&path).is_err(),
+                sandbox.make_folder(&path, &SavedMetadata::default()).is_err() && sandbox.remove_file(&path).is_err(),
                 "{attack}"
             );
-            assert!(sandbox.rename(&SafePath::new("a.md").unwrap(), &path, &Kept::default()).is_err(), "{attack}");
+            assert!(
+                sandbox.rename(&SafePath::new("a.md").unwrap(), &path, &SavedMetadata::default()).is_err(),
+                "{attack}"
+            );
         } else {
             assert!(sandbox.replace(&path, &"x".into(), ".t.tmp").is_err(), "{attack}");
         }
@@ -302,7 +305,7 @@ fn a_folder_that_becomes_a_link_leads_nowhere() {
             if let Ok(text) = sandbox.text(&path("sub/x.md")) {
                 panic!("read {text:?}");
             }
-            let _ = sandbox.create(&path(&format!("sub/{round}.md")), &"x".into(), ".t.tmp", &Kept::default());
+            let _ = sandbox.create(&path(&format!("sub/{round}.md")), &"x".into(), ".t.tmp", &SavedMetadata::default());
         }
         done.store(true, std::sync::atomic::Ordering::Relaxed);
     });
@@ -324,12 +327,12 @@ fn a_pipe_is_no_note() {
 fn what_is_written_replaces_nothing_it_should_not() {
     let (folder, sandbox) = vault();
     let on_disk = |name: &str| std::fs::read_to_string(folder.path().join("notes").join(name)).unwrap();
-    let refused = sandbox.create(&path("a.md"), &"new".into(), ".t.tmp", &Kept::default()).unwrap_err();
+    let refused = sandbox.create(&path("a.md"), &"new".into(), ".t.tmp", &SavedMetadata::default()).unwrap_err();
     assert_eq!((refused.kind(), on_disk("a.md").as_str()), (ErrorKind::Conflict, "a"));
-    assert!(sandbox.rename(&path("a.md"), &path("sub/b.md"), &Kept::default()).is_err());
-    assert!(sandbox.rename(&path("a.md"), &path("sub"), &Kept::default()).is_err());
+    assert!(sandbox.rename(&path("a.md"), &path("sub/b.md"), &SavedMetadata::default()).is_err());
+    assert!(sandbox.rename(&path("a.md"), &path("sub"), &SavedMetadata::default()).is_err());
     sandbox.replace(&path("a.md"), &"new".into(), ".t.tmp").unwrap();
-    sandbox.rename(&path("a.md"), &path("sub/c.md"), &Kept::default()).unwrap();
+    sandbox.rename(&path("a.md"), &path("sub/c.md"), &SavedMetadata::default()).unwrap();
     assert_eq!(on_disk("sub/c.md"), "new");
     assert!(!sandbox.remove_folder(&path("sub")).unwrap());
     let names = std::fs::read_dir(folder.path().join("notes")).unwrap().count();

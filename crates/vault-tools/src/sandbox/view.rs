@@ -1,5 +1,6 @@
 //! What a tool reads through: the vault as it is, or as it will be.
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use crate::content::Content;
@@ -34,7 +35,7 @@ pub trait View {
         self.read(path)?.text().map(str::to_owned).ok_or_else(|| {
             Error::new(ErrorKind::Encoding, "is not text in UTF-8")
                 .at(path)
-                .remedy("tools read and write text only; convert the file to UTF-8 first")
+                .with_remedy("tools read and write text only; convert the file to UTF-8 first")
         })
     }
 
@@ -97,4 +98,15 @@ pub struct Entry {
     pub path: SafePath,
     /// What it is.
     pub stat: Stat,
+}
+
+/// The files below a folder of a view; none where no folder is.
+pub(crate) fn files_below(view: &dyn View, folder: &SafePath) -> Result<BTreeSet<SafePath>> {
+    match view.walk(Some(folder)) {
+        Ok(entries) => {
+            Ok(entries.into_iter().filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| entry.path).collect())
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(BTreeSet::new()),
+        Err(error) => Err(error),
+    }
 }

@@ -8,11 +8,11 @@ use std::io::{ErrorKind as IoKind, Write};
 use cap_fs_ext::{DirExt, FollowSymlinks, OpenOptionsFollowExt};
 use cap_std::fs::{Dir, DirBuilder, Metadata, OpenOptions};
 
-use super::aside::{self, Kept};
 use super::disk::Place;
+use super::metadata::{self, SavedMetadata};
 use crate::content::Content;
 use crate::error::{Error, Result};
-use crate::fault;
+use crate::failpoint;
 use crate::sandbox::{Found, SafePath, Sandbox};
 
 /// So many files are synced one by one; for more, the whole file system is.
@@ -20,19 +20,25 @@ use crate::sandbox::{Found, SafePath, Sandbox};
 const SYNCED_ALONE: usize = 16;
 
 impl Sandbox {
-    /// Puts a new file at a path whose folder is there; `kept` is what one that was there before is given back.
+    /// Puts a new file at a path whose folder is there; `saved` is what one that was there before is given back.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when something is there by now.
-    pub(crate) fn create(&self, path: &SafePath, content: &Content, temporary: &str, kept: &Kept) -> Result<()> {
-        let place = self.place_for(path, kept)?;
+    pub(crate) fn create(
+        &self,
+        path: &SafePath,
+        content: &Content,
+        temporary: &str,
+        saved: &SavedMetadata,
+    ) -> Result<()> {
+        let place = self.place_for(path, saved)?;
         let write = || -> std::io::Result<()> {
-            let mut file = new_file(&place.folder, temporary, kept.mode())?;
+            let mut file = new_file(&place.folder, temporary, saved.mode())?;
             fill(&mut file, content)?;
             // A disk that knows no permissions has the file all the same, and no more open than it was.
-            let _ = aside::set_mode(&file, kept.mode());
+            let _ = metadata::set_mode(&file, saved.mode());
             drop(file);
-            fault::step();
+            failpoint::step();
             rename_to_nothing(&place.folder, temporary, &place.folder, &place.name)
         };
         Self::put(&place, path, temporary, write)
@@ -55,7 +61,7 @@ impl Sandbox {
             fill(&mut file, content)?;
             carry_over(&place, &old, &file)?;
             drop(file);
-            fault::step();
+            failpoint::step();
             place.folder.rename(temporary, &place.folder, &place.name)
         };
         Self::put(&place, path, temporary, write)
@@ -63,7 +69,7 @@ impl Sandbox {
 
     fn put(place: &Place, path: &SafePath, temporary: &str, write: impl FnOnce() -> std::io::Result<()>) -> Result<()> {
         let result = write();
-        fault::step();
+        failpoint::step();
         result.map_err(|error| {
             // Nobody else has a file of this name.
             let _ = place.folder.remove_file(temporary);
@@ -74,21 +80,21 @@ impl Sandbox {
         })
     }
 
-    /// Moves a file or folder to a path where nothing is and whose folder is there; `kept` is what one that was there
+    /// Moves a file or folder to a path where nothing is and whose folder is there; `saved` is what one that was there
     /// before is given back.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the one is gone or something is at the other.
-    pub(crate) fn rename(&self, from: &SafePath, to: &SafePath, kept: &Kept) -> Result<()> {
-        let (source, target) = (self.place_to_write(from)?, self.place_for(to, kept)?);
+    pub(crate) fn rename(&self, from: &SafePath, to: &SafePath, saved: &SavedMetadata) -> Result<()> {
+        let (source, target) = (self.place_to_write(from)?, self.place_for(to, saved)?);
         // Where the system does not tell cases apart, `to` is `from` and no other file.
         let same = from.as_str().to_lowercase() == to.as_str().to_lowercase() && is_same_file(&source, &target);
         let renamed = if same {
-            source.folder.rename(&source.name, &target.folder, kept.name_for(to))
+            source.folder.rename(&source.name, &target.folder, saved.name_for(to))
         } else {
             rename_to_nothing(&source.folder, &source.name, &target.folder, &target.name)
         };
-        fault::step();
+        failpoint::step();
         renamed.map_err(|error| match error.kind() {
             IoKind::NotFound => Error::conflict(from, "is gone"),
             IoKind::AlreadyExists | IoKind::DirectoryNotEmpty => Error::conflict(to, "is there by now"),
@@ -100,34 +106,34 @@ impl Sandbox {
     pub(crate) fn remove_file(&self, path: &SafePath) -> Result<()> {
         let place = self.place_to_write(path)?;
         let removed = place.folder.remove_file(&place.name);
-        fault::step();
+        failpoint::step();
         removed.map_err(|error| match error.kind() {
             IoKind::NotFound => Error::conflict(path, "is gone"),
             _ => Error::io(path, &error),
         })
     }
 
-    /// Makes a folder in one that is there; nothing happens if it is there already. `kept` is what one that was there
+    /// Makes a folder in one that is there; nothing happens if it is there already. `saved` is what one that was there
     /// before is given back.
-    pub(crate) fn make_folder(&self, path: &SafePath, kept: &Kept) -> Result<()> {
-        let place = self.place_for(path, kept)?;
+    pub(crate) fn make_folder(&self, path: &SafePath, saved: &SavedMetadata) -> Result<()> {
+        let place = self.place_for(path, saved)?;
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
-        if let Some(mode) = kept.mode() {
+        if let Some(mode) = saved.mode() {
             // What the user's mask takes away is given back afterwards; the folder is never more open than it was.
             cap_std::fs::DirBuilderExt::mode(&mut builder, mode);
         }
         let made = place.folder.create_dir_with(&place.name, builder.recursive(false));
-        fault::step();
+        failpoint::step();
         match made {
             Err(error) if error.kind() == IoKind::AlreadyExists && self.found(path)? == Found::Folder => Ok(()),
             Err(error) => Err(Error::io(path, &error)),
             Ok(()) => {
-                if kept.mode().is_some()
+                if saved.mode().is_some()
                     && let Ok(folder) = place.folder.open_dir_nofollow(&place.name).and_then(|folder| folder.open("."))
                 {
                     // A folder that is more private than it was is one all the same.
-                    let _ = aside::set_mode(&folder.into_std(), kept.mode());
+                    let _ = metadata::set_mode(&folder.into_std(), saved.mode());
                 }
                 Ok(())
             }
@@ -138,7 +144,7 @@ impl Sandbox {
     pub(crate) fn remove_folder(&self, path: &SafePath) -> Result<bool> {
         let Some(place) = self.place(path)? else { return Ok(true) };
         let removed = place.folder.remove_dir(&place.name);
-        fault::step();
+        failpoint::step();
         match removed {
             Ok(()) => Ok(true),
             Err(error) if error.kind() == IoKind::NotFound => Ok(true),
@@ -166,7 +172,7 @@ impl Sandbox {
         if paths.len() > SYNCED_ALONE {
             let root = self.root.open(".").map_err(|error| Error::io(".", &error))?;
             let synced = rustix::fs::syncfs(&root).map_err(std::io::Error::from);
-            return aside::synced(synced).map_err(|error| Error::io(".", &error));
+            return metadata::synced(synced).map_err(|error| Error::io(".", &error));
         }
         let mut folders = std::collections::BTreeSet::new();
         for path in paths {
@@ -181,7 +187,7 @@ impl Sandbox {
             }
             // What the user may not open has not been written by us.
             let Ok(file) = place.folder.open_with(&place.name, &options) else { continue };
-            aside::sync(&file.into_std()).map_err(|error| Error::io(path, &error))?;
+            metadata::sync(&file.into_std()).map_err(|error| Error::io(path, &error))?;
         }
         if cfg!(unix) {
             for folder in folders {
@@ -189,7 +195,7 @@ impl Sandbox {
                 let Some(dir) = self.folder(folder.as_ref()).ok().flatten() else { continue };
                 let Ok(dir) = dir.open(".") else { continue };
                 let name = folder.as_ref().map_or(".", SafePath::as_str);
-                aside::sync(&dir.into_std()).map_err(|error| Error::io(name, &error))?;
+                metadata::sync(&dir.into_std()).map_err(|error| Error::io(name, &error))?;
             }
         }
         Ok(())
@@ -201,10 +207,10 @@ impl Sandbox {
     }
 
     /// The place of something that is to be made, under the name that the disk had for it before.
-    fn place_for(&self, path: &SafePath, kept: &Kept) -> Result<Place> {
+    fn place_for(&self, path: &SafePath, saved: &SavedMetadata) -> Result<Place> {
         let mut place = self.place_to_write(path)?;
         if Self::metadata(&place, path)?.is_none() {
-            place.name = kept.name_for(path).to_string();
+            place.name = saved.name_for(path).to_string();
         }
         Ok(place)
     }
@@ -228,7 +234,7 @@ fn new_file(folder: &Dir, name: &str, mode: Option<u32>) -> std::io::Result<File
         }
         file => file?,
     };
-    fault::step();
+    failpoint::step();
     Ok(file.into_std())
 }
 
@@ -236,7 +242,7 @@ fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
     let bytes = content.bytes();
     let (first, rest) = bytes.split_at(bytes.len() / 2);
     file.write_all(first)?;
-    fault::step();
+    failpoint::step();
     file.write_all(rest)
 }
 
@@ -247,7 +253,7 @@ fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<()>
     options.read(true).follow(FollowSymlinks::No);
     cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let source = place.folder.open_with(&place.name, &options).ok().map(cap_std::fs::File::into_std);
-    aside::carry_over(old, source.as_ref(), file)
+    metadata::carry_over(old, source.as_ref(), file)
 }
 
 /// Gives a file what the one that it replaces has besides its content.

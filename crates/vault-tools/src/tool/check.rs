@@ -1,41 +1,41 @@
-//! Arguments against a tool's schema: every fault in one answer, each with its JSON pointer and what was expected.
+//! Checks arguments against a tool's schema and reports all issues at once, each with its JSON pointer.
 
 use serde_json::{Map, Value};
 
-/// What is wrong at one place of the arguments.
+/// A problem at one location of arguments or of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fault {
-    /// The place, as a JSON pointer; empty for the whole.
+pub struct Issue {
+    /// The location as a JSON pointer; empty for the whole.
     pub pointer: String,
-    /// What was expected there, and what stands there.
+    /// What was expected, and what was found.
     pub message: String,
 }
 
-impl Fault {
-    /// The pointer as people are shown it: `/` for the whole.
-    pub(crate) fn place(&self) -> &str {
+impl Issue {
+    /// The pointer as it is shown to people: `/` for the whole.
+    pub(crate) fn location(&self) -> &str {
         if self.pointer.is_empty() { "/" } else { &self.pointer }
     }
 }
 
-impl std::fmt::Display for Fault {
+impl std::fmt::Display for Issue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}: {}", self.place(), self.message)
+        write!(f, "{}: {}", self.location(), self.message)
     }
 }
 
-/// Which values are not known yet, so that nothing can be said against them: references of a plan.
+/// Which values are not known yet and so cannot be checked: references of a plan.
 pub type IsOpen<'a> = &'a dyn Fn(&Value) -> bool;
 
-/// Checks a value against a schema of [`super::schema`]. Keywords that are not used there are not looked at.
-pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    walk(schema, value, at, is_open, &mut faults);
-    faults
+/// Checks a value against a schema of [`super::schema`]. Keywords that those schemas do not use are ignored.
+pub fn check(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>) -> Vec<Issue> {
+    let mut issues = Vec::new();
+    walk(schema, value, at, is_open, &mut issues);
+    issues
 }
 
-/// Drops nulls of optional fields (to leave a field out and to give it no value are the same) and writes whole numbers
-/// without a fraction: `10.0`, as some models have it, is 10.
+/// Removes nulls of optional fields (absent and null are the same) and writes whole numbers without a fraction: some
+/// models write `10.0` for 10.
 pub fn tidy(schema: &Value, value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -58,7 +58,7 @@ pub fn tidy(schema: &Value, value: &mut Value) {
                 .get("type")
                 .is_some_and(|named| is_of(named, &Value::from(0)) && !is_of(named, &Value::from(0.5))) =>
         {
-            // Beyond that, not every whole number is one of these.
+            // Above it, f64 does not represent every whole number.
             const EXACT: f64 = 9_007_199_254_740_992.0;
             if let Some(whole) = number.as_f64().filter(|n| number.is_f64() && n.fract() == 0.0 && n.abs() <= EXACT) {
                 *value = Value::from(whole as i64);
@@ -68,77 +68,77 @@ pub fn tidy(schema: &Value, value: &mut Value) {
     }
 }
 
-/// A JSON pointer one step deeper.
+/// The JSON pointer of a field.
 pub fn pointer(at: &str, key: &str) -> String {
     format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
 }
 
-fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, faults: &mut Vec<Fault>) {
+fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {
     if is_open(value) {
         return;
     }
-    let mut fault = |message: String| faults.push(Fault { pointer: at.to_string(), message });
+    let mut issue = |message: String| issues.push(Issue { pointer: at.to_string(), message });
     if let Some(Value::Array(ways)) = schema.get("anyOf").or_else(|| schema.get("oneOf")) {
         if !ways.iter().any(|way| check(way, value, at, is_open).is_empty()) {
             let expected: Vec<String> = ways.iter().map(expected).collect();
-            fault(format!("expected {}, found {}", expected.join(" or "), found(value)));
+            issue(format!("expected {}, found {}", expected.join(" or "), found(value)));
         }
         return;
     }
     let (named, whole) = (schema.get("type"), expected(schema));
     if !named.is_none_or(|named| is_of(named, value)) {
-        return fault(format!("expected {whole}, found {}", found(value)));
+        return issue(format!("expected {whole}, found {}", found(value)));
     }
     if let Some(Value::Array(values)) = schema.get("enum")
         && !values.contains(value)
     {
-        return fault(format!("expected {whole}, found {}", found(value)));
+        return issue(format!("expected {whole}, found {}", found(value)));
     }
     match value {
         Value::Number(number) => {
             let limit = |keyword| schema.get(keyword).and_then(Value::as_f64);
             let number = number.as_f64().unwrap_or(f64::NAN);
             if limit("minimum").is_some_and(|min| number < min) || limit("maximum").is_some_and(|max| number > max) {
-                fault(format!("expected {whole}, found {value}"));
+                issue(format!("expected {whole}, found {value}"));
             }
         }
         Value::String(text) => {
             let least = schema.get("minLength").and_then(Value::as_u64).unwrap_or(0);
             if (text.chars().count() as u64) < least {
-                fault("expected a text that is not empty".to_string());
+                issue("expected a text that is not empty".to_string());
             }
         }
         Value::Array(items) => {
             let least = schema.get("minItems").and_then(Value::as_u64).unwrap_or(0);
             if (items.len() as u64) < least {
-                fault(format!("expected at least {least} in the list, found {}", items.len()));
+                issue(format!("expected at least {least} in the list, found {}", items.len()));
             }
             if let Some(below) = schema.get("items") {
                 for (number, item) in items.iter().enumerate() {
-                    walk(below, item, &format!("{at}/{number}"), is_open, faults);
+                    walk(below, item, &format!("{at}/{number}"), is_open, issues);
                 }
             }
         }
-        Value::Object(fields) => object(schema, fields, at, is_open, faults),
+        Value::Object(fields) => object(schema, fields, at, is_open, issues),
         Value::Null | Value::Bool(_) => {}
     }
 }
 
-fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: IsOpen<'_>, faults: &mut Vec<Fault>) {
+fn object(schema: &Value, fields: &Map<String, Value>, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {
     let none = Map::new();
     let known = schema.get("properties").and_then(Value::as_object).unwrap_or(&none);
     for name in required(schema).filter(|name| !fields.contains_key(*name)) {
         let expected = known.get(name).map_or_else(String::new, expected);
-        faults.push(Fault { pointer: pointer(at, name), message: format!("is missing; expected {expected}") });
+        issues.push(Issue { pointer: pointer(at, name), message: format!("is missing; expected {expected}") });
     }
     for (name, value) in fields {
         let below = pointer(at, name);
         match (known.get(name), schema.get("additionalProperties")) {
-            (Some(schema), _) => walk(schema, value, &below, is_open, faults),
+            (Some(schema), _) => walk(schema, value, &below, is_open, issues),
             (None, Some(Value::Bool(false))) => {
-                faults.push(Fault { pointer: below, message: unknown(name, known) });
+                issues.push(Issue { pointer: below, message: unknown(name, known) });
             }
-            (None, Some(schema @ Value::Object(_))) => walk(schema, value, &below, is_open, faults),
+            (None, Some(schema @ Value::Object(_))) => walk(schema, value, &below, is_open, issues),
             (None, _) => {}
         }
     }
@@ -156,7 +156,7 @@ fn unknown(name: &str, known: &Map<String, Value>) -> String {
     }
 }
 
-/// The same letters but for case and separators, or names that begin alike or hold one another.
+/// Whether names are equal except for case and separators, begin alike, or contain one another.
 fn is_near(a: &str, b: &str) -> bool {
     let plain =
         |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase() };
@@ -188,7 +188,7 @@ fn is_of(named: &Value, value: &Value) -> bool {
     }
 }
 
-/// What a schema asks for, in words.
+/// What a schema expects, in words.
 fn expected(schema: &Value) -> String {
     if let Some(Value::Array(values)) = schema.get("enum") {
         let values: Vec<String> =
@@ -258,11 +258,11 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_place_and_expectation() {
+    fn issues_name_location_and_expectation() {
         fn check_one(value: Value, expected: &[&str]) {
-            let faults: Vec<String> =
+            let issues: Vec<String> =
                 check(&schema(), &value, "", &|_| false).iter().map(ToString::to_string).collect();
-            assert_eq!(faults, expected, "{value}");
+            assert_eq!(issues, expected, "{value}");
         }
         check_one(json!({ "path": "a" }), &[]);
         check_one(json!({}), &["/path: is missing; expected a text"]);
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_is_passed_over() {
+    fn references_are_not_checked() {
         let is_open = |value: &Value| value.as_str().is_some_and(|text| text.starts_with('$'));
         assert!(check(&schema(), &json!({ "path": "x", "top_k": "$steps.a.count" }), "", &is_open).is_empty());
     }

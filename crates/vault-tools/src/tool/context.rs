@@ -1,4 +1,4 @@
-//! What a call has at hand: the overlay it works on, the index, the editor, the clock, and when to stop.
+//! What a call works with: the overlay, the index, the editor, the clock, and what cancels it.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,17 +8,19 @@ use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::change::{Deletion, Overlay, Vault};
+use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
-use crate::policy::{Rules, Trash};
+use crate::overlay::Overlay;
+use crate::policy::Policy;
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::tool::step_cache::StepCache;
+use crate::vault::Vault;
 
-/// What a call has at hand.
+/// What a call works with.
 ///
-/// Reads go through `overlay`, which shows the vault with the changes that are proposed and not yet made.
+/// Reads and writes go through `overlay`, which shows the vault with the changes that are proposed and not yet made.
 pub struct Context<'a, 'v> {
     /// The vault as it is on disk, and its index.
     pub vault: &'v Vault,
@@ -28,14 +30,14 @@ pub struct Context<'a, 'v> {
     pub editor: &'a mut Editor,
     /// Who runs commands and shows files.
     pub host: &'a mut dyn Host,
-    /// Which paths may be read.
-    pub rules: &'a Rules,
-    /// The moment that counts as now, in the local time zone.
+    /// Decides which paths may be read.
+    pub policy: &'a Policy,
+    /// The current time, in the local time zone.
     pub now: &'a Zoned,
-    /// What only the host can do, in order; it is done when the call is applied.
-    pub effects: &'a mut Vec<Effect>,
-    /// When to stop.
-    pub stop: Stop<'a>,
+    /// What the host is to do, in order, when the call is applied.
+    pub effects: &'a mut Vec<HostEffect>,
+    /// What ends the call early.
+    pub cancel: Cancel<'a>,
     /// What calls of the same step computed.
     pub(crate) cache: &'a StepCache,
 }
@@ -45,15 +47,15 @@ pub(crate) struct Draft<'v> {
     pub vault: &'v Vault,
     pub overlay: Overlay<'v>,
     pub editor: Editor,
-    pub effects: Vec<Effect>,
+    pub effects: Vec<HostEffect>,
     pub now: Zoned,
     pub cache: StepCache,
 }
 
-/// What a host does beside changes of files. Nobody can take it back.
+/// Something that the host does beside the changes of files. It cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "effect")]
-pub enum Effect {
+pub enum HostEffect {
     /// Shows a file.
     Open {
         /// The file.
@@ -68,7 +70,7 @@ pub enum Effect {
     },
 }
 
-impl fmt::Display for Effect {
+impl fmt::Display for HostEffect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Open { path, .. } => write!(f, "shows {path}"),
@@ -77,7 +79,7 @@ impl fmt::Display for Effect {
     }
 }
 
-impl Effect {
+impl HostEffect {
     /// Does it.
     ///
     /// # Errors
@@ -105,42 +107,59 @@ impl Effect {
     }
 }
 
-/// When a call ends early. The default: never.
+/// What ends a call early: a flag, a deadline, both or (the default) neither.
+///
+/// ```
+/// use std::sync::atomic::AtomicBool;
+/// use std::time::{Duration, Instant};
+/// use vault_tools::Cancel;
+///
+/// let flag = AtomicBool::new(false);
+/// let cancel = Cancel::on(&flag).until(Instant::now() + Duration::from_secs(10));
+/// assert!(cancel.check().is_ok());
+/// ```
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Stop<'a> {
-    /// Set by another thread.
-    pub cancel: Option<&'a AtomicBool>,
-    /// The end of the time there is.
-    pub deadline: Option<Instant>,
+pub struct Cancel<'a> {
+    pub(crate) flag: Option<&'a AtomicBool>,
+    pub(crate) deadline: Option<Instant>,
 }
 
-impl Stop<'_> {
-    /// Asked now and then by whatever takes long.
+impl<'a> Cancel<'a> {
+    /// Ends the call when another thread sets the flag.
+    pub fn on(flag: &'a AtomicBool) -> Self {
+        Self { flag: Some(flag), deadline: None }
+    }
+
+    /// Ends the call at the deadline, or at an earlier one set before.
+    #[must_use]
+    pub fn until(self, deadline: Instant) -> Self {
+        Self { deadline: Some(self.deadline.map_or(deadline, |earlier| earlier.min(deadline))), ..self }
+    }
+
+    /// Long calls check this now and then.
     ///
     /// # Errors
     /// [`ErrorKind::Cancelled`], [`ErrorKind::TimedOut`].
     pub fn check(&self) -> Result<()> {
-        if self.cancel.is_some_and(|cancel| cancel.load(Ordering::Relaxed)) {
+        if self.flag.is_some_and(|flag| flag.load(Ordering::Relaxed)) {
             return Err(Error::new(ErrorKind::Cancelled, "cancelled"));
         }
         if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
-            return Err(
-                Error::new(ErrorKind::TimedOut, "the time there was is over").remedy("allow more with timeoutMs")
-            );
+            return Err(Error::new(ErrorKind::TimedOut, "it took longer than allowed")
+                .with_remedy("allow more time with timeoutMs"));
         }
         Ok(())
     }
 
-    /// Waits, but not beyond the end.
+    /// Sleeps for `time`, or until the call is cancelled.
     ///
     /// # Errors
     /// As [`Self::check`].
-    pub(crate) fn wait(&self, time: Duration) -> Result<()> {
-        let until = Instant::now() + time;
-        while Instant::now() < until {
+    pub(crate) fn sleep(&self, time: Duration) -> Result<()> {
+        let end = Instant::now() + time;
+        while Instant::now() < end {
             self.check()?;
-            // Short naps, so that a cancelled plan does not sleep on.
-            std::thread::sleep(Duration::from_millis(20).min(until.saturating_duration_since(Instant::now())));
+            std::thread::sleep(Duration::from_millis(20).min(end.saturating_duration_since(Instant::now())));
         }
         self.check()
     }
@@ -159,46 +178,46 @@ impl Context<'_, '_> {
         }
     }
 
-    /// Whether a path that was found elsewhere may be shown: it, and the file that it stands for if it is a link.
+    /// Whether a path may be shown; for a symbolic link, its target too.
     pub fn permits(&self, path: &SafePath) -> bool {
-        if self.rules.permits_all_paths() {
+        if self.policy.permits_all_paths() {
             return true;
         }
-        let permits = |path: &SafePath| self.rules.permits_path(path.as_str());
-        // A link that leads nowhere shows nothing; whoever opens it is told so.
+        let permits = |path: &SafePath| self.policy.permits_path(path.as_str());
+        // A dangling link shows nothing; opening it is an error.
         permits(path) && self.overlay.real(path).map_or(true, |real| permits(&real))
     }
 
-    /// Where what is deleted goes: where the user's settings say, but not out of a vault that keeps its own trash. What
-    /// else the vault's settings say of it does not count, least of all that there be none.
-    pub fn deletion(&self) -> Deletion {
+    /// Where deleted files go: where the user's settings say, but into `.trash` in a vault that Obsidian is set to keep
+    /// deleted files in. The vault's settings cannot make a delete permanent.
+    pub fn deletion(&self) -> DeleteMode {
         let keeps_its_own = || {
             let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
             let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
             settings["trashOption"] == "local"
         };
-        match self.rules.trash() {
-            Trash::System if !keeps_its_own() => Deletion::SystemTrash,
-            Trash::System | Trash::Vault => Deletion::Trash,
+        match self.policy.trash() {
+            DeleteMode::SystemTrash if keeps_its_own() => DeleteMode::Trash,
+            mode => mode,
         }
     }
 
-    /// Whether all that lies below a path may be touched.
+    /// Requires that everything below a path is permitted.
     ///
     /// # Errors
-    /// [`ErrorKind::Denied`], which does not say what lies there.
+    /// [`ErrorKind::Denied`], which does not say what is there.
     pub fn all_permitted(&self, path: &SafePath) -> Result<()> {
         let is_folder = self.overlay.stat(path)?.is_some_and(|stat| stat.kind == EntryKind::Folder && !stat.symlink);
-        if !is_folder || self.rules.permits_all_paths() {
+        if !is_folder || self.policy.permits_all_paths() {
             return Ok(());
         }
         match self.overlay.walk(Some(path))?.iter().all(|entry| self.permits(&entry.path)) {
             true => Ok(()),
-            false => Err(Error::new(ErrorKind::Denied, "what is in it is denied by your settings, in part").at(path)),
+            false => Err(Error::new(ErrorKind::Denied, "your settings deny some of what is in it").at(path)),
         }
     }
 
-    /// The error of a path at which nothing is, with the paths that may have been meant and may be shown.
+    /// The error for a path where nothing exists; it names the nearest paths that may be shown.
     pub fn missing(&self, path: &SafePath) -> Error {
         missing(path, &*self.overlay, &|path| self.permits(path))
     }

@@ -18,12 +18,12 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
-pub use check::Fault;
+pub use check::Issue;
 pub(crate) use check::{check, pointer, tidy};
 pub(crate) use context::Draft;
-pub use context::{Context, Effect, Stop};
-pub(crate) use schema::{OR_ROOT, PATH_MARK};
-pub use schema::{PathArg, of_arguments, of_output};
+pub use context::{Cancel, Context, HostEffect};
+pub use schema::PathArg;
+pub(crate) use schema::{OR_ROOT, PATH_MARK, argument_schema};
 pub(crate) use step_cache::{FoundLink, StepCache};
 
 /// A tool: give it a name and a function, and add it to a [`Toolbox`](crate::Toolbox).
@@ -97,7 +97,7 @@ impl Tool {
         Args: DeserializeOwned + JsonSchema,
         Output: Serialize + JsonSchema,
     {
-        let marked_schema = of_arguments::<Args>();
+        let marked_schema = argument_schema::<Args>();
         let alias = name.replace('.', "_");
         let spec = ToolSpec {
             name: name.to_string(),
@@ -106,13 +106,13 @@ impl Tool {
             risk,
             description: description.to_string(),
             input_schema: schema::without_marks(&marked_schema),
-            output_schema: of_output::<Output>(),
+            output_schema: schema::output_schema::<Output>(),
         };
         let name = name.to_string();
         let run = move |args: Value, context: &mut Context<'_, '_>| {
             let args = serde_json::from_value(args).map_err(|error| {
                 Error::new(ErrorKind::InvalidArguments, format!("{name}: {error}"))
-                    .remedy("compare them with the schema")
+                    .with_remedy("compare them with the schema")
             })?;
             serde_json::to_value(call(args, context)?).map_err(|error| {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))
@@ -152,12 +152,12 @@ impl Tool {
             args = Value::Object(serde_json::Map::new());
         }
         tidy(&self.marked_schema, &mut args);
-        let faults = check(&self.marked_schema, &args, "", &|_| false);
+        let issues = check(&self.marked_schema, &args, "", &|_| false);
         let name = &self.spec.name;
-        Err(match &faults[..] {
+        Err(match &issues[..] {
             [] => return Ok(args),
             [only] => Error::new(ErrorKind::InvalidArguments, format!("{} (arguments of {name})", only.message))
-                .at(only.place()),
+                .at(only.location()),
             several => {
                 let all: Vec<String> = several.iter().map(ToString::to_string).collect();
                 Error::new(ErrorKind::InvalidArguments, format!("arguments of {name}: {}", all.join("; ")))

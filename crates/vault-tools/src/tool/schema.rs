@@ -1,6 +1,6 @@
-//! JSON schemas that every reader understands: references inlined, without `$schema`, `title` and number formats.
+//! Portable JSON schemas: references inlined, without `$schema`, `title` and number formats.
 //!
-//! What one provider wants differently (strictness, subsets) is not decided here.
+//! What single providers require beyond that (strictness, subsets) is not decided here.
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -9,16 +9,15 @@ use serde_json::{Map, Value};
 use std::borrow::Cow;
 use std::fmt;
 
-/// Marks a text as a vault path in the schemas that validation sees: `true`, or [`OR_ROOT`]. It is left out of those
-/// that are handed out.
+/// Marks a text as a vault path, for validation: `true`, or [`OR_ROOT`]. Schemas for models do not have it.
 pub(crate) const PATH_MARK: &str = "x-vault-path";
 
-/// The mark of a path that may also be the vault's root.
+/// The mark of a path that can also be the vault's root.
 pub(crate) const OR_ROOT: &str = "or root";
 
-/// A vault path as it stands in arguments: text that has not been checked yet.
+/// A vault path in arguments, not checked yet.
 ///
-/// Its own type so that plans know which arguments are paths: there, a value put into the text is one segment.
+/// A type of its own, so that the policy and plans know which arguments are paths.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PathArg(pub String);
@@ -56,22 +55,22 @@ impl JsonSchema for PathArg {
     }
 }
 
-/// The schema of what a tool takes. Optional fields are those that are not required; none is nullable.
-pub fn of_arguments<T: JsonSchema>() -> Value {
+/// The schema of arguments. Optional fields are those that are not required; none is nullable.
+pub(crate) fn argument_schema<T: JsonSchema>() -> Value {
     let mut schema = generated::<T>(SchemaSettings::draft2020_12());
-    tidy(&mut schema, Nulls::Absent);
+    tidy(&mut schema, true);
     closed(&mut schema);
     schema
 }
 
-/// The schema of what a tool answers.
-pub fn of_output<T: JsonSchema>() -> Value {
+/// The schema of an output.
+pub(crate) fn output_schema<T: JsonSchema>() -> Value {
     let mut schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
-    tidy(&mut schema, Nulls::Stay);
+    tidy(&mut schema, false);
     schema
 }
 
-/// The same schema without marks of ours.
+/// A schema without the marks of paths.
 pub(crate) fn without_marks(schema: &Value) -> Value {
     let mut schema = schema.clone();
     unmark(&mut schema);
@@ -86,15 +85,8 @@ fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
     settings.into_generator().into_root_schema_for::<T>().to_value()
 }
 
-/// What becomes of `null` as a type beside others.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Nulls {
-    /// In arguments, absent and null are the same, and absent is simpler.
-    Absent,
-    Stay,
-}
-
-fn tidy(schema: &mut Value, nulls: Nulls) {
+/// With `drop_nulls`, types are not nullable: in arguments, absent and null are the same, and absent is simpler.
+fn tidy(schema: &mut Value, drop_nulls: bool) {
     let Value::Object(object) = schema else { return };
     object.remove("title");
     object.remove("$schema");
@@ -106,7 +98,7 @@ fn tidy(schema: &mut Value, nulls: Nulls) {
     if object.get("format").is_some_and(is_number_format) {
         object.remove("format");
     }
-    if nulls == Nulls::Absent {
+    if drop_nulls {
         drop_null(object);
     }
     fold_constants(object);
@@ -115,10 +107,10 @@ fn tidy(schema: &mut Value, nulls: Nulls) {
     {
         *description = Value::String(text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
-    each_below(object, &mut |below| tidy(below, nulls));
+    each_below(object, &mut |below| tidy(below, drop_nulls));
 }
 
-/// Every schema directly below a schema. Names of properties are data, not keywords.
+/// Visits every schema directly below a schema. Names of properties are data, not keywords.
 fn each_below(object: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
     for (keyword, value) in object.iter_mut() {
         match (keyword.as_str(), value) {
@@ -148,7 +140,7 @@ fn drop_null(object: &mut Map<String, Value>) {
             let only = all.remove(0);
             object.remove(keyword);
             if let Value::Object(only) = only {
-                // What stands beside it was said of this very place, so it goes before what was said of the type.
+                // A keyword beside `anyOf` is about this field, so it takes precedence over one of the type.
                 for (key, value) in only {
                     object.entry(key).or_insert(value);
                 }
@@ -163,11 +155,11 @@ fn drop_null(object: &mut Map<String, Value>) {
     }
 }
 
-/// `oneOf` constants, as documented variants are generated, become one `enum` whose description tells them apart.
+/// Turns `oneOf` constants, which documented variants generate, into one `enum` with their meanings in its description.
 fn fold_constants(object: &mut Map<String, Value>) {
     let Some(Value::Array(all)) = object.get("oneOf") else { return };
     let mut values = Vec::new();
-    let mut told = Vec::new();
+    let mut meanings = Vec::new();
     for schema in all {
         let names = match (schema.get("const"), schema.get("enum").and_then(Value::as_array)) {
             (Some(value), _) => vec![value.clone()],
@@ -177,7 +169,7 @@ fn fold_constants(object: &mut Map<String, Value>) {
         if let (Some(description), [Value::String(name)]) =
             (schema.get("description").and_then(Value::as_str), &names[..])
         {
-            told.push(format!("{name}: {}", description.trim_end_matches('.')));
+            meanings.push(format!("{name}: {}", description.trim_end_matches('.')));
         }
         values.extend(names);
     }
@@ -187,17 +179,17 @@ fn fold_constants(object: &mut Map<String, Value>) {
     object.remove("oneOf");
     object.insert("type".into(), "string".into());
     object.insert("enum".into(), Value::Array(values));
-    if !told.is_empty() {
-        let told = told.join("; ");
+    if !meanings.is_empty() {
+        let meanings = meanings.join("; ");
         let description = match object.get("description").and_then(Value::as_str) {
-            Some(before) => format!("{} ({told})", before.trim_end_matches('.')),
-            None => told,
+            Some(before) => format!("{} ({meanings})", before.trim_end_matches('.')),
+            None => meanings,
         };
         object.insert("description".into(), description.into());
     }
 }
 
-/// Objects with fields of their own take no others.
+/// Objects with known fields take no others.
 fn closed(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     let is_object = object.get("type").is_some_and(|name| name == "object");
@@ -249,7 +241,7 @@ mod tests {
 
     #[test]
     fn arguments_are_portable() {
-        let schema = of_arguments::<Args>();
+        let schema = argument_schema::<Args>();
         let below = json!({
             "type": "object", "properties": { "title": { "type": "string" } }, "required": ["title"],
             "additionalProperties": false
@@ -276,8 +268,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_keep_their_nulls() {
-        let schema = of_output::<Args>();
+    fn outputs_keep_their_nulls() {
+        let schema = output_schema::<Args>();
         assert_eq!(schema["properties"]["limit"]["type"], json!(["integer", "null"]));
         assert!(!schema.to_string().contains("$ref"));
     }

@@ -1,4 +1,4 @@
-//! Tables over the whole vault that the calls of one reading step share; the first call that needs one computes it.
+//! A cache of tables over the whole vault, shared by the calls of a step that only reads.
 
 use std::cell::OnceCell;
 use std::collections::HashMap;

@@ -14,23 +14,23 @@ use crate::tool::{Context, PathArg};
 pub(super) struct Args {
     /// The note.
     path: PathArg,
-    /// The text to be added, in Markdown.
+    /// The text to add, in Markdown.
     #[schemars(length(min = 1))]
     content: String,
-    /// The heading of the section it goes to the end of, without `#`; the note's end unless told. If there is no such
-    /// heading it is made.
+    /// The heading of the section at whose end it is added, without `#`; default: the end of the note. A missing heading
+    /// is created.
     #[serde(default)]
     heading: Option<String>,
 }
 
-/// Where it was added.
+/// The result of an append.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AppendedText {
     /// The note.
     path: String,
-    /// The line on which the new text begins, from 1.
+    /// The first line of the new text, from 1.
     line: u32,
-    /// Whether the heading was made.
+    /// Whether the heading was created.
     made_heading: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Resul
     Ok(AppendedText { path: path.to_string(), line, made_heading })
 }
 
-/// The line on which two texts, one the beginning of the other but for its last line end, part.
+/// The first line of `after` that is not in `before`, to which it was appended.
 fn first_new_line(before: &str, after: &str) -> u32 {
     let common = before.trim_end().len();
     let rest = &after[common..];

@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::Result;
 use crate::tool::Context;
 
-/// One item of a list.
+/// An item of a list.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Bullet {
-    /// What it says, without marker and check box, on one line.
+    /// Its text on one line, without marker and check box.
     text: String,
-    /// Its lines as written.
+    /// Its source lines.
     raw: String,
     /// How deep it is nested: 0 for the outermost.
     depth: usize,
@@ -22,7 +22,7 @@ pub(super) struct Bullet {
 pub(super) struct Args {
     /// Markdown with one or more lists.
     text: String,
-    /// Whether items within items count.
+    /// Whether to include nested items.
     #[serde(default = "yes")]
     allow_nested: bool,
 }
@@ -36,7 +36,7 @@ fn yes() -> bool {
 pub(super) struct Bullets {
     /// In the order of the text.
     items: Vec<Bullet>,
-    /// How many there are.
+    /// The number of items.
     count: usize,
 }
 
@@ -45,13 +45,13 @@ pub(super) fn parse(args: Args, _: &mut Context<'_, '_>) -> Result<Bullets> {
     Ok(Bullets { count: items.len(), items })
 }
 
-/// Reads the items of all lists in a text, in order. Lines that belong to no item, and code, are passed over.
+/// The items of all lists in a text, in order. Code and lines outside of items are ignored.
 ///
-/// Bullets are `-`, `*`, `+`; numbers are `1.` and `1)`; a check box is taken off. A line that is indented under an
-/// item and is no item itself goes on with it.
+/// Bullets are `-`, `*`, `+`; numbers are `1.` and `1)`; a check box is removed. An indented line under an item that is
+/// not an item itself continues the item.
 pub(super) fn bullets(text: &str, nested: bool) -> Vec<Bullet> {
     let mut found: Vec<Bullet> = Vec::new();
-    // Where the content of each open item begins, outermost first.
+    // The column of the content of each open item, outermost first.
     let mut open: Vec<usize> = Vec::new();
     let mut fence: Option<&str> = None;
     let mut skipping = false;
@@ -79,7 +79,7 @@ pub(super) fn bullets(text: &str, nested: bool) -> Vec<Bullet> {
                 found.push(Bullet { text: without_box(content).trim().to_string(), raw: line.to_string(), depth });
             }
         } else if trimmed.is_empty() {
-            // An item may go on behind a blank line if what follows is indented.
+            // An item can continue after a blank line if the next line is indented.
         } else if indent > 0 && !open.is_empty() {
             if let (false, Some(last)) = (skipping, found.last_mut()) {
                 last.raw.push('\n');
@@ -93,7 +93,7 @@ pub(super) fn bullets(text: &str, nested: bool) -> Vec<Bullet> {
     found
 }
 
-/// Columns of white space; a tab goes on to the next multiple of four.
+/// The columns of white space; a tab advances to the next multiple of four.
 fn columns(space: &str) -> usize {
     space.chars().fold(0, |at, c| if c == '\t' { (at / 4 + 1) * 4 } else { at + 1 })
 }
@@ -107,12 +107,12 @@ fn marker(line: &str) -> Option<(usize, &str)> {
         _ => return None,
     };
     let content = &line[width..];
-    // `---` and `**bold**` are no items, `-` alone is an empty one.
+    // `---` and `**bold**` are not items, `-` alone is an empty item.
     let is_item = content.is_empty() || content.starts_with([' ', '\t']);
     (is_item && !is_rule(line)).then_some((width + 1, content))
 }
 
-/// `* * *` and `- - -` are rules across the page.
+/// `* * *` and `- - -` are thematic breaks.
 fn is_rule(line: &str) -> bool {
     let marks: Vec<char> = line.chars().filter(|c| !c.is_whitespace()).collect();
     marks.len() >= 3 && matches!(marks[0], '-' | '*') && marks.iter().all(|c| *c == marks[0])

@@ -1,36 +1,36 @@
-//! What happens when a file is to be where one already is.
+//! What happens if the path of a new file exists.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::change::Overlay;
 use crate::error::{Error, ErrorKind, Result};
+use crate::overlay::Overlay;
 use crate::sandbox::SafePath;
 
-/// What happens when something is already there.
+/// What happens if the path exists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Collision {
     /// It is an error.
     #[default]
     Error,
-    /// A number is put behind the name: `Note 1.md`.
+    /// A number is added to the name: `Note 1.md`.
     CreateUnique,
-    /// What is there is replaced.
+    /// The existing file is replaced.
     Overwrite,
 }
 
-/// The error of a path that is taken.
+/// The error for a path that exists.
 pub(super) fn taken(path: &SafePath) -> Error {
-    Error::new(ErrorKind::Exists, "there is already a file or folder of this name")
+    Error::new(ErrorKind::Exists, "a file or folder of this name exists")
         .at(path)
-        .remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
+        .with_remedy("choose another name, or another collisionStrategy: create-unique or overwrite")
 }
 
-/// The first path that is free, not even taken in other case: itself, else with ` 1`, ` 2` and so on behind its name.
+/// The first free path: itself, or its name with ` 1`, ` 2` and so on. Paths that differ in case only are not free.
 ///
 /// # Errors
-/// Those of looking; a name that gets too long.
+/// A file system error; a name that gets too long.
 pub(super) fn free(path: &SafePath, overlay: &mut Overlay<'_>) -> Result<SafePath> {
     if !overlay.is_taken(path)? {
         return Ok(path.clone());

@@ -5,18 +5,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::HostCommand;
-use crate::tool::{Context, Effect};
+use crate::tool::{Context, HostEffect};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ListArgs {
-    /// Words that id or name must hold.
+    /// Words that id or name must contain.
     #[serde(default)]
     query: Option<String>,
-    /// How the id must begin: `editor:`.
+    /// A prefix of the id: `editor:`.
     #[serde(default)]
     prefix: Option<String>,
-    /// How many at most.
+    /// The most commands to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
@@ -29,7 +29,7 @@ fn default_limit() -> usize {
 /// The commands.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Commands {
-    /// Those that match, by id.
+    /// The matching commands, by id.
     commands: Vec<HostCommand>,
     /// Whether there are more.
     truncated: bool,
@@ -57,7 +57,7 @@ pub(super) struct RunArgs {
     id: String,
 }
 
-/// How it went.
+/// The result of a command.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CommandRun {
@@ -65,7 +65,7 @@ pub(super) struct CommandRun {
     id: String,
     /// Whether it was run.
     executed: bool,
-    /// What the host said if it was not.
+    /// The host's error, if any.
     error_message: Option<String>,
 }
 
@@ -77,8 +77,8 @@ pub(super) fn run(args: RunArgs, context: &mut Context<'_, '_>) -> Result<Comman
     } else if !context.host.commands()?.iter().any(|command| command.id == args.id) {
         return Err(Error::new(ErrorKind::NotFound, format!("there is no command `{}`", args.id))
             .at("/id")
-            .remedy("commands.list lists them"));
+            .with_remedy("commands.list lists them"));
     }
-    context.effects.push(Effect::Command { id: args.id.clone() });
+    context.effects.push(HostEffect::Command { id: args.id.clone() });
     Ok(CommandRun { id: args.id, executed: true, error_message: None })
 }

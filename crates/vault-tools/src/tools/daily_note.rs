@@ -15,7 +15,7 @@ use crate::tool::{Context, PathArg};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The day, as YYYY-MM-DD; today unless told.
+    /// The day, as YYYY-MM-DD; default today.
     #[serde(default)]
     date: Option<String>,
     /// Text to add at the end of the note.
@@ -26,9 +26,9 @@ pub(super) struct Args {
 /// The note of the day.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DailyNote {
-    /// Where it lies.
+    /// Its path.
     path: String,
-    /// Whether it was made now; if not, it was there before.
+    /// Whether it was created now.
     created: bool,
     /// Whether the content was added.
     appended: bool,
@@ -58,11 +58,13 @@ pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Re
     Ok(DailyNote { path: path.to_string(), created, appended })
 }
 
-/// The given day at the time of day that it is now.
+/// The given day at the present time of day.
 fn on(date: &str, now: &Zoned) -> Result<Zoned> {
     let day = date.trim().parse::<Date>().ok();
     let moment = day.and_then(|day| day.to_datetime(now.time()).to_zoned(now.time_zone().clone()).ok());
     moment.ok_or_else(|| {
-        Error::new(ErrorKind::InvalidArguments, format!("`{date}` is not a day")).at("/date").remedy("write YYYY-MM-DD")
+        Error::new(ErrorKind::InvalidArguments, format!("`{date}` is not a day"))
+            .at("/date")
+            .with_remedy("write YYYY-MM-DD")
     })
 }

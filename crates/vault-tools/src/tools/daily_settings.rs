@@ -1,24 +1,24 @@
-//! Where a day's note lies and what it starts with, as Obsidian's daily notes are set.
+//! Obsidian's settings for daily notes: the path of a day's note and its first text.
 
 use jiff::Zoned;
 use serde::Deserialize;
 
 use super::moment;
-use crate::change::Vault;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
+use crate::vault::Vault;
 
-/// The file that holds the settings; the only hidden one that is read here.
+/// The settings file in `.obsidian`.
 const SETTINGS: &str = "daily-notes.json";
 
-/// What Obsidian lets people set.
+/// The settings of Obsidian's daily notes.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct DailySettings {
     /// The folder; empty for the vault's root.
     folder: String,
-    /// The name, as a format of moment.js; it may hold folders.
+    /// The name, as a format of moment.js; it can contain folders.
     format: String,
     /// The note a new one starts as, without `.md`; empty for none.
     template: String,
@@ -33,10 +33,10 @@ impl Default for DailySettings {
 const DEFAULT_FORMAT: &str = "YYYY-MM-DD";
 
 impl DailySettings {
-    /// The vault's settings; the defaults where there are none.
+    /// The vault's settings, or the defaults.
     ///
     /// # Errors
-    /// A file that is no JSON of this form.
+    /// A settings file that cannot be parsed.
     pub(super) fn of(vault: &Vault) -> Result<Self> {
         match vault.sandbox().obsidian_setting(SETTINGS)? {
             Some(text) => Self::read(&text),
@@ -46,17 +46,17 @@ impl DailySettings {
 
     fn read(text: &str) -> Result<Self> {
         let settings: Self = serde_json::from_str(text).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("cannot be understood: {error}"))
+            Error::new(ErrorKind::Config, format!("cannot be parsed: {error}"))
                 .at(".obsidian/daily-notes.json")
-                .remedy("set up daily notes in Obsidian again, or delete the file")
+                .with_remedy("set up daily notes in Obsidian again, or delete the file")
         })?;
         Ok(if settings.format.is_empty() { Self { format: DEFAULT_FORMAT.into(), ..settings } } else { settings })
     }
 
-    /// Where the note of a day lies.
+    /// The path of a day's note.
     ///
     /// # Errors
-    /// A format that cannot be used; a path that leads out of the vault.
+    /// An invalid format; a path outside the vault.
     pub(super) fn path(&self, day: &Zoned) -> Result<SafePath> {
         let name = moment::format(day, &self.format)?;
         let folder = self.folder.trim_matches('/');
@@ -64,22 +64,22 @@ impl DailySettings {
         SafePath::new(&path)
     }
 
-    /// What a new note of a day starts with; empty without a template.
+    /// The first text of a day's note; empty without a template.
     ///
     /// # Errors
-    /// A template that is denied or not there, or names a date format that cannot be used.
+    /// A template that is denied or missing, or has an invalid date format.
     pub(super) fn first_text(&self, day: &Zoned, path: &SafePath, context: &Context<'_, '_>) -> Result<String> {
         let template = self.template.trim_matches('/');
         if template.is_empty() {
             return Ok(String::new());
         }
         let file = if template.ends_with(".md") { template.to_string() } else { format!("{template}.md") };
-        // The vault's settings name it, and they cannot allow what the user denies.
+        // The path comes from the vault's settings, which cannot allow what the user denies.
         let file = context.path(&PathArg(file))?;
         if !context.overlay.exists(&file)? {
-            return Err(Error::new(ErrorKind::NotFound, "the template of the daily notes is not there")
+            return Err(Error::new(ErrorKind::NotFound, "the template of the daily notes does not exist")
                 .at(file)
-                .remedy("make it, or choose another in Obsidian's settings of daily notes"));
+                .with_remedy("create it, or choose another in Obsidian's settings for daily notes"));
         }
         fill(&context.overlay.text(&file)?, day, path)
     }
@@ -99,7 +99,7 @@ fn fill(template: &str, day: &Zoned, path: &SafePath) -> Result<String> {
             "date" => filled.push_str(&moment::format(day, format.unwrap_or(DEFAULT_FORMAT))?),
             "time" => filled.push_str(&moment::format(day, format.unwrap_or("HH:mm"))?),
             "title" => filled.push_str(path.stem()),
-            // Not ours: other plugins have braces too.
+            // Other plugins use braces too.
             _ => filled.push_str(&rest[at..at + length + 2]),
         }
         rest = &rest[at + length + 2..];
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_note_lies() {
+    fn path_of_the_note() {
         fn check(settings: &str, expected: &str) {
             let settings = DailySettings::read(settings).unwrap();
             assert_eq!(settings.path(&day()).unwrap().as_str(), expected);

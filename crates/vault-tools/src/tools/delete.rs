@@ -4,26 +4,26 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::locate::{self, NoteArgs};
-use crate::change::Deletion;
+use crate::action::DeleteMode;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
-/// What became of it.
+/// The result of a delete.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeletedNote {
-    /// Where it was.
+    /// Its path.
     path: String,
-    /// Where it lies now: a path in `.trash`, or `the system's trash`.
+    /// Where it went: a path in `.trash`, or `the system's trash`.
     trashed_to: Option<String>,
-    /// Links that lead nowhere now, in notes that may be read.
+    /// Links that now lead nowhere, in readable notes.
     dangling_links: Vec<DanglingLink>,
 }
 
-/// A link whose note is gone.
+/// A link to the deleted note.
 #[derive(Serialize, JsonSchema)]
 struct DanglingLink {
-    /// The note it stands in.
+    /// The note that contains it.
     path: String,
     /// Its line, from 1.
     line: u32,
@@ -50,11 +50,11 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Dele
 pub(super) struct PathArgs {
     /// The file or folder.
     path: PathArg,
-    /// Whether it goes to the trash, the vault's or as set the system's; otherwise it is deleted, and kept in the journal until that is
+    /// Whether it goes to the trash (the vault's, or the system's if so set); otherwise only the journal keeps it, until
     /// pruned.
     #[serde(default = "yes")]
     trash: bool,
-    /// Whether it is an error if nothing is there.
+    /// Whether a missing path is an error.
     #[serde(default = "yes")]
     require_exists: bool,
 }
@@ -63,14 +63,14 @@ fn yes() -> bool {
     true
 }
 
-/// What became of it.
+/// The result of a delete.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeletedPath {
-    /// Where it was.
+    /// Its path.
     path: String,
-    /// Whether there was anything to delete.
+    /// Whether it existed.
     deleted: bool,
-    /// Whether it lies in the trash now.
+    /// Whether it went to the trash.
     trashed: bool,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<Dele
     }
     // Checked before the delete: why a file cannot be deleted would reveal that it exists.
     context.all_permitted(&path)?;
-    let deletion = if args.trash { context.deletion() } else { Deletion::Permanent };
+    let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };
     let deleted = context.overlay.delete(&path, deletion)?;
     Ok(DeletedPath { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })
 }

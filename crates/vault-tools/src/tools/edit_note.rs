@@ -14,25 +14,25 @@ use crate::tool::{Context, PathArg};
 pub(super) struct Args {
     /// The note.
     path: PathArg,
-    /// The text to be replaced, exactly as it stands in the note; it must stand there once.
+    /// The text to replace, exactly as it is in the note; it must occur once.
     #[schemars(length(min = 1))]
     old_text: String,
-    /// What is to stand there instead; empty to take it out.
+    /// The new text; empty to remove the passage.
     new_text: String,
 }
 
-/// What was replaced.
+/// The result of an edit.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EditedPassage {
     /// The note.
     path: String,
-    /// The first line of what stands there now, from 1.
+    /// The first line of the new text, from 1.
     first_line: u32,
-    /// Its last line; the same one where nothing new stands there.
+    /// Its last line; the first line if the new text is empty.
     last_line: u32,
-    /// What stood there.
+    /// The old text.
     replaced: String,
-    /// What stands there now.
+    /// The new text.
     replaced_by: String,
 }
 

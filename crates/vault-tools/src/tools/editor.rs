@@ -19,9 +19,9 @@ pub(super) struct SelectedText {
     text: String,
     /// Whether nothing is selected.
     is_empty: bool,
-    /// The file it stands in, if any.
+    /// The file that contains it, if any.
     file_path: Option<String>,
-    /// Where it stands in that file.
+    /// Its position in that file.
     range: Option<Span>,
 }
 
@@ -38,17 +38,17 @@ pub(super) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ReplaceArgs {
-    /// What is to stand in place of the selection.
+    /// The new text.
     text: String,
 }
 
-/// What stands there now.
+/// The new text in the file.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReplacedSelection {
     /// The file.
     file_path: String,
-    /// Where the new text stands.
+    /// The position of the new text.
     range: Span,
     /// Its length in UTF-16 units.
     inserted_chars: usize,
@@ -59,16 +59,15 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
         (Some(selection), _) => match selection.span {
             Some(span) => (span, selection.text),
             None => {
-                let message = "the selection stands in no file, so nothing can take its place";
-                return Err(
-                    Error::new(ErrorKind::Unsupported, message).remedy("give it with --selection-from FILE:FROM-TO")
-                );
+                let message = "the selection is not from a file, so it cannot be replaced";
+                return Err(Error::new(ErrorKind::Unsupported, message)
+                    .with_remedy("give it with --selection-from FILE:FROM-TO"));
             }
         },
         (None, Some(cursor)) => (Span { from: cursor, to: cursor }, String::new()),
         (None, None) => {
             return Err(Error::new(ErrorKind::Unsupported, "nothing is selected, and there is no cursor")
-                .remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
+                .with_remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
         }
     };
     let (path, range) = type_text(span, &selected, &args.text, context)?;
@@ -82,13 +81,13 @@ pub(super) struct InsertArgs {
     text: String,
 }
 
-/// Where the cursor is now.
+/// The inserted text.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct InsertedText {
     /// The file.
     file_path: String,
-    /// The cursor: behind the text.
+    /// The cursor, after the text.
     cursor_after: Position,
     /// The text's length in UTF-16 units.
     inserted_chars: usize,
@@ -98,7 +97,7 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
     let behind = context.editor.selection.as_ref().and_then(|selection| selection.span).map(|span| span.to);
     let Some(cursor) = context.editor.cursor.or(behind) else {
         return Err(Error::new(ErrorKind::Unsupported, "there is no cursor")
-            .remedy("give --active-file NOTE and --cursor LINE:CH"));
+            .with_remedy("give --active-file NOTE and --cursor LINE:CH"));
     };
     let (path, range) = type_text(Span { from: cursor, to: cursor }, "", &args.text, context)?;
     Ok(InsertedText { file_path: path.to_string(), cursor_after: range.to, inserted_chars: utf16_length(&args.text) })
@@ -107,9 +106,9 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
 /// The active file.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ActiveFile {
-    /// Where it lies; null when none is active.
+    /// Its path; null if no file is active.
     path: Option<String>,
-    /// Whether it is there.
+    /// Whether it exists.
     exists: bool,
 }
 
@@ -119,22 +118,22 @@ pub(super) fn get_active_file_path(_: NoArgs, context: &mut Context<'_, '_>) -> 
     Ok(ActiveFile { path: path.map(|path| path.to_string()), exists })
 }
 
-/// Puts `text` in place of `span` in the active file, where `expected` must stand, and the cursor behind it. Returns
-/// the file and where the new text stands.
+/// Replaces `span` of the active file, which must contain `expected`, and moves the cursor after the new text. Returns
+/// the file and the position of the new text.
 ///
 /// # Errors
-/// No active file; a span that is not in the file; a file that has changed since the text was selected.
+/// No active file; a span outside the file; a file that has changed since the text was selected.
 fn type_text(span: Span, expected: &str, text: &str, context: &mut Context<'_, '_>) -> Result<(SafePath, Span)> {
     let Some(active) = context.editor.active_file.clone() else {
-        return Err(Error::new(ErrorKind::Unsupported, "no file is active").remedy("give --active-file NOTE"));
+        return Err(Error::new(ErrorKind::Unsupported, "no file is active").with_remedy("give --active-file NOTE"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
     let before = context.overlay.text(&path)?;
     let (from, to) = (offset_of(&before, span.from)?, offset_of(&before, span.to)?);
     if from > to || LineEnding::Lf.put(&before[from..to]) != LineEnding::Lf.put(expected) {
-        return Err(Error::conflict(&path, "the selected text no longer stands where it was selected"));
+        return Err(Error::conflict(&path, "the selected text has changed since it was selected"));
     }
-    // The typed lines end as the file's lines do.
+    // The new lines get the line endings of the file.
     let typed = if before.contains('\n') { LineEnding::of(&before).put(text) } else { text.to_string() };
     let end = from + typed.len();
     let after = apply_edits(&before, &[TextEdit { span: from..to, text: typed }])?;

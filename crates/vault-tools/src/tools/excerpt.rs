@@ -1,4 +1,4 @@
-//! A piece of a text that can be shown: the beginning, or what lies around a match.
+//! Excerpts of a text: its beginning, or the context of a match.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ pub(super) fn beginning(text: &str, length: usize) -> String {
     for word in text.split_whitespace() {
         let needed = word.chars().count() + usize::from(count > 0);
         if count + needed > length {
-            // A word longer than all there is room for is cut itself.
+            // A first word that is too long is cut.
             if count == 0 {
                 words.extend(word.chars().take(length));
             }
@@ -25,7 +25,7 @@ pub(super) fn beginning(text: &str, length: usize) -> String {
     words
 }
 
-/// About `length` characters of a text around a match in it, on one line, with `...` where it was cut.
+/// About `length` characters around a match, on one line, with `...` where it was cut.
 pub(super) fn around(text: &str, found: &Range<usize>, length: usize) -> String {
     let inside = text[found.clone()].chars().count();
     let room = length.saturating_sub(inside) / 2;
@@ -37,13 +37,13 @@ pub(super) fn around(text: &str, found: &Range<usize>, length: usize) -> String 
     format!("{start}{line}{end}")
 }
 
-/// Where `query` stands in a text, upper and lower case alike; as ranges of `text`.
+/// The occurrences of `query` in a text, ignoring case, as byte ranges.
 pub(super) fn occurrences(text: &str, query: &str) -> Vec<Range<usize>> {
     let query: Vec<char> = query.chars().flat_map(char::to_lowercase).collect();
     if query.is_empty() {
         return Vec::new();
     }
-    // Lower-casing can change the length of a character, so each folded one remembers where it came from.
+    // Lower case can have another length, so each lower-case character keeps the offset of its original.
     let folded: Vec<(char, usize)> =
         text.char_indices().flat_map(|(at, c)| c.to_lowercase().map(move |lower| (lower, at))).collect();
     let mut found = Vec::new();

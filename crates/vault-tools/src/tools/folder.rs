@@ -9,16 +9,16 @@ use crate::tool::{Context, PathArg};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The folder, from the vault's root; those above it are made too.
+    /// The folder, from the vault's root; those above it are created too.
     path: PathArg,
 }
 
 /// The folder.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EnsuredFolder {
-    /// Where it lies.
+    /// Its path.
     path: String,
-    /// Whether it was made now.
+    /// Whether it was created now.
     created: bool,
 }
 

@@ -15,7 +15,7 @@ use crate::tool::{Context, PathArg};
 pub(super) struct Args {
     /// The note.
     path: PathArg,
-    /// Properties and their new values; null removes a property. Those that are not named stay.
+    /// Properties and their new values; null removes a property. Others stay.
     updates: Map<String, Value>,
 }
 

@@ -1,4 +1,4 @@
-//! Which notes there are, with titles and tags: those of the index, and what an overlay changes about them.
+//! Lists the notes with titles and tags: those of the index, with the changes of an overlay.
 
 use std::collections::BTreeSet;
 
@@ -6,12 +6,12 @@ use vault_index::GraphNode;
 use vault_index::note::TagKey;
 
 use super::locate::parsed;
-use crate::change::Overlay;
 use crate::error::Result;
+use crate::overlay::Overlay;
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// A note by its head.
+/// A note with its title and tags.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct KnownNote {
     pub path: SafePath,
@@ -19,12 +19,12 @@ pub(super) struct KnownNote {
     pub tags: Vec<String>,
 }
 
-/// Every note that may be shown, by path. What the overlay changed is read from there.
+/// Every permitted note, by path. Changed notes are read from the overlay.
 pub(super) fn known_notes(context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     and_changed(context.vault.index()?.notes()?, context)
 }
 
-/// The notes that bear at least one of some tags, and perhaps others that the overlay changed.
+/// The notes with at least one of the tags, and possibly others that the overlay changed.
 pub(super) fn notes_tagged(tags: &[TagKey], context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     and_changed(context.vault.index()?.notes_tagged(tags)?, context)
 }
@@ -33,7 +33,7 @@ fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec
     let changed = changed_paths(context.overlay);
     let mut known = Vec::new();
     for note in indexed {
-        // What the index holds and no path can name is nothing that a tool could open.
+        // No tool can open a note whose path is not valid.
         let Ok(path) = SafePath::new(&note.path) else { continue };
         if context.permits(&path) && !is_among(&changed, &path) {
             known.push(KnownNote { path, title: note.title, tags: note.tags });
@@ -47,7 +47,7 @@ fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec
     Ok(known)
 }
 
-/// A file of the overlay, if it is a note now; for a folder that was moved, the notes in it.
+/// The note at a changed path; for a folder that was moved, the notes in it.
 fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
     let mut notes = Vec::new();
     for file in files_at(path, context.overlay)? {
@@ -60,7 +60,7 @@ fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownN
     Ok(notes)
 }
 
-/// The files at a path: itself, those below it, or none.
+/// The file at a path, or the files below a folder.
 pub(super) fn files_at(path: &SafePath, view: &dyn View) -> Result<Vec<SafePath>> {
     use crate::sandbox::EntryKind;
     match view.stat(path)? {
@@ -73,7 +73,7 @@ pub(super) fn files_at(path: &SafePath, view: &dyn View) -> Result<Vec<SafePath>
     }
 }
 
-/// The paths that the overlay shows otherwise than the disk: of files, and of folders that moved.
+/// The paths of files that the overlay changes, and of folders that it moves.
 pub(super) fn changed_paths(overlay: &Overlay<'_>) -> BTreeSet<SafePath> {
     if !overlay.is_changed() {
         return BTreeSet::new();
@@ -83,7 +83,7 @@ pub(super) fn changed_paths(overlay: &Overlay<'_>) -> BTreeSet<SafePath> {
     both.flat_map(|(path, to)| [Some(path), to]).flatten().filter(|path| !path.is_in_trash()).cloned().collect()
 }
 
-/// Whether a path is one of them or lies below one.
+/// Whether a path is one of `changed` or lies below one.
 pub(super) fn is_among(changed: &BTreeSet<SafePath>, path: &SafePath) -> bool {
     if changed.is_empty() {
         return false;
@@ -98,12 +98,12 @@ pub(super) fn is_among(changed: &BTreeSet<SafePath>, path: &SafePath) -> bool {
     false
 }
 
-/// Whether tags hold all of those that are asked for, nested ones included.
+/// Whether tags include all that are asked for; `a/b` includes `a`.
 pub(super) fn has_all(tags: &[String], asked: &[TagKey]) -> bool {
     asked.iter().all(|asked| has(tags, asked))
 }
 
-/// Whether tags hold one of those that are asked for.
+/// Whether tags include one of those that are asked for.
 pub(super) fn has_any(tags: &[String], asked: &[TagKey]) -> bool {
     asked.iter().any(|asked| has(tags, asked))
 }

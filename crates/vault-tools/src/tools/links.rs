@@ -14,10 +14,10 @@ use crate::error::{ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, FoundLink, PathArg};
 
-/// The links that a note has, in its order.
+/// The links of a note, in their order.
 pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
     context.overlay.bind(path);
-    // A note that the index leaves out has links all the same.
+    // The index does not know the links of notes that it excludes.
     let known = if context.overlay.is_changed() { None } else { rows(context.vault.index()?.links(path.as_str(), 1))? };
     match known {
         Some(found) if !found.is_empty() => Ok(found),
@@ -26,7 +26,7 @@ pub(super) fn links_of(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     }
 }
 
-/// The links that lead to a file, by source and place: those of notes that the index leaves out are not known to it.
+/// The links to a file, by source and line. Links from notes that the index excludes are not known.
 pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
     let known =
         if context.overlay.is_changed() { None } else { rows(context.vault.index()?.backlinks(path.as_str(), 1))? };
@@ -48,8 +48,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     Ok(permitted)
 }
 
-/// All links by where they lead, for where the index cannot tell: that may have changed with the names, so each is
-/// resolved anew.
+/// All links by target, for an overlay with changes: each link is resolved again, since names may have changed.
 fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<FoundLink>>> {
     let names = names(context)?;
     let changed = changed_paths(context.overlay);
@@ -96,7 +95,7 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
     Ok(found.collect())
 }
 
-/// What links can lead to.
+/// The names that links can resolve to.
 fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
     context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
@@ -105,7 +104,7 @@ fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
     })
 }
 
-/// `None` for a file that the index does not know.
+/// `None` for a file that is not in the index.
 fn rows(rows: vault_index::Result<Vec<LinkRow>>) -> Result<Option<Vec<FoundLink>>> {
     match rows.map_err(crate::error::Error::from) {
         Ok(rows) => Ok(Some(rows.into_iter().map(of_row).collect())),
@@ -125,7 +124,7 @@ fn shown(link: &Link) -> String {
     link.display.clone().filter(|text| !text.is_empty()).or_else(|| shown_of_raw(&link.raw)).unwrap_or(pointed)
 }
 
-/// The words a link shows, from its characters.
+/// The visible text of a link, from its source.
 fn shown_of_raw(raw: &str) -> Option<String> {
     let bare = raw.strip_prefix('!').unwrap_or(raw);
     if let Some(inner) = bare.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
@@ -142,7 +141,7 @@ fn pointed(path: &str, subpath: Option<&str>) -> String {
     }
 }
 
-/// How a link is written, in the words of the tools.
+/// The name of a kind of link in outputs.
 pub(super) fn kind_name(kind: LinkKind) -> &'static str {
     match kind {
         LinkKind::Wikilink => "wikilink",
@@ -151,7 +150,7 @@ pub(super) fn kind_name(kind: LinkKind) -> &'static str {
     }
 }
 
-/// The titles of the notes that links stand in.
+/// The titles of the notes that contain links.
 pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<VaultPath, String>> {
     let mut titles = HashMap::new();
     if !context.overlay.is_changed() {
@@ -165,7 +164,7 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
                 let content = context.overlay.read(&safe).ok()?;
                 Some(parsed(&safe, &content).title.text)
             };
-            // Its name, where it cannot be read.
+            // The file's name, if it cannot be read.
             read().unwrap_or_else(|| path.stem().to_string())
         });
     }
@@ -175,22 +174,22 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BacklinksArgs {
-    /// The note, or another file that links lead to.
+    /// The note, or another file that is linked to.
     path: PathArg,
 }
 
-/// A link that leads to the note.
+/// A link to the note.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Backlink {
-    /// The note it stands in.
+    /// The note that contains it.
     source_path: String,
     /// The title of that note.
     source_title: String,
-    /// The words it shows.
+    /// Its visible text.
     link_text: String,
     /// `wikilink`, `markdown` or `embed`.
     link_type: &'static str,
-    /// The line it stands on, from 1.
+    /// Its line, from 1.
     line: u32,
 }
 
@@ -215,15 +214,15 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
 /// A link of the note.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ForwardLink {
-    /// The file it leads to; null when there is none yet, or none that may be read.
+    /// The file it leads to; null if that does not exist or may not be read.
     target_path: Option<String>,
-    /// What it names, as written.
+    /// Its target as written.
     target: String,
-    /// The words it shows.
+    /// Its visible text.
     link_text: String,
     /// `wikilink`, `markdown` or `embed`.
     link_type: &'static str,
-    /// The line it stands on, from 1.
+    /// Its line, from 1.
     line: u32,
 }
 

@@ -14,21 +14,21 @@ const MAX_HASHED_BYTES: u64 = 64_000_000;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The folder; the vault's root unless told. What is no folder is taken as the beginning of paths.
+    /// The folder; default: the vault's root. Anything else is a prefix of paths.
     #[serde(default)]
     #[schemars(extend("x-vault-path" = "or root"))]
     prefix: Option<PathArg>,
-    /// Whether folders within it are listed too.
+    /// Whether to list its subfolders too.
     #[serde(default)]
     recursive: bool,
-    /// Only files with these endings, such as md; folders are left out then.
+    /// Only files with these extensions, such as md, and no folders.
     #[serde(default)]
     extensions: Vec<String>,
-    /// How many at most.
+    /// The most entries to return.
     #[serde(default = "default_limit")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-    /// How many to pass over: nextOffset of the page before.
+    /// How many entries to skip: nextOffset of the previous page.
     #[serde(default)]
     offset: usize,
 }
@@ -37,13 +37,13 @@ fn default_limit() -> usize {
     200
 }
 
-/// A page of what is there.
+/// A page of entries.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Page {
     /// Files and folders, by path.
     items: Vec<Item>,
-    /// Where the next page begins; null at the end.
+    /// The offset of the next page; null at the end.
     next_offset: Option<usize>,
     /// Whether there is a next page.
     truncated: bool,
@@ -53,15 +53,15 @@ pub(super) struct Page {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Item {
-    /// Where it lies.
+    /// Its path.
     path: String,
     /// `file` or `folder`.
     kind: &'static str,
     /// Its size; 0 for folders.
     size_bytes: u64,
-    /// When it was last changed, in milliseconds since 1970; null for what is not yet written.
+    /// When it was last changed, in milliseconds since 1970; null if not yet written.
     mtime_ms: Option<i64>,
-    /// The hash of a file's content; null for folders, and for files that are larger than 64 MB or cannot be read.
+    /// The hash of a file's content; null for folders, and for files that are unreadable or above 64 MB.
     etag: Option<String>,
 }
 
@@ -73,10 +73,10 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
         entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
     };
     let context = &*context;
-    // Only what is a link can stand for another file; to ask the disk for each would take long.
+    // Only symbolic links can point to a denied file; resolving every path would be slow.
     let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
         true => context.permits(&entry.path),
-        false => context.rules.permits_all_paths() || context.rules.permits_path(entry.path.as_str()),
+        false => context.policy.permits_all_paths() || context.policy.permits_path(entry.path.as_str()),
     };
     let entries = entries(&args, context)?;
     let mut shown = entries
@@ -85,7 +85,7 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
         .skip(args.offset);
     let mut items = Vec::new();
     for entry in shown.by_ref().take(args.limit) {
-        context.stop.check()?;
+        context.cancel.check()?;
         items.push(item(entry, context));
     }
     let truncated = shown.next().is_some();
@@ -120,10 +120,10 @@ fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>
 }
 
 fn item(entry: &sandbox::Entry, context: &Context<'_, '_>) -> Item {
-    // The list may be a little older than what is read now.
+    // The list can be older than the present state of the file.
     let stat = context.overlay.stat(&entry.path).ok().flatten().unwrap_or(entry.stat);
     let is_file = stat.kind == EntryKind::File;
-    // One file that cannot be read keeps nobody from seeing the others.
+    // A file that cannot be read is listed without an etag.
     let content = if is_file && stat.size <= MAX_HASHED_BYTES { context.overlay.read(&entry.path).ok() } else { None };
     let etag = content.map(|content| content.hash().etag());
     Item {

@@ -1,4 +1,4 @@
-//! From an argument to the file that is meant: notes that are there, notes to be made, their times and hashes.
+//! Finds the file that an argument means: existing notes, new notes, and their times.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ pub(super) struct NoteArgs {
     pub path: PathArg,
 }
 
-/// The path of a file that is there.
+/// The path of an existing file.
 ///
 /// # Errors
 /// Not found, with the nearest paths; a folder.
@@ -36,14 +36,14 @@ pub(super) fn file(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath
         Some(stat) if stat.kind == EntryKind::Folder => {
             Err(Error::new(ErrorKind::InvalidArguments, "this is a folder, not a file")
                 .at(path)
-                .remedy("name a file in it"))
+                .with_remedy("name a file in it"))
         }
         Some(_) => Ok(path),
         None => Err(context.missing(&path)),
     }
 }
 
-/// The path of a file or folder that is there.
+/// The path of an existing file or folder.
 ///
 /// # Errors
 /// Not found, with the nearest paths.
@@ -52,10 +52,10 @@ pub(super) fn existing(path: &PathArg, context: &Context<'_, '_>) -> Result<Safe
     if context.overlay.exists(&path)? { Ok(path) } else { Err(context.missing(&path)) }
 }
 
-/// The path of a note to be written or moved to: it ends in `.md` or `.canvas`, so that it is found again.
+/// The path of a note to write: it ends in `.md` or `.canvas`, so that it is recognized as a note.
 ///
 /// # Errors
-/// Another ending, with the path that was probably meant.
+/// Another extension, with the path that was probably meant.
 pub(super) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> Result<SafePath> {
     let path = context.path(path)?;
     if path.is_note() {
@@ -63,10 +63,10 @@ pub(super) fn new_note(path: &PathArg, context: &Context<'_, '_>) -> Result<Safe
     }
     Err(Error::new(ErrorKind::InvalidArguments, "a note's path ends in .md")
         .at(&path)
-        .remedy(format!("write {path}.md")))
+        .with_remedy(format!("write {path}.md")))
 }
 
-/// The path of a Markdown note that is there; `what` says what other files do not have.
+/// The path of an existing Markdown note; `what` is the error for other files.
 ///
 /// # Errors
 /// As [`file`]; a file that is not Markdown.
@@ -74,20 +74,20 @@ pub(super) fn markdown(path: &PathArg, what: &str, context: &Context<'_, '_>) ->
     let path = file(path, context)?;
     match path.is_markdown() {
         true => Ok(path),
-        false => Err(Error::new(ErrorKind::InvalidArguments, what).at(path).remedy("name a .md file")),
+        false => Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file")),
     }
 }
 
-/// A note that is there, parsed, and its text.
+/// An existing note, parsed.
 ///
 /// # Errors
-/// As [`file`]; a file that is no note.
+/// As [`file`]; a file that is not a note.
 pub(super) fn note(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, Note)> {
     let path = file(path, context)?;
     if !path.is_note() {
         return Err(Error::new(ErrorKind::InvalidArguments, "this file is not a note")
             .at(path)
-            .remedy("name a .md file"));
+            .with_remedy("name a .md file"));
     }
     let content = context.overlay.read(&path)?;
     let note = parsed(&path, &content);
@@ -99,7 +99,7 @@ pub(super) fn parsed(path: &SafePath, content: &Content) -> Note {
     parse(path.vault_path(), content.bytes(), &ParseOptions::default())
 }
 
-/// When a file was last changed, in milliseconds since 1970; `None` for what is proposed and not yet written.
+/// When a file was last changed, in milliseconds since 1970; `None` if it is not yet written.
 pub(super) fn mtime_ms(path: &SafePath, view: &dyn View) -> Result<Option<i64>> {
     Ok(view.stat(path)?.and_then(|stat| stat.modified).map(millis))
 }

@@ -11,34 +11,34 @@ use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::Context;
 
-/// What is known about a note.
+/// A note without its text.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NoteMetadata {
-    /// Where it lies.
+    /// Its path.
     path: String,
     /// Its title.
     title: String,
-    /// Its frontmatter; empty when it has none or a broken one.
+    /// Its frontmatter; empty if missing or invalid.
     frontmatter: Map<String, Value>,
-    /// Other names it has.
+    /// Its other names.
     aliases: Vec<String>,
     /// Its tags, without `#`.
     tags: Vec<String>,
     /// Its headings in order.
     headings: Vec<Heading>,
-    /// Words of its text.
+    /// The number of words.
     words: usize,
     /// Its size in bytes.
     size: u64,
-    /// When it was made: as its property `created` says, else as the file system knows, to which an edit makes it anew.
+    /// When it was created: its property `created`, else the file system's time, which an edit can renew.
     created: Option<String>,
-    /// When it was last changed; null for what is not yet written.
+    /// When it was last changed; null if not yet written.
     modified: Option<String>,
-    /// Links it has.
+    /// The number of its links.
     forward_links: usize,
-    /// Links that lead to it, its own included.
+    /// The number of links to it, including its own.
     backlinks: usize,
-    /// What is odd about it.
+    /// Problems found in it.
     warnings: Vec<String>,
 }
 
@@ -64,9 +64,9 @@ pub(super) fn get_note_metadata(args: NoteArgs, context: &mut Context<'_, '_>) -
     let headings = note.headings.iter();
     let headings = headings.map(|h| Heading { level: h.level, text: h.text.clone(), line: h.line }).collect();
     let property = note.properties.get("created").and_then(Property::as_str).map(str::to_string);
-    let born = || stat.as_ref().and_then(|stat| stat.created).and_then(locate::rfc3339);
+    let file_time = || stat.as_ref().and_then(|stat| stat.created).and_then(locate::rfc3339);
     Ok(NoteMetadata {
-        created: property.or_else(born),
+        created: property.or_else(file_time),
         title: note.title.text.clone(),
         frontmatter,
         aliases: note.aliases.clone(),

@@ -51,7 +51,7 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "read_note",
             Read,
-            "Get the whole text of one note, frontmatter included. Choose it when you know the path, from the user \
+            "Get the whole text of a note, frontmatter included. Choose it when you know the path, from the user \
              or from a search; to find notes first, use search_notes.",
             read::note,
         ),
@@ -60,15 +60,14 @@ fn notes() -> Vec<Tool> {
             Read,
             "Find notes about a topic: ranks all notes by meaning and by words and gives each one's best passage \
              with heading, line and score. Choose it when you do not know which note holds the answer. Filters by \
-             tag, date, folder and property. For notes that just bear a tag, use search_by_tag.",
+             tag, date, folder and property. For notes with a given tag, use search_by_tag.",
             search_notes::search_notes,
         ),
         Tool::new(
             "write_note",
             Write,
-            "Make a new note, or replace the whole text of an existing one. To change a part of a note use \
-             edit_note, to add to it append_to_note, for its properties update_frontmatter: those keep everything \
-             else as it is.",
+            "Create a note, or replace the whole text of an existing one. To change part of a note use edit_note, \
+             to add text append_to_note, for properties update_frontmatter: those keep everything else as it is.",
             write::note,
         ),
         Tool::new(
@@ -82,38 +81,36 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "list_backlinks",
             Read,
-            "List every link that leads to this note, its own links to itself included, with its words, kind and \
-             line, ordered by the title of the note it stands in. Choose it to see what refers to a note.",
+            "List every link to this note, including its links to itself, with text, kind and line, ordered by the \
+             title of the linking note. Choose it to see what refers to a note.",
             links::list_backlinks,
         ),
         Tool::new(
             "list_forward_links",
             Read,
-            "List the links a note has, in its order, with the file each leads to (null when no such file is there \
+            "List the links of a note in their order, with the file each one leads to (null if it does not exist \
              yet). Choose it to follow a note's references.",
             links::list_forward_links,
         ),
         Tool::new(
             "create_daily_note",
             Write,
-            "Make sure that the daily note of a day (today unless told) is there, with the folder, name and \
-             template that the vault has set for daily notes, and add content at its end if any is given. A note \
-             that is there already keeps its text.",
+            "Create the daily note of a day (default: today) with the folder, name and template of the vault's \
+             settings, unless it exists, and add content at its end if given. An existing note keeps its text.",
             daily_note::create_daily_note,
         ),
         Tool::new(
             "search_by_tag",
             Read,
-            "List the notes that bear all (or any) of the given tags, in the order of their paths. Exact and \
-             complete: choose it over search_notes when tags are what matters.",
+            "List the notes with all (or any) of the given tags, in the order of their paths. Exact and complete: \
+             choose it over search_notes when tags are what matters.",
             search_by_tag::search_by_tag,
         ),
         Tool::new(
             "get_note_metadata",
             Read,
-            "Get what is known about a note without its text: frontmatter, title, aliases, tags, headings with \
-             lines, word count, dates, and how many links go out and come in. Choose it to decide whether, or \
-             where, to read or edit.",
+            "Describe a note without its text: frontmatter, title, aliases, tags, headings with lines, word count, \
+             dates, and the number of links from and to it. Choose it to decide whether, or where, to read or edit.",
             metadata::get_note_metadata,
         ),
         Tool::new(
@@ -126,30 +123,29 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "delete_note",
             Delete,
-            "Move a note to the trash, from which it can be taken back, and say which links now lead nowhere. Only \
-             when the user asked for it.",
+            "Move a note to the trash, from which it can be restored, and list the links that now lead nowhere. \
+             Only when the user asked for it.",
             delete::note,
         ),
         Tool::new(
             "get_random_note",
             Read,
-            "Pick a note by chance, of all notes or of those that pass a filter, and show how it begins. For \
-             rediscovering and for surprise.",
+            "Pick a random note, from all notes or from those that pass a filter, and show how it begins. For \
+             rediscovery and surprise.",
             random_note::get_random_note,
         ),
         Tool::new(
             "edit_note",
             Write,
-            "Replace one passage of a note and keep all else as it is. Give the passage exactly as it stands, with \
-             enough around it to be the only one; if it stands nowhere or several times you are told where to \
-             look.",
+            "Replace one passage of a note and keep everything else. Give the passage exactly as it is in the note, \
+             with enough context to be unique; otherwise the error says where to look.",
             edit_note::edit_note,
         ),
         Tool::new(
             "append_to_note",
             Write,
-            "Add text at the end of a note, or at the end of the section under a heading, which is made if it is \
-             missing. Choose it for logs, lists and inboxes: nothing that is there is changed.",
+            "Add text at the end of a note, or of the section under a heading, which is created if missing. Choose \
+             it for logs, lists and inboxes: existing text is not changed.",
             append::append_to_note,
         ),
     ]
@@ -161,8 +157,8 @@ fn chat() -> Vec<Tool> {
         Tool::new(
             "vault_search",
             Read,
-            "Look for files whose name or text holds the query, names first, then those with the most matches. \
-             Gives paths and previews; read whole files with file_read. The user may withhold results.",
+            "Find files whose name or text contains the query, names first, then those with the most matches. \
+             Returns paths and previews; read whole files with file_read. The user may withhold results.",
             search_text::files,
         ),
         Tool::new(
@@ -181,55 +177,54 @@ fn actions() -> Vec<Tool> {
         Tool::new(
             "vault.ensureFolder",
             Write,
-            "Make a folder, and those above it, unless it is there already.",
+            "Create a folder, and those above it, unless it exists.",
             folder::ensure_folder,
         ),
         Tool::new(
             "vault.createFile",
             Write,
-            "Make a new file with the given text and, if wanted, frontmatter. A path that is taken is an error \
-             unless collisionStrategy or ifNotExists says otherwise. The path needs its ending: .md for a note.",
+            "Create a file with the given text and optional frontmatter. An existing path is an error unless \
+             collisionStrategy or ifNotExists says otherwise. The path needs its extension: .md for a note.",
             write::create,
         ),
         Tool::new("vault.readFile", Read, "Read the text of a file, or no more than maxBytes of it.", read::file),
         Tool::new(
             "vault.writeFile",
             Write,
-            "Write a file as a whole, or add text at its end on a line of its own. With expectedEtag only if \
-             nobody else changed it since.",
+            "Write a whole file, or add lines at its end; with expectedEtag only if the file has not changed since.",
             write::file,
         ),
         Tool::new(
             "vault.rename",
             Write,
-            "Rename or move a file or a folder with all that is in it, and rewrite every link so that it still \
-             leads to the same file.",
+            "Rename or move a file, or a folder with its contents, and rewrite every link so that it still leads to \
+             the same file.",
             rename::path,
         ),
         Tool::new(
             "vault.delete",
             Delete,
-            "Delete a file or a folder with all that is in it; it goes to the trash unless told otherwise.",
+            "Delete a file, or a folder with its contents; by default it goes to the trash.",
             delete::path,
         ),
         Tool::new(
             "vault.searchText",
             Read,
-            "Find every place where a text or a regular expression stands in the notes, with line and columns. \
-             Exact; for questions by meaning use search_notes.",
+            "Find every occurrence of a text or regular expression in the notes, with line and columns. Exact; for \
+             questions by meaning use search_notes.",
             search_text::matches,
         ),
         Tool::new(
             "vault.listFiles",
             Read,
             "List the files and folders in a folder (with recursive, all below it), with size, time and etag. \
-             Hidden files are not there.",
+             Hidden files are left out.",
             list_files::list_files,
         ),
         Tool::new(
             "editor.getSelection",
             Read,
-            "Get the text the user selected, and where it stands.",
+            "Get the text the user selected and its position.",
             editor::get_selection,
         ),
         Tool::new(
@@ -241,13 +236,13 @@ fn actions() -> Vec<Tool> {
         Tool::new(
             "editor.insertAtCursor",
             Write,
-            "Insert text into the active file where the cursor is, or behind the selection.",
+            "Insert text into the active file at the cursor, or after the selection.",
             editor::insert_at_cursor,
         ),
         Tool::new(
             "editor.getActiveFilePath",
             Read,
-            "Get the path of the file the user is in, and whether it is there.",
+            "Get the path of the active file, and whether it exists.",
             editor::get_active_file_path,
         ),
         Tool::new(
@@ -265,26 +260,26 @@ fn actions() -> Vec<Tool> {
         Tool::new(
             "commands.list",
             Read,
-            "List the commands that commands.run can run; without a program around the vault there are none.",
+            "List the commands that commands.run can run; without an editor around the vault there are none.",
             commands::list,
         ),
         Tool::new(
             "commands.run",
             Command,
-            "Run a command of the program around the vault by its id. It cannot be previewed or undone; prefer \
-             other tools.",
+            "Run a command of the editor around the vault by its id. It cannot be previewed or undone; prefer other \
+             tools.",
             commands::run,
         ),
         Tool::new(
             "util.parseMarkdownBullets",
             Read,
-            "Take the items of Markdown lists (bullets, numbers, tasks) apart, for a loop over them.",
+            "Split Markdown lists (bullets, numbers, tasks) into items, to loop over them.",
             bullets::parse,
         ),
         Tool::new(
             "util.slugifyTitle",
             Read,
-            "Turn a title into a file name in lower case with - between words.",
+            "Turn a title into a lower-case file name with - between words.",
             slug::slugify,
         ),
     ]

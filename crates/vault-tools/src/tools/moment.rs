@@ -1,14 +1,14 @@
-//! Dates written by a format of moment.js, as Obsidian's daily notes name it: `YYYY-MM-DD`, `[Week] w`, `gggg/MM`.
+//! Formats dates as moment.js does, for Obsidian's daily notes: `YYYY-MM-DD`, `[Week] w`, `gggg/MM`.
 //!
-//! Names are English. Letters that are no token are an error, where moment.js would write them as they are: in the
-//! name of a file a wrong format is better refused than spelt out. Text goes between brackets.
+//! Names are English. Literal text goes between brackets. Other letters that are not a token are an error, while
+//! moment.js would output them: in a file name that is usually a mistake.
 
 use jiff::Zoned;
 use jiff::civil::{Date, Weekday};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Tokens, longer ones before those they begin with.
+/// Tokens; longer ones stand before their prefixes.
 const TOKENS: [&str; 45] = [
     "YYYY", "GGGG", "gggg", "MMMM", "DDDD", "dddd", "MMM", "DDD", "ddd", "SSS", "YY", "Qo", "MM", "Mo", "DD", "Do",
     "dd", "do", "ww", "wo", "WW", "Wo", "GG", "gg", "HH", "hh", "kk", "mm", "ss", "ZZ", "Y", "Q", "M", "D", "d", "w",
@@ -32,10 +32,10 @@ const MONTHS: [&str; 12] = [
 
 const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Writes a moment by a format.
+/// Formats a moment.
 ///
 /// # Errors
-/// Letters that are no token, with where they stand; a bracket that is not closed.
+/// A letter that is not a token; a bracket that is not closed.
 pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
     let mut written = String::new();
     let mut rest = format;
@@ -53,7 +53,7 @@ pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
             written.push_str(&token_text(moment, word));
             rest = &rest[1..];
         } else if first.is_ascii_alphabetic() {
-            return Err(wrong(format, &format!("`{first}` is no token")));
+            return Err(wrong(format, &format!("`{first}` is not a token")));
         } else {
             written.push(first);
             rest = &rest[first.len_utf8()..];
@@ -64,7 +64,7 @@ pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
 
 fn wrong(format: &str, why: &str) -> Error {
     Error::new(ErrorKind::Config, format!("the date format `{format}` cannot be used: {why}"))
-        .remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
+        .with_remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
 }
 
 fn token_text(moment: &Zoned, token: &str) -> String {

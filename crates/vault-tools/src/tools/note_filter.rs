@@ -1,4 +1,4 @@
-//! Conditions on notes as tools take them, and as the index applies them before it ranks.
+//! The filter that tools take, translated into the filter of the index.
 
 use jiff::Zoned;
 use schemars::JsonSchema;
@@ -7,15 +7,15 @@ use vault_index::{DateEdge, Filter, PropertyTest, parse_date};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Which notes count.
+/// A filter for notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct NoteFilter {
-    /// Tags that a note must all have, with or without `#`. Nested ones count: `project` also finds `project/garden`.
+    /// Tags that a note must all have, with or without `#`; `project` includes `project/garden`.
     pub tags: Vec<String>,
-    /// Only notes changed then or later: ISO 8601, such as 2026-01-31 or 2026-01-31T09:30:00Z.
+    /// Only notes modified then or later: ISO 8601, such as 2026-01-31 or 2026-01-31T09:30:00Z.
     pub date_after: Option<String>,
-    /// Only notes changed then or earlier; a bare day counts to its end.
+    /// Only notes modified then or earlier; a date includes the whole day.
     pub date_before: Option<String>,
     /// Only notes in this folder, or whose path matches this glob: `Projects`, `Daily/2026-*.md`.
     pub path: Option<String>,
@@ -24,15 +24,15 @@ pub struct NoteFilter {
 }
 
 impl NoteFilter {
-    /// Whether every note counts.
+    /// Whether every note passes.
     pub(super) fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// As the index takes it. Both ends of dates are inside.
+    /// The filter of the index. Both dates are inclusive.
     ///
     /// # Errors
-    /// A date, glob, tag or property that cannot be understood, with the field it stands in.
+    /// A date, glob, tag or property with wrong syntax, with its field.
     pub(super) fn for_index(&self, now: &Zoned) -> Result<Filter> {
         let mut filter = Filter::default();
         for (number, tag) in self.tags.iter().enumerate() {
@@ -52,7 +52,7 @@ impl NoteFilter {
         if let Some(date) = &self.date_before {
             let edge = |edge| parse_date(date, edge, now).map_err(|error| wrong("/filter/date_before", &error));
             let (start, end) = (edge(DateEdge::Start)?, edge(DateEdge::End)?);
-            // The index takes the first moment that is outside. A moment has no length, so the one after it is meant.
+            // The index takes the first moment outside the range; after a moment that is the next nanosecond.
             let outside =
                 if start == end { end.checked_add(jiff::Span::new().nanoseconds(1)).unwrap_or(end) } else { end };
             filter.before = Some(outside);
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_are_inside() {
+    fn both_dates_are_inclusive() {
         let filter = NoteFilter {
             date_after: Some("2026-03-01".into()),
             date_before: Some("2026-03-10".into()),
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn faults_name_their_field() {
+    fn errors_name_their_field() {
         fn check(filter: &NoteFilter, pointer: &str) {
             assert_eq!(filter.for_index(&now()).unwrap_err().path(), Some(pointer));
         }

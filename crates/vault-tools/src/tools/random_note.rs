@@ -18,15 +18,15 @@ const EXCERPT: usize = 300;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// Which notes count.
+    /// Which notes to pick from.
     #[serde(default)]
     filter: Option<NoteFilter>,
-    /// The same number gives the same note for as long as the notes are the same.
+    /// The same number picks the same note as long as the notes do not change.
     #[serde(default)]
     seed: Option<u64>,
 }
 
-/// A note by chance.
+/// A random note.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RandomNote {
     /// The note.
@@ -49,7 +49,7 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
     }
     if notes.is_empty() {
         return Err(
-            Error::new(ErrorKind::NotFound, "no note passes the filter").remedy("ask for less, or leave it out")
+            Error::new(ErrorKind::NotFound, "no note passes the filter").with_remedy("use a weaker filter, or none")
         );
     }
     let seed = args.seed.unwrap_or_else(|| context.now.timestamp().as_nanosecond() as u64);
@@ -62,7 +62,7 @@ pub(super) fn get_random_note(args: Args, context: &mut Context<'_, '_>) -> Resu
     })
 }
 
-/// Neighbouring seeds give numbers far apart: the finaliser of SplitMix64 (Steele, Lea and Flood 2014).
+/// Spreads neighbouring seeds: the finalizer of SplitMix64 (Steele, Lea and Flood 2014).
 fn mixed_bits(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

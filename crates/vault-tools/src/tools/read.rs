@@ -38,7 +38,7 @@ pub(super) struct FilesArgs {
 /// A file, or why it cannot be read.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SharedFile {
-    /// The path that was asked for.
+    /// The requested path.
     path: String,
     /// Its text, or what is wrong.
     content: String,
@@ -46,11 +46,11 @@ pub(super) struct SharedFile {
     size: usize,
 }
 
-/// A file that is missing is a result like the others.
+/// A missing file is a result, not an error.
 pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<SharedFile>> {
     let mut files = Vec::with_capacity(args.file_paths.len());
     for asked in args.file_paths {
-        context.stop.check()?;
+        context.cancel.check()?;
         let path = asked.to_string();
         files.push(match read(&asked, context) {
             Ok((_, content)) => SharedFile { size: content.len(), path, content },
@@ -68,7 +68,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
 pub(super) struct FileArgs {
     /// The file.
     path: PathArg,
-    /// How many bytes at most; all unless told. It is cut between characters.
+    /// The most bytes to return, cut between characters; default all.
     #[serde(default)]
     #[schemars(range(min = 1))]
     max_bytes: Option<usize>,
@@ -78,13 +78,13 @@ pub(super) struct FileArgs {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileText {
-    /// Where it lies.
+    /// Its path.
     path: String,
     /// Its text.
     content: String,
-    /// When it was last changed, in milliseconds since 1970; null for what is not yet written.
+    /// When it was last changed, in milliseconds since 1970; null if not yet written.
     mtime_ms: Option<i64>,
-    /// Whether there is more of it.
+    /// Whether the text was cut.
     truncated: bool,
 }
 

@@ -12,24 +12,24 @@ use crate::tool::{Context, PathArg};
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoteArgs {
-    /// The note as it is.
+    /// The note's present path.
     path: PathArg,
-    /// Where it is to lie, name and ending included; nothing may lie there yet.
+    /// Its new path with name and extension; it must not exist yet.
     new_path: PathArg,
 }
 
-/// What the rename did.
+/// The result of a rename.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RenamedNote {
-    /// Where the note was.
+    /// The old path.
     path: String,
-    /// Where it is.
+    /// The new path.
     new_path: String,
-    /// Links that were rewritten.
+    /// The number of rewritten links.
     links_updated: usize,
-    /// The notes they stand in.
+    /// The notes that contain them.
     notes_updated: Vec<String>,
-    /// Links that led nowhere and lead to the note under its new name, as `path:line`.
+    /// Links that led nowhere and now lead to the note, as `path:line`.
     now_resolved: Vec<String>,
 }
 
@@ -56,22 +56,22 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Rena
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct PathArgs {
-    /// The file or folder as it is.
+    /// The file's or folder's present path.
     from_path: PathArg,
-    /// Where it is to lie, ending included.
+    /// Its new path with extension.
     to_path: PathArg,
-    /// What happens when that path is taken; error unless told. With overwrite, what is there goes to the trash.
+    /// What happens if the new path exists; default error. With overwrite, the existing file goes to the trash.
     #[serde(default)]
     collision_strategy: Collision,
 }
 
-/// Where it was and is.
+/// The old and the new path.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct RenamedPath {
-    /// Where it was.
+    /// The old path.
     from_path: String,
-    /// Where it is.
+    /// The new path.
     to_path: String,
 }
 

@@ -11,10 +11,10 @@ use crate::tool::Context;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// The tags, with or without `#`; upper and lower case are alike, and `project` also finds `project/garden`.
+    /// The tags, with or without `#`; case is ignored, and `project` also finds `project/garden`.
     #[schemars(length(min = 1))]
     tags: Vec<String>,
-    /// Whether a note must bear all of them or any.
+    /// Whether a note must have all of them or any.
     #[serde(default, rename = "match")]
     matching: Match,
 }
@@ -27,7 +27,7 @@ enum Match {
     Any,
 }
 
-/// A note that bears them.
+/// A note with these tags.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TaggedNote {
     /// The note.
@@ -41,17 +41,17 @@ pub(super) struct TaggedNote {
 pub(super) fn search_by_tag(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<TaggedNote>> {
     let keys: Vec<TagKey> = args.tags.iter().map(|tag| TagKey::new(tag)).collect();
     if let Some(empty) = keys.iter().position(|key| key.as_str().is_empty()) {
-        return Err(Error::new(ErrorKind::InvalidArguments, "this names no tag")
+        return Err(Error::new(ErrorKind::InvalidArguments, "this is not a tag")
             .at(format!("/tags/{empty}"))
-            .remedy("write a tag's name, such as garden or garden/roses"));
+            .with_remedy("write a tag's name, such as garden or garden/roses"));
     }
-    let bears = |tags: &[String]| match args.matching {
+    let matches = |tags: &[String]| match args.matching {
         Match::All => has_all(tags, &keys),
         Match::Any => has_any(tags, &keys),
     };
     let mut found = Vec::new();
-    for note in notes_tagged(&keys, context)?.into_iter().filter(|note| bears(&note.tags)) {
-        context.stop.check()?;
+    for note in notes_tagged(&keys, context)?.into_iter().filter(|note| matches(&note.tags)) {
+        context.cancel.check()?;
         context.overlay.bind(&note.path);
         found.push(TaggedNote { path: note.path.to_string(), title: note.title, tags: note.tags });
     }

@@ -11,19 +11,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// How long a search waits for passages that have no vector yet; after that they are ranked by words alone.
+/// How long a search waits for missing vectors; passages without one are ranked by words alone.
 const EMBED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Args {
-    /// What is looked for, in plain words: a question, a topic, a phrase.
+    /// What to find, in plain words: a question, a topic, a phrase.
     query: String,
-    /// How many notes at most.
+    /// The most notes to return.
     #[serde(default = "default_top_k")]
     #[schemars(range(min = 1, max = 100))]
     top_k: usize,
-    /// Which notes count at all; it is applied before ranking.
+    /// Which notes to rank.
     #[serde(default)]
     filter: Option<NoteFilter>,
 }
@@ -39,26 +39,26 @@ pub(super) struct FoundNote {
     path: String,
     /// Its title.
     title: String,
-    /// The heading the passage is under.
+    /// The heading above the passage.
     heading: Option<String>,
-    /// The line the passage begins on, from 1.
+    /// The first line of the passage, from 1.
     line: u32,
     /// The passage.
     chunk: String,
-    /// How well it fits, 0 to 1.
+    /// The relevance, 0 to 1.
     score: f32,
 }
 
-/// Finds what is on disk. Within a plan that is the vault as it was before the plan, without the notes that the
-/// plan has moved or deleted by then.
+/// Searches the disk. Within a plan that is the vault before the plan, without the notes that earlier steps moved or
+/// deleted.
 pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<FoundNote>> {
     let filter = args.filter.unwrap_or_default();
     if args.query.trim().is_empty() && filter.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty")
             .at("/query")
-            .remedy("say what is looked for, or give a filter"));
+            .with_remedy("say what to find, or give a filter"));
     }
-    // What may not be shown is left out after the search, so more is asked for until there is enough.
+    // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
     let mut limit = args.top_k;
     let mut query = Query::literal(args.query.trim());
     query.filter = filter.for_index(context.now)?;
@@ -72,14 +72,14 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
     }
 }
 
-/// What is found and may be shown, and whether there is no more.
+/// The permitted results, and whether the search has no more.
 fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, bool)> {
     let index = context.vault.index()?;
     let mut hits = index.search(query)?;
     if hits.pending > 0 {
-        let deadline = context.stop.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR);
-        let mut options = SyncOptions::new().deadline(deadline);
-        options.cancel = context.stop.cancel;
+        let mut options =
+            SyncOptions::new().deadline(context.cancel.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
+        options.cancel = context.cancel.flag;
         index.sync_with(&options)?;
         hits = index.search(query)?;
     }

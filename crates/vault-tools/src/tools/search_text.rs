@@ -20,10 +20,10 @@ const PREVIEW: usize = 200;
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FilesArgs {
-    /// What is looked for in names and texts; upper and lower case are alike.
+    /// What to find in names and texts; case is ignored.
     #[schemars(length(min = 1))]
     query: String,
-    /// How many files at most.
+    /// The most files to return.
     #[serde(default = "default_files")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
@@ -38,11 +38,11 @@ fn default_files() -> usize {
 pub(super) struct MatchingFile {
     /// The file.
     path: String,
-    /// Its name without its ending.
+    /// Its name without extension.
     basename: String,
-    /// How often the query stands in its name and text.
+    /// The number of matches in its name and text.
     matches: usize,
-    /// Its beginning, or what lies around the first match in its text; or, in brackets, why that was not looked into.
+    /// The context of the first match, or its beginning; or, in brackets, why its text was not searched.
     preview: String,
 }
 
@@ -54,7 +54,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
     }
     let mut found = Vec::new();
     for path in notes_below(None, context)? {
-        context.stop.check()?;
+        context.cancel.check()?;
         // A file that cannot be read is still found by its name.
         let read = searchable_text(&path, context);
         let text = read.as_deref().unwrap_or_default();
@@ -63,7 +63,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
             continue;
         }
         let preview = match (&read, in_text.first()) {
-            (Err(error), _) => format!("(not looked into: {})", error.message()),
+            (Err(error), _) => format!("(not searched: {})", error.message()),
             (Ok(text), Some(first)) => excerpt::around(text, first, PREVIEW),
             (Ok(text), None) => excerpt::beginning(text, PREVIEW),
         };
@@ -77,23 +77,23 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct MatchesArgs {
-    /// The text, or with mode regex the pattern, looked for within lines.
+    /// The text, or with mode regex the pattern, to find within lines.
     #[schemars(length(min = 1))]
     query: String,
-    /// How the query is read; plain unless told.
+    /// How the query is read; default plain.
     #[serde(default)]
     mode: SearchMode,
-    /// Folders and files to look into; all notes unless told.
+    /// Folders and files to search; default: all notes.
     #[serde(default)]
     paths: Vec<PathArg>,
-    /// Whether upper and lower case differ.
+    /// Whether case matters.
     #[serde(default)]
     case_sensitive: bool,
-    /// How many matches at most.
+    /// The most matches to return.
     #[serde(default = "default_matches")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-    /// How many characters of the line around a match are shown.
+    /// The characters of context around a match.
     #[serde(default = "default_snippet_length")]
     #[schemars(range(min = 10, max = 2000))]
     snippet_length: usize,
@@ -104,7 +104,7 @@ pub(super) struct MatchesArgs {
 #[derive(Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum SearchMode {
-    /// As it stands.
+    /// Literally.
     #[default]
     Plain,
     /// As a regular expression.
@@ -119,18 +119,18 @@ fn default_snippet_length() -> usize {
     120
 }
 
-/// What was found.
+/// The matches.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Matches {
-    /// The matches, by path and line.
+    /// In the order of paths and lines.
     matches: Vec<TextMatch>,
     /// Whether there are more.
     truncated: bool,
-    /// Files that could not be looked into.
+    /// Files that could not be searched.
     skipped: Vec<SkippedFile>,
 }
 
-/// A place where it stands.
+/// A match.
 #[derive(Serialize, JsonSchema)]
 struct TextMatch {
     /// The file.
@@ -139,13 +139,13 @@ struct TextMatch {
     line: u32,
     /// The column of its first character, from 0, in UTF-16 units as editors count.
     start: u32,
-    /// The column behind its last character.
+    /// The column after its last character.
     end: u32,
     /// The text around it.
     snippet: String,
 }
 
-/// A file that could not be looked into.
+/// A file that could not be searched.
 #[derive(Serialize, JsonSchema)]
 struct SkippedFile {
     /// The file.
@@ -165,7 +165,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
     })?;
     let mut found = Matches::default();
     for path in files_to_search(&args.paths, context)? {
-        context.stop.check()?;
+        context.cancel.check()?;
         let text = match searchable_text(&path, context) {
             Ok(text) => text,
             Err(error) => {

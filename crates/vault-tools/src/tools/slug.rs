@@ -13,7 +13,7 @@ use crate::tool::Context;
 pub(super) struct Args {
     /// The title.
     title: String,
-    /// How many characters at most.
+    /// The most characters.
     #[serde(default = "default_length")]
     #[schemars(range(min = 1, max = 200))]
     max_length: usize,
@@ -26,7 +26,7 @@ fn default_length() -> usize {
 /// The slug.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Slug {
-    /// Lower case, words joined by `-`; letters of any script are kept.
+    /// Lower case, words joined by `-`, letters of any script.
     slug: String,
 }
 
@@ -34,7 +34,7 @@ pub(super) fn slugify(args: Args, _: &mut Context<'_, '_>) -> Result<Slug> {
     Ok(Slug { slug: slug(&args.title, args.max_length) })
 }
 
-/// The slug of a title, at most `max_length` characters; `untitled` when nothing is left.
+/// The slug of a title, at most `max_length` characters; `untitled` if nothing is left.
 fn slug(title: &str, max_length: usize) -> String {
     let mut slug = String::new();
     let mut gap = false;
@@ -42,7 +42,7 @@ fn slug(title: &str, max_length: usize) -> String {
     for c in title.nfc().flat_map(char::to_lowercase) {
         let is_part = c.is_alphanumeric() || (is_combining_mark(c) && !gap && !slug.is_empty());
         if !is_part {
-            // An apostrophe does not part a word.
+            // An apostrophe does not split a word.
             gap |= !matches!(c, '\'' | '\u{2019}');
             continue;
         }

@@ -7,12 +7,12 @@ use super::excerpt::beginning;
 use super::locate::{self, NoArgs};
 use crate::error::Result;
 use crate::host::Leaf;
-use crate::tool::{Context, Effect, PathArg};
+use crate::tool::{Context, HostEffect, PathArg};
 
 /// Characters of the selection that are shown.
 const PREVIEW: usize = 120;
 
-/// What the user has before them.
+/// What the editor shows.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkspaceContext {
@@ -20,16 +20,16 @@ pub(super) struct WorkspaceContext {
     active_file_path: Option<String>,
     /// The files that are open.
     open_leaves: Vec<String>,
-    /// What is selected, in short.
+    /// A summary of the selection.
     selection_summary: Option<SelectionSummary>,
 }
 
-/// A selection in short.
+/// A summary of a selection.
 #[derive(Serialize, JsonSchema)]
 struct SelectionSummary {
-    /// Its lines.
+    /// The number of lines.
     lines: usize,
-    /// Its characters.
+    /// The number of characters.
     characters: usize,
     /// How it begins.
     preview: String,
@@ -53,17 +53,17 @@ pub(super) fn get_context(_: NoArgs, context: &mut Context<'_, '_>) -> Result<Wo
 pub(super) struct OpenArgs {
     /// The file.
     path: PathArg,
-    /// Whether in a tab of its own.
+    /// Whether to open a new tab.
     #[serde(default)]
     new_leaf: bool,
 }
 
-/// What was shown.
+/// The result of opening a file.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct OpenedFile {
-    /// The file; it is the active one for the steps that follow.
+    /// The file; it is active for the next steps.
     path: String,
-    /// Whether a program showed it.
+    /// Whether the editor showed it.
     opened: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>) -> Result
     context.editor.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
     let opened = context.host.is_live();
     if opened {
-        context.effects.push(Effect::Open { path: path.to_string(), new_leaf: args.new_leaf });
+        context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf });
     }
     Ok(OpenedFile { path: path.to_string(), opened })
 }

@@ -6,18 +6,18 @@ use serde_json::{Map, Value};
 
 use super::collision::{Collision, free, taken};
 use super::locate;
-use crate::change::Written;
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, Result};
+use crate::overlay::Written;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct NoteArgs {
-    /// Where the note is to lie, ending in `.md`; folders that are missing are made.
+    /// The path of the note, ending in `.md`; missing folders are created.
     path: PathArg,
-    /// All of its text in Markdown, frontmatter included if it is to have any.
+    /// The whole text in Markdown, including any frontmatter.
     content: String,
 }
 
@@ -33,18 +33,17 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Stri
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct CreateArgs {
-    /// Where it is to lie, ending included; folders that are missing are made.
+    /// Its path with extension; missing folders are created.
     path: PathArg,
     /// Its text.
     content: String,
-    /// With true, a file that is there already is left as it is, and `created` is false. Where collisionStrategy is
-    /// given, that decides.
+    /// With true, an existing file is left as it is, and `created` is false. collisionStrategy takes precedence.
     #[serde(default)]
     if_not_exists: Option<bool>,
-    /// What happens when the path is taken; error unless told.
+    /// What happens if the path exists; default error.
     #[serde(default)]
     collision_strategy: Option<Collision>,
-    /// Properties to begin the file with, as YAML frontmatter.
+    /// Properties for the YAML frontmatter.
     #[serde(default)]
     frontmatter: Option<Map<String, Value>>,
 }
@@ -53,9 +52,9 @@ pub(super) struct CreateArgs {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct CreatedFile {
-    /// Where it lies: with create-unique perhaps elsewhere than asked.
+    /// Its path; with create-unique it can differ from the requested one.
     path: String,
-    /// Whether it was made now.
+    /// Whether it was created now.
     created: bool,
     /// When it was written, in milliseconds since 1970; null in a preview.
     mtime_ms: Option<i64>,
@@ -83,15 +82,15 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(super) struct FileArgs {
-    /// The file; it is made if it is missing.
+    /// The file; it is created if missing.
     path: PathArg,
     /// The text.
     content: String,
-    /// Whether the text replaces what is there or goes behind it; overwrite unless told.
+    /// Whether the text replaces the content or is added after it; default overwrite.
     #[serde(default)]
     mode: WriteMode,
-    /// The etag of the content that is to be changed, as vault.listFiles or an earlier write gave it. If the file has
-    /// another one by now, nothing is written and the error is CONFLICT.
+    /// The etag of the content to change, from vault.listFiles or an earlier write. If the file has another one now,
+    /// nothing is written and the error is CONFLICT.
     #[serde(default)]
     expected_etag: Option<String>,
 }
@@ -108,13 +107,13 @@ enum WriteMode {
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct WrittenFile {
-    /// Where it lies.
+    /// Its path.
     path: String,
-    /// The hash of its content now.
+    /// The hash of its new content.
     etag: String,
     /// When it was written, in milliseconds since 1970; null in a preview.
     mtime_ms: Option<i64>,
-    /// Bytes of the given text.
+    /// The bytes of the given text.
     bytes_written: usize,
 }
 
@@ -123,7 +122,7 @@ pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<Writ
     let exists = context.overlay.exists(&path)?;
     if let Some(expected) = &args.expected_etag {
         if !exists {
-            return Err(Error::conflict(&path, "expectedEtag is given, and there is no such file"));
+            return Err(Error::conflict(&path, "expectedEtag is given, but the file does not exist"));
         }
         if context.overlay.read(&path)?.hash().etag() != *expected {
             return Err(Error::conflict(&path, "changed since expectedEtag was taken"));

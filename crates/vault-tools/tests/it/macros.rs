@@ -1,7 +1,7 @@
 //! Macros: saved, run again, carried to another vault.
 
 use serde_json::{Value, json};
-use vault_tools::{Decision, ErrorKind, Macros, ParameterKind, Replace, SaveOptions, Stop, Trial};
+use vault_tools::{Approval, Cancel, ErrorKind, IfExists, Macros, ParameterKind, SaveOptions};
 
 use crate::vault::TestVault;
 
@@ -16,7 +16,7 @@ fn plan() -> Value {
 }
 
 fn untried() -> SaveOptions {
-    SaveOptions { trial: Trial::Waived, ..SaveOptions::default() }
+    SaveOptions::default().allow_untried()
 }
 
 #[test]
@@ -24,9 +24,7 @@ fn saved_listed_renamed_and_deleted() {
     let vault = TestVault::new("//- a.md\nx\n");
     let toolbox = vault.toolbox();
     let macros = Macros::new(toolbox.vault().state());
-    let defaults = [("folderName".to_string(), "Inbox".to_string())];
-    let saved =
-        macros.save(&toolbox, "daily", &plan(), &SaveOptions { defaults: defaults.into(), ..untried() }).unwrap();
+    let saved = macros.save(&toolbox, "daily", &plan(), &untried().default_for("folderName", "Inbox")).unwrap();
     let parameters: Vec<(&str, ParameterKind, Option<&str>)> =
         saved.parameters.iter().map(|p| (p.name.as_str(), p.kind, p.default.as_deref())).collect();
     assert_eq!(
@@ -39,7 +37,7 @@ fn saved_listed_renamed_and_deleted() {
     );
     let taken = macros.save(&toolbox, "daily", &plan(), &untried()).unwrap_err();
     assert_eq!(taken.kind(), ErrorKind::Exists);
-    macros.save(&toolbox, "daily", &plan(), &SaveOptions { replace: Replace::Replace, ..untried() }).unwrap();
+    macros.save(&toolbox, "daily", &plan(), &untried().if_exists(IfExists::Replace)).unwrap();
     macros.rename("daily", "every day").unwrap();
     assert!(macros.get("daily").unwrap_err().to_string().contains("every day"));
     assert!(macros.save(&toolbox, "../x", &plan(), &untried()).is_err());
@@ -54,7 +52,7 @@ fn exported_and_imported() {
     let (from, to) = (TestVault::new("//- a.md\nx\n"), TestVault::new("//- a.md\nx\n"));
     let toolbox = from.toolbox();
     let macros = Macros::new(toolbox.vault().state());
-    macros.save(&toolbox, "one", &plan(), &SaveOptions { description: "first".into(), ..untried() }).unwrap();
+    macros.save(&toolbox, "one", &plan(), &untried().description("first")).unwrap();
     macros.save(&toolbox, "two", &plan(), &untried()).unwrap();
     let mut export = serde_json::to_value(macros.export(&[]).unwrap()).unwrap();
     assert_eq!(export["version"], "1.0");
@@ -63,13 +61,13 @@ fn exported_and_imported() {
 
     let toolbox = to.toolbox();
     let macros = Macros::new(toolbox.vault().state());
-    let imported = macros.import(&toolbox, &export, Replace::Refuse).unwrap();
+    let imported = macros.import(&toolbox, &export, IfExists::Refuse).unwrap();
     assert_eq!(imported.imported, ["one", "two"]);
     let rejected: Vec<&str> = imported.rejected.iter().map(|rejected| rejected.entry.as_str()).collect();
     assert_eq!(rejected, ["bad", "#4"]);
     assert_eq!(macros.get("one").unwrap().description, "first");
-    assert_eq!(macros.import(&toolbox, &export, Replace::Refuse).unwrap().rejected.len(), 4);
-    assert!(macros.import(&toolbox, &json!({ "macros": [] }), Replace::Refuse).is_err());
+    assert_eq!(macros.import(&toolbox, &export, IfExists::Refuse).unwrap().rejected.len(), 4);
+    assert!(macros.import(&toolbox, &json!({ "macros": [] }), IfExists::Refuse).is_err());
 }
 
 #[test]
@@ -80,24 +78,23 @@ fn a_macro_runs_as_any_plan() {
     let saved = Macros::new(toolbox.vault().state()).save(&toolbox, "daily", &plan(), &untried()).unwrap();
     let checked = validate(&saved.plan, &toolbox).unwrap();
     let mut parameters = Parameters::of(&toolbox.editor().unwrap(), &toolbox.now());
-    let error = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap_err().to_string();
+    let error = preview(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap_err().to_string();
     assert!(error.contains("folderName") && error.contains("selection") && error.contains("who"), "{error}");
     for (name, value) in [("folderName", "In"), ("selection", "S"), ("who", "me")] {
         parameters.set(name, value);
     }
-    let shown = preview(&mut toolbox, &checked, &parameters, Stop::default()).unwrap();
+    let shown = preview(&mut toolbox, &checked, &parameters, Cancel::default()).unwrap();
     let save = |toolbox: &vault_tools::Toolbox| {
-        let options = SaveOptions { replace: Replace::Replace, ..SaveOptions::default() };
+        let options = SaveOptions::default().if_exists(IfExists::Replace);
         Macros::new(toolbox.vault().state()).save(toolbox, "tried", &plan(), &options)
     };
     // A preview is no trial, neither is a run that was refused or failed.
     assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
-    run(&mut toolbox, &shown, Decision::Denied, Stop::default(), &mut |_| {}).unwrap_err();
+    run(&mut toolbox, &shown, Approval::Denied, Cancel::default(), &mut |_| {}).unwrap_err();
     let cancelled = std::sync::atomic::AtomicBool::new(true);
-    let stop = Stop { cancel: Some(&cancelled), deadline: None };
-    run(&mut toolbox, &shown, Decision::Approved, stop, &mut |_| {}).unwrap();
+    run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancelled), &mut |_| {}).unwrap();
     assert_eq!(save(&toolbox).unwrap_err().kind(), ErrorKind::Refused);
-    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).unwrap();
+    run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(vault.read("In/2026-03-02.md"), "S me");
     save(&toolbox).unwrap();
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use vault_tools::plan::{Parameters, RunStatus, preview, run, validate};
-use vault_tools::{Decision, Editor, Force, Leaf, Policy, Position, SafePath, Stop};
+use vault_tools::{Approval, Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
 
 use crate::vault::{TestVault, Tree, assert_same};
 
@@ -79,7 +79,7 @@ proptest! {
             editor.show(&SafePath::new(path).unwrap(), Leaf::Current);
             editor.cursor = Some(Position::default());
         }
-        let policy = Policy { allow_delete: true, ..Policy::default() };
+        let policy = Settings { allow_delete: true, ..Settings::default() };
         let mut toolbox = vault.toolbox_with(editor, &policy);
         let steps: Vec<Value> = calls
             .iter()
@@ -88,9 +88,9 @@ proptest! {
             .collect();
         let plan = json!({ "version": "1.0", "goal": "a law", "riskLevel": "writes", "steps": steps });
         let checked = validate(&plan, &toolbox).unwrap();
-        let shown = preview(&mut toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+        let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
         assert_same(&vault.tree(), &before, "the preview changed something");
-        let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut |_| {}).unwrap();
+        let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
         prop_assert_eq!(done.status, RunStatus::Done);
         for step in &shown.steps {
             if let Some(output) = done.outputs.get(&step.id) {

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, preview, run, validate};
 use vault_tools::{
-    Decision, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, Position, Rules, SafePath, Selection,
-    Span, Stop, Toolbox, read_log,
+    Approval, Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, Position, SafePath, Selection,
+    Settings, Span, Toolbox, read_log,
 };
 
 use crate::vault::{TestVault, assert_same, tree};
@@ -18,11 +18,11 @@ fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Result<PlanPre
     for (name, value) in set.as_object().into_iter().flatten() {
         parameters.set(name, value.clone());
     }
-    preview(toolbox, &checked, &parameters, Stop::default())
+    preview(toolbox, &checked, &parameters, Cancel::default())
 }
 
 fn ran(toolbox: &mut Toolbox, preview: &PlanPreview) -> Result<PlanRun, Error> {
-    run(toolbox, preview, Decision::Approved, Stop::default(), &mut |_| {})
+    run(toolbox, preview, Approval::Approved, Cancel::default(), &mut |_| {})
 }
 
 /// What a scenario says about the editor, as the command line would.
@@ -73,8 +73,8 @@ fn scenario(folder: &Path) {
     let (plan, context) = (json_at(folder.join("plan.json")), json_at(folder.join("context.json")));
     let input = tree(&folder.join("input"));
     let vault = TestVault::of(&input);
-    let mut policy: Policy = match &context["policy"] {
-        Value::Null => Policy::default(),
+    let mut policy: Settings = match &context["policy"] {
+        Value::Null => Settings::default(),
         policy => serde_json::from_value(policy.clone()).unwrap(),
     };
     policy.allow_delete |= context["allowDelete"] == true;
@@ -195,25 +195,25 @@ fn a_note_that_was_found_binds_the_plan() {
 /// The setting answers the question that a plan is, and no other.
 #[test]
 fn a_plan_that_reads_asks_where_its_calls_do() {
-    use vault_tools::{Attendance, Grants, Setting, Verdict};
+    use vault_tools::{Grants, Permission, ToolSetting};
     let vault = TestVault::new("//- a.md\none\n");
-    let auto = Policy { auto_approve_read_only: true, ..Policy::default() };
-    let asking = Policy { tools: [("read_note".to_string(), Setting::AlwaysAsk)].into(), ..auto.clone() };
-    let verdict = |policy: &Policy, tool: &str, args: Value| {
+    let auto = Settings { auto_approve_read_only: true, ..Settings::default() };
+    let asking = Settings { tools: [("read_note".to_string(), ToolSetting::AlwaysAsk)].into(), ..auto.clone() };
+    let permission = |policy: &Settings, tool: &str, args: Value| {
         let mut toolbox = vault.toolbox_with(Editor::default(), policy);
         let plan = json!({
             "version": "1.0", "goal": "g", "riskLevel": "read-only",
             "steps": [{ "id": "r", "tool": tool, "args": args }]
         });
         let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-        let allowed = run(&mut toolbox, &shown, Decision::Allowed, Stop::default(), &mut |_| {}).is_ok();
-        let verdict = shown.verdict(toolbox.rules(), &Grants::default(), Attendance::Attended);
-        assert_eq!(allowed, verdict == Verdict::Allow);
-        verdict
+        let allowed = run(&mut toolbox, &shown, Approval::Allowed, Cancel::default(), &mut |_| {}).is_ok();
+        let permission = shown.permission(toolbox.policy(), &Grants::default());
+        assert_eq!(allowed, permission == Permission::Allow);
+        permission
     };
-    assert_eq!(verdict(&auto, "read_note", json!({ "path": "a.md" })), Verdict::Allow);
-    assert_eq!(verdict(&asking, "read_note", json!({ "path": "a.md" })), Verdict::Ask);
-    assert_eq!(verdict(&auto, "file_read", json!({ "filePaths": ["a.md"] })), Verdict::Ask);
+    assert_eq!(permission(&auto, "read_note", json!({ "path": "a.md" })), Permission::Allow);
+    assert_eq!(permission(&asking, "read_note", json!({ "path": "a.md" })), Permission::Ask);
+    assert_eq!(permission(&auto, "file_read", json!({ "filePaths": ["a.md"] })), Permission::Ask);
 }
 
 /// When a file was written is known once it is, in each call of a loop as well; fields of that name elsewhere stay.
@@ -242,8 +242,8 @@ fn nothing_runs_without_approval() {
     let mut toolbox = vault.toolbox();
     let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    for decision in [Decision::Denied, Decision::Allowed] {
-        let error = run(&mut toolbox, &shown, decision, Stop::default(), &mut |_| {}).unwrap_err();
+    for decision in [Approval::Denied, Approval::Allowed] {
+        let error = run(&mut toolbox, &shown, decision, Cancel::default(), &mut |_| {}).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
     }
     assert!(!vault.root().join("b.md").exists());
@@ -266,7 +266,7 @@ fn events_tell_what_happens() {
         let step = event["step"].as_str().unwrap_or_default();
         names.push(format!("{} {step}", event["event"].as_str().unwrap()).trim().to_string());
     };
-    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+    run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
     assert_eq!(
         names,
         [
@@ -294,13 +294,12 @@ fn a_cancelled_run_keeps_what_was_done_and_undo_takes_it_back() {
     ]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let stop = Stop { cancel: Some(&cancel), deadline: None };
     let mut tell = |event: &Event| {
         if matches!(event, Event::StepFinished { step, .. } if step == "one") {
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut tell).unwrap();
+    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancel), &mut tell).unwrap();
     assert_eq!(done.status, RunStatus::Cancelled);
     assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
     toolbox.vault().undo(done.run, Force::No).unwrap();
@@ -326,7 +325,6 @@ fn stopped(vault: &TestVault, plan: &Value, when: &dyn Fn(&str, usize, usize) ->
     let mut toolbox = vault.toolbox();
     let shown = previewed(&mut toolbox, plan, &Value::Null).unwrap();
     let cancel = std::sync::atomic::AtomicBool::new(false);
-    let stop = Stop { cancel: Some(&cancel), deadline: None };
     let mut tell = |event: &Event| {
         if let Event::StepProgress { step, done, total } = event
             && when(step, *done, *total)
@@ -334,7 +332,7 @@ fn stopped(vault: &TestVault, plan: &Value, when: &dyn Fn(&str, usize, usize) ->
             cancel.store(true, std::sync::atomic::Ordering::Relaxed);
         }
     };
-    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut tell).unwrap();
+    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancel), &mut tell).unwrap();
     (done, toolbox)
 }
 
@@ -368,8 +366,7 @@ fn a_run_that_did_nothing_cannot_be_taken_back() {
     let mut toolbox = vault.toolbox();
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let cancel = std::sync::atomic::AtomicBool::new(true);
-    let stop = Stop { cancel: Some(&cancel), deadline: None };
-    let done = run(&mut toolbox, &shown, Decision::Approved, stop, &mut |_| {}).unwrap();
+    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::on(&cancel), &mut |_| {}).unwrap();
     assert_eq!((done.status, done.run), (RunStatus::Cancelled, None));
     assert_same(&vault.tree(), &before, "nothing was done");
 }
@@ -392,7 +389,7 @@ fn a_step_that_runs_out_of_time_is_not_done_by_half() {
                 }
             }
         };
-        let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+        let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
         let (step, error) = done.failed.unwrap();
         assert_eq!((step.as_str(), error.kind(), done.status), ("rename", ErrorKind::TimedOut, RunStatus::Failed));
         toolbox.vault().undo(done.run, Force::No).unwrap();
@@ -407,17 +404,17 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     let mut toolbox = vault.toolbox();
     std::fs::create_dir_all(toolbox.vault().state().folder().join("log.jsonl")).unwrap();
     let args = json!({ "path": "a.md", "content": "- done" });
-    let output = toolbox.call("append_to_note", args, Decision::Approved).unwrap();
-    assert!(output.run.is_some() && toolbox.unlogged().is_some() && toolbox.unlogged().is_none());
+    let output = toolbox.call("append_to_note", args, Approval::Approved).unwrap();
+    assert!(output.run.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
     assert_eq!(vault.read("a.md"), "one\n- done\n");
     assert_eq!(
-        toolbox.call("read_note", json!({ "path": "b.md" }), Decision::Allowed).unwrap_err().kind(),
+        toolbox.call("read_note", json!({ "path": "b.md" }), Approval::Allowed).unwrap_err().kind(),
         ErrorKind::NotFound
     );
     let plan = writing(json!([{ "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } }]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
     let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!((done.status, done.run.is_some(), toolbox.unlogged().is_some()), (RunStatus::Done, true, true));
+    assert_eq!((done.status, done.run.is_some(), toolbox.take_log_error().is_some()), (RunStatus::Done, true, true));
 }
 
 #[test]
@@ -429,16 +426,16 @@ fn plans_that_do_not_run_are_in_the_log() {
         { "id": "x", "tool": "vault.writeFile", "args": { "path": "b.md", "content": "two" } }
     ]));
     let shown = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    run(&mut toolbox, &shown, Decision::Denied, Stop::default(), &mut |_| {}).unwrap_err();
+    run(&mut toolbox, &shown, Approval::Denied, Cancel::default(), &mut |_| {}).unwrap_err();
     vault.write("a.md", "three\n");
     let mut last = None;
     let mut tell = |event: &Event| last = Some(event.clone());
-    run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap_err();
+    run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap_err();
     assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None }));
     let missing = writing(json!([{ "id": "r", "tool": "vault.readFile", "args": { "path": "none.md" } }]));
     previewed(&mut toolbox, &missing, &Value::Null).unwrap_err();
     let records = read_log(toolbox.vault().state()).unwrap();
-    let told: Vec<(&str, Decision, bool)> = records
+    let told: Vec<(&str, Approval, bool)> = records
         .iter()
         .map(|record| {
             let error = record.error.as_deref().unwrap_or_default();
@@ -449,11 +446,11 @@ fn plans_that_do_not_run_are_in_the_log() {
     assert_eq!(
         told,
         [
-            (write, Decision::Denied, false),
-            (write, Decision::Denied, false),
-            (write, Decision::Approved, true),
-            (write, Decision::Approved, true),
-            ("vault.readFile", Decision::Allowed, false),
+            (write, Approval::Denied, false),
+            (write, Approval::Denied, false),
+            (write, Approval::Approved, true),
+            (write, Approval::Approved, true),
+            ("vault.readFile", Approval::Allowed, false),
         ]
     );
 }
@@ -571,7 +568,7 @@ fn command_plan(on_error: &str) -> Value {
 fn with_live_host(vault: &TestVault, failures: u32) -> (Toolbox, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
     let ran = std::sync::Arc::default();
     let host = Live { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
-    (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Rules::default()), ran)
+    (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default()), ran)
 }
 
 #[test]
@@ -587,7 +584,7 @@ fn commands_run_in_their_place_and_are_tried_again() {
             failures.push((*attempt, *will_retry));
         }
     };
-    let done = run(&mut toolbox, &shown, Decision::Approved, Stop::default(), &mut tell).unwrap();
+    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
     assert_eq!((done.status, failures), (RunStatus::Done, vec![(1, true), (2, true)]));
     assert!(done.outputs["one"]["mtimeMs"].is_number());
     let sort = "app:sort [true, false]";
@@ -623,14 +620,15 @@ fn time_runs_out() {
     let mut toolbox = vault.toolbox();
     let plan = writing(json!([{ "id": "s", "tool": "vault.searchText", "args": { "query": "one" } }]));
     let checked = validate(&plan, &toolbox).unwrap();
-    let stop = Stop { cancel: None, deadline: Some(std::time::Instant::now()) };
-    let error = preview(&mut toolbox, &checked, &Parameters::default(), stop).unwrap_err();
+    let error =
+        preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
+            .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 }
 
-/// A loop writes in the order of its list, whatever its plan hopes for, and says so where plans are described.
+/// `concurrency` was part of loops once and never had an effect.
 #[test]
-fn a_loop_runs_in_the_order_of_its_list() {
+fn a_loop_runs_in_the_order_of_its_list_and_concurrency_is_ignored_with_a_notice() {
     let plan = |concurrency: Value| {
         json!({
             "version": "1.0", "goal": "one line each", "riskLevel": "writes",
@@ -650,9 +648,12 @@ fn a_loop_runs_in_the_order_of_its_list() {
         let vault = TestVault::new("//- Log.md\nbegin\n");
         let mut toolbox = vault.toolbox();
         let shown = previewed(&mut toolbox, &plan(concurrency.clone()), &json!({ "bullets": bullets })).unwrap();
+        let notice = "the step add: foreach.concurrency is ignored, the calls run one after the other";
+        let expected: &[&str] = if concurrency.is_null() { &[] } else { &[notice] };
+        assert_eq!(shown.notices, expected, "{concurrency}");
         ran(&mut toolbox, &shown).unwrap();
         assert_eq!(vault.read("Log.md"), format!("begin\n{lines}"), "{concurrency}");
     }
-    let schema = vault_tools::plan::plan_schema().to_string();
-    assert!(schema.contains("without effect: the calls run one after the other"), "{schema}");
+    let schema = vault_tools::plan::plan_schema();
+    assert!(!schema.to_string().contains("concurrency"), "{schema}");
 }

@@ -26,9 +26,8 @@ fn open(folder: &tempfile::TempDir, wait: Duration) -> Vault {
     let index = vault_index::Options::new()
         .index_file(folder.path().join("index/index.db"))
         .embedder(Arc::new(vault_index::Hashed));
-    let state_folder = Some(folder.path().join("state"));
-    Vault::open(folder.path().join("vault"), VaultOptions { state_folder, index, use_index: IndexUse::Index, wait })
-        .unwrap()
+    let options = VaultOptions::new().state_folder(folder.path().join("state")).index(index).wait(wait);
+    Vault::open(folder.path().join("vault"), options.use_index(IndexUse::Index)).unwrap()
 }
 
 fn read(vault: &Vault, name: &str) -> String {
@@ -169,7 +168,7 @@ fn two_programs_lose_nothing() {
         }
     });
     assert_eq!(read(&vaults[0], "count.md"), (2 * rounds).to_string());
-    assert_eq!(vaults[0].runs().unwrap().len(), 2 * rounds as usize);
+    assert_eq!(vaults[0].transactions().unwrap().len(), 2 * rounds as usize);
     for _ in 0..2 * rounds {
         vaults[1].undo(None, Force::No).unwrap();
     }

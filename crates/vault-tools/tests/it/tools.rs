@@ -1,7 +1,7 @@
 //! The tools through the toolbox: arguments in, answers out, nothing changed before it is applied.
 
 use serde_json::{Value, json};
-use vault_tools::{Decision, Editor, ErrorKind, Policy, Stop, Toolbox, Toolset};
+use vault_tools::{Approval, Cancel, Editor, ErrorKind, Settings, Toolbox, Toolset};
 
 use crate::vault::{TestVault, assert_same};
 
@@ -33,11 +33,11 @@ fn garden() -> TestVault {
 }
 
 fn call(toolbox: &mut Toolbox, tool: &str, args: Value) -> Value {
-    toolbox.call(tool, args, Decision::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
+    toolbox.call(tool, args, Approval::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
 }
 
 fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String {
-    toolbox.call(tool, args, Decision::Approved).expect_err(tool).to_string()
+    toolbox.call(tool, args, Approval::Approved).expect_err(tool).to_string()
 }
 
 #[test]
@@ -147,13 +147,13 @@ fn writing_is_proposed_first() {
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "New/Note.md", "content": "# New\n" });
-    let proposal = toolbox.propose("write_note", args.clone(), Stop::default()).unwrap();
+    let proposal = toolbox.propose("write_note", args.clone(), Cancel::default()).unwrap();
     assert_eq!(proposal.output, "Note created successfully: New/Note.md");
     assert_eq!(proposal.change.preview().files[0].path, "New/Note.md");
     assert_same(&vault.tree(), &before, "a proposal changed something");
-    assert_eq!(toolbox.apply(proposal.clone(), Decision::Denied).unwrap_err().kind(), ErrorKind::Denied);
-    assert_eq!(toolbox.apply(proposal.clone(), Decision::Allowed).unwrap_err().kind(), ErrorKind::Denied);
-    let output = toolbox.apply(proposal, Decision::Approved).unwrap();
+    assert_eq!(toolbox.apply(proposal.clone(), Approval::Denied).unwrap_err().kind(), ErrorKind::Denied);
+    assert_eq!(toolbox.apply(proposal.clone(), Approval::Allowed).unwrap_err().kind(), ErrorKind::Denied);
+    let output = toolbox.apply(proposal, Approval::Approved).unwrap();
     assert_eq!(output.text(), "Note created successfully: New/Note.md");
     assert_eq!(vault.read("New/Note.md"), "# New\n");
     let found = call(&mut toolbox, "search_notes", json!({ "query": "New", "filter": { "path": "New" } }));
@@ -169,9 +169,9 @@ fn a_proposal_of_what_has_changed_is_a_conflict() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "Index.md", "content": "x" });
-    let proposal = toolbox.propose("append_to_note", args, Stop::default()).unwrap();
+    let proposal = toolbox.propose("append_to_note", args, Cancel::default()).unwrap();
     vault.write("Index.md", "somebody else\n");
-    assert_eq!(toolbox.apply(proposal, Decision::Approved).unwrap_err().kind(), ErrorKind::Conflict);
+    assert_eq!(toolbox.apply(proposal, Approval::Approved).unwrap_err().kind(), ErrorKind::Conflict);
     assert_eq!(vault.read("Index.md"), "somebody else\n");
 }
 
@@ -199,7 +199,7 @@ fn editing() {
 #[test]
 fn renaming_and_deleting() {
     let vault = garden();
-    let allowed = Policy { allow_delete: true, ..Policy::default() };
+    let allowed = Settings { allow_delete: true, ..Settings::default() };
     let mut toolbox = vault.toolbox_with(Editor::default(), &allowed);
     let moved = json!({ "path": "Garden/Soil.md", "new_path": "Earth.md" });
     let moved = call(&mut toolbox, "rename_note", moved);
@@ -212,7 +212,7 @@ fn renaming_and_deleting() {
     assert_eq!(deleted["dangling_links"].as_array().unwrap().len(), 3);
     assert!(vault.root().join(deleted["trashed_to"].as_str().unwrap()).exists());
     let mut careful = vault.toolbox();
-    let error = careful.call("delete_note", json!({ "path": "Index.md" }), Decision::Approved).unwrap_err();
+    let error = careful.call("delete_note", json!({ "path": "Index.md" }), Approval::Approved).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied);
 }
 
@@ -232,14 +232,14 @@ fn daily_notes_are_as_obsidian_has_them() {
     let error = refused(&mut toolbox, "create_daily_note", json!({ "date": "soon" }));
     assert!(error.contains("YYYY-MM-DD"), "{error}");
     vault.write(".obsidian/daily-notes.json", r#"{"format": "YYYY of MM"}"#);
-    assert!(refused(&mut toolbox, "create_daily_note", json!({})).contains("`o` is no token"));
+    assert!(refused(&mut toolbox, "create_daily_note", json!({})).contains("`o` is not a token"));
 }
 
 #[test]
 fn the_chat_tools() {
     let vault = garden();
     let mut toolbox = vault.toolbox();
-    let error = toolbox.call("vault_search", json!({ "query": "soil" }), Decision::Allowed).unwrap_err();
+    let error = toolbox.call("vault_search", json!({ "query": "soil" }), Approval::Allowed).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Denied, "reads of this toolset ask");
     let found = call(&mut toolbox, "vault_search", json!({ "query": "SOIL" }));
     let rows: Vec<(&str, u64)> = found
@@ -259,7 +259,7 @@ fn the_chat_tools() {
 #[test]
 fn denied_paths_are_not_shown() {
     let vault = garden();
-    let policy = Policy { denied_paths: vec!["Garden".into()], ..Policy::default() };
+    let policy = Settings { denied_paths: vec!["Garden".into()], ..Settings::default() };
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let text = |toolbox: &mut Toolbox, tool: &str, args: Value| call(toolbox, tool, args).to_string();
     for (tool, args) in [
@@ -277,7 +277,7 @@ fn denied_paths_are_not_shown() {
         ("file_read", json!({ "filePaths": ["garden/soil.md"] })),
         ("rename_note", json!({ "path": "Index.md", "new_path": "Garden/Index.md" })),
     ] {
-        let error = toolbox.call(tool, args, Decision::Approved).expect_err(tool);
+        let error = toolbox.call(tool, args, Approval::Approved).expect_err(tool);
         assert_eq!(error.kind(), ErrorKind::Denied, "{tool}: {error}");
     }
 }
@@ -298,7 +298,7 @@ fn there_is_no_way_round_a_denial() {
     std::os::unix::fs::symlink("../Area/Private/secret.md", vault.root().join("Pub/link.md")).unwrap();
     let before = vault.tree();
     let denied_paths = vec!["Area/Private".into()];
-    let policy = Policy { denied_paths, allow_delete: true, ..Policy::default() };
+    let policy = Settings { denied_paths, allow_delete: true, ..Settings::default() };
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     for (tool, args) in [
         ("vault.rename", json!({ "fromPath": "Area", "toPath": "B" })),
@@ -314,7 +314,7 @@ fn there_is_no_way_round_a_denial() {
         #[cfg(unix)]
         ("vault.searchText", json!({ "query": "TOP", "paths": ["Pub/link.md"] })),
     ] {
-        let error = toolbox.call(tool, args.clone(), Decision::Approved).expect_err(tool);
+        let error = toolbox.call(tool, args.clone(), Approval::Approved).expect_err(tool);
         assert_eq!(error.kind(), ErrorKind::Denied, "{tool} {args}: {error}");
     }
     let near = refused(&mut toolbox, "read_note", json!({ "path": "secret.md" }));
@@ -341,20 +341,20 @@ fn there_is_no_way_round_a_denial() {
 /// A setting says how far a tool may go by itself, and not that a rename may delete.
 #[test]
 fn a_rename_that_deletes_asks_although_renames_do_not() {
-    use vault_tools::Setting;
+    use vault_tools::ToolSetting;
     let vault = garden();
-    let tools = [("vault.rename".to_string(), Setting::NeverAsk)].into();
-    let policy = Policy { tools, allow_delete: true, ..Policy::default() };
+    let tools = [("vault.rename".to_string(), ToolSetting::NeverAsk)].into();
+    let policy = Settings { tools, allow_delete: true, ..Settings::default() };
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let over = json!({ "fromPath": "Index.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
-    for decision in [Decision::Allowed, Decision::Granted] {
+    for decision in [Approval::Allowed, Approval::Granted] {
         let error = toolbox.call("vault.rename", over.clone(), decision).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Denied);
     }
     let free = json!({ "fromPath": "Index.md", "toPath": "Start.md" });
-    toolbox.call("vault.rename", free, Decision::Allowed).unwrap();
+    toolbox.call("vault.rename", free, Approval::Allowed).unwrap();
     let over = json!({ "fromPath": "Start.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
-    toolbox.call("vault.rename", over, Decision::Approved).unwrap();
+    toolbox.call("vault.rename", over, Approval::Approved).unwrap();
 }
 
 /// One file that cannot be looked into keeps nobody from finding the others.
@@ -370,7 +370,7 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     assert_eq!((found.as_array().unwrap().len(), &found[0]["path"]), (1, &json!("Garden/Soil.md")));
     let named = call(&mut toolbox, "vault_search", json!({ "query": "needle" }));
     assert_eq!((&named[0]["path"], &named[0]["matches"]), (&json!("needle.md"), &json!(1)));
-    assert!(named[0]["preview"].as_str().unwrap().contains("not looked into"), "{named}");
+    assert!(named[0]["preview"].as_str().unwrap().contains("not searched"), "{named}");
     let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay" }));
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
     let skipped: Vec<&str> =
@@ -424,7 +424,7 @@ fn typing_keeps_line_endings() {
     editor.show(&SafePath::new("w.md").unwrap(), Leaf::Current);
     let at = |line, ch| Position { line, ch };
     editor.selection = Some(Selection { text: "one\ntwo".into(), span: Some(Span { from: at(0, 0), to: at(1, 3) }) });
-    let mut toolbox = vault.toolbox_with(editor, &Policy::default());
+    let mut toolbox = vault.toolbox_with(editor, &Settings::default());
     let typed = call(&mut toolbox, "editor.replaceSelection", json!({ "text": "1\n2\n3" }));
     assert_eq!(vault.read("w.md"), "1\r\n2\r\n3\r\nthree\r\n");
     assert_eq!(typed["range"]["to"], json!({ "line": 2, "ch": 1 }));
@@ -441,17 +441,17 @@ fn every_call_leaves_a_line() {
     refused(&mut toolbox, "read_note", json!({ "path": "no.md" }));
     refused(&mut toolbox, "delete_note", json!({ "path": "a.md" }));
     let records = vault_tools::read_log(toolbox.vault().state()).unwrap();
-    let lines: Vec<(&str, bool, Decision, bool)> = records
+    let lines: Vec<(&str, bool, Approval, bool)> = records
         .iter()
         .map(|record| (record.tool.as_str(), record.error.is_some(), record.decision, record.run.is_some()))
         .collect();
     assert_eq!(
         lines,
         [
-            ("read_note", false, Decision::Approved, false),
-            ("write_note", false, Decision::Approved, true),
-            ("read_note", true, Decision::Allowed, false),
-            ("delete_note", true, Decision::Denied, false),
+            ("read_note", false, Approval::Approved, false),
+            ("write_note", false, Approval::Approved, true),
+            ("read_note", true, Approval::Allowed, false),
+            ("delete_note", true, Approval::Denied, false),
         ]
     );
 }
@@ -474,7 +474,7 @@ fn a_plan_reads_what_it_wrote() {
         ]
     });
     let checked = validate(&plan, &toolbox).unwrap();
-    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
     let output = |id: &str| shown.steps.iter().find(|step| step.id == id).unwrap().output.clone();
     assert_eq!(output("back")[0]["source_path"], "Missing.md");
     assert_eq!(output("back").as_array().unwrap().len(), 1);
@@ -488,7 +488,9 @@ fn a_plan_reads_what_it_wrote() {
 #[test]
 fn a_denied_file_is_not_shown_to_exist() {
     let policy =
-        || Policy { denied_paths: vec!["Private".into(), "Übung".into()], allow_delete: true, ..Policy::default() };
+        || Settings {
+            denied_paths: vec!["Private".into(), "Übung".into()], allow_delete: true, ..Settings::default()
+        };
     let with = TestVault::new(
         "//- a.md\nx [[b]]\n//- b.md\nx\n//- Private/n.md\nx\n//- Private/f/m.md\nx\n//- Übung/n.md\nx\n",
     );
@@ -517,7 +519,7 @@ fn a_denied_file_is_not_shown_to_exist() {
         ] {
             let answers = [&with, &without].map(|vault| {
                 let mut toolbox = vault.toolbox_with(Editor::default(), &policy());
-                toolbox.call(tool, args.clone(), Decision::Approved).map_err(|error| error.to_string())
+                toolbox.call(tool, args.clone(), Approval::Approved).map_err(|error| error.to_string())
             });
             assert_eq!(answers[0], answers[1], "{tool} {args}");
         }
@@ -530,7 +532,7 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
     let vault = TestVault::new(
         "//- a.md\nx\n//- gone.md\nx\n//- Private/secret.md\n[[gone]] [[later]]\n//- Private/linker.md\n[[a]]\n",
     );
-    let policy = Policy { denied_paths: vec!["Private".into()], allow_delete: true, ..Policy::default() };
+    let policy = Settings { denied_paths: vec!["Private".into()], allow_delete: true, ..Settings::default() };
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     // A link in it would have to be written anew.
     let error = refused(&mut toolbox, "rename_note", json!({ "path": "a.md", "new_path": "b.md" }));
@@ -541,20 +543,21 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
         ("vault.delete", json!({ "path": "gone.md" })),
         ("rename_note", json!({ "path": "gone.md", "new_path": "Private/gone.md" })),
     ] {
-        let Ok(proposal) = toolbox.propose(tool, args, Stop::default()) else { continue };
+        let Ok(proposal) = toolbox.propose(tool, args, Cancel::default()) else { continue };
         let told = format!("{} {}", proposal.output, serde_json::to_string(&proposal.change.preview()).unwrap());
         assert!(!told.contains("secret"), "{tool}: {told}");
     }
     let mut later = vault.toolbox_with(Editor::default(), &policy);
     vault.write("free.md", "x\n");
-    let proposal = later.propose("rename_note", json!({ "path": "free.md", "new_path": "later.md" }), Stop::default());
+    let proposal =
+        later.propose("rename_note", json!({ "path": "free.md", "new_path": "later.md" }), Cancel::default());
     let told = format!("{:?}", proposal.map(|proposal| (proposal.output, proposal.change.preview())));
     assert!(!told.contains("secret"), "{told}");
     // One came meanwhile that bears on it.
     let proposal =
-        later.propose("rename_note", json!({ "path": "free.md", "new_path": "new.md" }), Stop::default()).unwrap();
+        later.propose("rename_note", json!({ "path": "free.md", "new_path": "new.md" }), Cancel::default()).unwrap();
     vault.write("Private/f/free.md", "x\n");
-    let error = later.apply(proposal, Decision::Approved).unwrap_err();
+    let error = later.apply(proposal, Approval::Approved).unwrap_err();
     assert!(error.kind() == ErrorKind::Conflict && !error.to_string().contains("Private"), "{error}");
     let log = format!("{:?}", vault_tools::read_log(vault.open().state()).unwrap());
     assert!(!log.contains("linker") && !log.contains("f/free"), "{log}");
@@ -573,7 +576,7 @@ fn answers(toolbox: &mut Toolbox, steps: &[(&str, Value)]) -> Vec<Value> {
         .collect();
     let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": steps });
     let checked = validate(&plan, toolbox).unwrap();
-    let shown = preview(toolbox, &checked, &Parameters::default(), Stop::default()).unwrap();
+    let shown = preview(toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
     shown.steps.into_iter().map(|step| step.output).collect()
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tempfile::TempDir;
 use vault_index::Hashed;
-use vault_tools::{Editor, Headless, Policy, Toolbox, Vault, VaultOptions};
+use vault_tools::{Editor, Headless, Settings, Toolbox, Vault, VaultOptions};
 
 /// What every test takes for now.
 pub const NOW: &str = "2026-03-02T15:04:09+01:00[Europe/Zurich]";
@@ -67,16 +67,16 @@ impl TestVault {
         let index = vault_index::Options::new()
             .index_file(self.folder.path().join("index/index.db"))
             .embedder(Arc::new(Hashed::new()));
-        let state_folder = Some(self.folder.path().join("state"));
-        Vault::open(self.root(), VaultOptions { index, state_folder, ..VaultOptions::default() }).unwrap()
+        let options = VaultOptions::new().index(index).state_folder(self.folder.path().join("state"));
+        Vault::open(self.root(), options).unwrap()
     }
 
     /// The tools with a headless host and the default settings.
     pub fn toolbox(&self) -> Toolbox {
-        self.toolbox_with(Editor::default(), &Policy::default())
+        self.toolbox_with(Editor::default(), &Settings::default())
     }
 
-    pub fn toolbox_with(&self, editor: Editor, policy: &Policy) -> Toolbox {
+    pub fn toolbox_with(&self, editor: Editor, policy: &Settings) -> Toolbox {
         let host = Box::new(Headless { editor });
         let mut toolbox = Toolbox::new(Arc::new(self.open()), host, policy.compile().unwrap());
         toolbox.set_now(NOW.parse().unwrap());

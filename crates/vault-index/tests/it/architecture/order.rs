@@ -6,7 +6,7 @@ use super::modules::{Crate, Named, Use, example};
 use super::{crates, no_problems};
 
 /// Crates that are not in order yet, with how many problems they may still have. To be emptied, never to grow.
-const NOT_YET: &[(&str, usize)] = &[("benches", 2), ("vault-index", 119), ("vault-tools", 84)];
+const NOT_YET: &[(&str, usize)] = &[("benches", 2), ("vault-index", 6), ("vault-tools", 2)];
 
 /// What breaks the order of modules: a file, what it uses, and why it may not.
 fn disorder(crate_: &Crate) -> Vec<String> {

@@ -1,27 +1,25 @@
-//! The properties of a block by their lines, and how one is given a new value in the style it has.
+//! Finds the lines of each property in a block, and gives a property a new value in its present style.
 
 use std::ops::Range;
 
 use serde_json::Value;
 use vault_index::note::{Property, frontmatter_properties};
 
-use super::property;
-use super::scalar::{Quote, scalar, write_value};
+use super::scalar::{Quote, property, scalar, write_value};
 
 /// A property: its key, and its lines in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Entry {
     pub key: String,
-    /// Whole lines. What looks like comments and blank lines behind the value belongs to what follows; see
-    /// [`Entry::whole`].
+    /// Whole lines, without the blank lines and what looks like comments after the value; see [`Entry::whole`].
     pub span: Range<usize>,
     /// Where the next property begins.
     next: usize,
-    /// Behind the colon, in the block.
+    /// The offset after the colon, in the block.
     value: usize,
 }
 
-/// The properties of a block, in order; `None` when it is not written as one key a line.
+/// The properties of a block, in order; `None` if it is not written as one key a line.
 pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut at = 0;
@@ -33,11 +31,11 @@ pub(super) fn entries(block: &str) -> Option<Vec<Entry>> {
         if is_blank {
             continue;
         }
-        // An item of a list may stand as far left as its key.
-        let goes_on = bare.starts_with([' ', '\t']) || bare == "-" || bare.starts_with("- ");
+        // An item of a list can have the same indentation as its key.
+        let continues = bare.starts_with([' ', '\t']) || bare == "-" || bare.starts_with("- ");
         match entries.last_mut() {
-            Some(last) if goes_on => last.span.end = end,
-            None if goes_on => return None,
+            Some(last) if continues => last.span.end = end,
+            None if continues => return None,
             last => match key(bare) {
                 Some((key, colon)) => {
                     last.into_iter().for_each(|last| last.next = start);
@@ -75,8 +73,8 @@ fn key(line: &str) -> Option<(String, usize)> {
 }
 
 impl Entry {
-    /// The same with the lines behind it that only look like comments or nothing: in a text of several lines they
-    /// are part of the value, and without them it reads otherwise than it does now.
+    /// The entry with the blank lines and what looks like comments after it, if they belong to its value: in a text of
+    /// several lines they do, and without them it would not be read as the value that it has now.
     pub(super) fn whole(&self, block: &str, now: Option<&Property>) -> Self {
         let reads = |end: usize| {
             let alone = frontmatter_properties(&block[self.span.start..end]);
@@ -109,10 +107,10 @@ impl Entry {
                 }
                 _ => None,
             }
-            .unwrap_or_else(|| self.anew(head, value, None, comment, eol));
+            .unwrap_or_else(|| self.rewritten(head, value, None, comment, eol));
         }
         if !rest.trim().is_empty() {
-            return self.anew(head, value, None, comment, eol);
+            return self.rewritten(head, value, None, comment, eol);
         }
         let quote = match written.chars().next() {
             Some('"') => Some(Quote::Double),
@@ -121,7 +119,7 @@ impl Entry {
         };
         let is_flow = written.starts_with('[');
         match value {
-            Value::Array(items) if !is_flow && !items.is_empty() => self.anew(head, value, None, comment, eol),
+            Value::Array(items) if !is_flow && !items.is_empty() => self.rewritten(head, value, None, comment, eol),
             Value::Array(items) if is_flow => {
                 let quote = written[1..].trim_start().chars().next();
                 let quote = match quote {
@@ -136,15 +134,15 @@ impl Entry {
         }
     }
 
-    /// Written as a new property is, under the key as it stands.
-    fn anew(&self, head: &str, value: &Value, quote: Option<Quote>, comment: &str, eol: &str) -> String {
+    /// The lines of a new property, with the key as it is written.
+    fn rewritten(&self, head: &str, value: &Value, quote: Option<Quote>, comment: &str, eol: &str) -> String {
         let lines = write_value("k", value, quote, eol);
         let lines = lines.strip_prefix("k:").unwrap_or(&lines);
         let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
         format!("{head}{}{comment}{eol}{rest}", first.trim_end_matches('\r'))
     }
 
-    /// Items one a line: those that stay keep their lines, with the comments before and behind them.
+    /// A list with one item a line: items that stay keep their lines and their comments.
     fn with_items(&self, rest: &str, items: &[Value], now: Option<&Property>, eol: &str) -> Option<String> {
         if items.is_empty() {
             return None;
@@ -167,7 +165,7 @@ impl Entry {
             let value = read.and_then(|read| read.get("k").cloned());
             old.push((value, format!("{}{line}", std::mem::take(&mut before))));
         }
-        // An item of several lines is read as something else here.
+        // An item of several lines is not supported here.
         let Some(Property::List(actual)) = now else { return None };
         if !old.iter().map(|(value, _)| value.as_ref()).eq(actual.iter().map(Some)) {
             return None;
@@ -191,7 +189,7 @@ impl Entry {
     }
 }
 
-/// The value on a line, and the comment behind it with the white space before it.
+/// The value on a line, and the comment after it with the white space before the comment.
 fn split_comment(line: &str) -> (&str, &str) {
     let bytes = line.as_bytes();
     let (mut at, mut quote, mut is_start) = (0, None, true);
@@ -206,7 +204,7 @@ fn split_comment(line: &str) -> (&str, &str) {
             (Some(open), byte) if open == byte => quote = None,
             _ => {}
         }
-        // Within brackets a quote may begin behind each comma.
+        // Within brackets a quote can begin after each comma.
         is_start = matches!(bytes.get(at), Some(b' ' | b'\t' | b'[' | b',' | b'{')) && quote.is_none();
         at += 1;
     }

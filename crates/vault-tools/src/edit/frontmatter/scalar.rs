@@ -1,7 +1,7 @@
-//! Values as YAML: plain where that is read back as the same value everywhere, quoted where not.
+//! Writes values as YAML: plain where every reader reads the same value back, otherwise quoted.
 
 use serde_json::Value;
-use vault_index::note::{Property, frontmatter_properties};
+use vault_index::note::{Properties, Property, frontmatter_properties};
 
 /// How a text was quoted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) enum Quote {
     Double,
 }
 
-/// A property with its value, whole lines. Lists of scalars are blocks, one item a line; what is nested is written
+/// A property with its value, as whole lines. Lists of scalars are blocks, one item a line; nested values are written
 /// as JSON, which is YAML.
 pub(super) fn write_value(key: &str, value: &Value, quote: Option<Quote>, eol: &str) -> String {
     let key = scalar(&Value::String(key.to_owned()), None);
@@ -27,7 +27,7 @@ pub(super) fn write_value(key: &str, value: &Value, quote: Option<Quote>, eol: &
 pub(super) fn scalar(value: &Value, quote: Option<Quote>) -> String {
     match value {
         Value::Null => "null".to_owned(),
-        Value::Bool(truth) => truth.to_string(),
+        Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.to_string(),
         Value::String(text) => self::text(text, quote),
         Value::Array(items) => {
@@ -51,6 +51,24 @@ fn inner(value: &Value, quote: Option<Quote>) -> String {
             self::text(text, quote.or(Some(Quote::Double)))
         }
         value => scalar(value, quote),
+    }
+}
+
+/// The property that is read from the YAML of a JSON value.
+pub(super) fn property(value: &Value) -> Property {
+    match value {
+        Value::Null => Property::Null,
+        Value::Bool(value) => Property::Bool(*value),
+        Value::Number(_) => frontmatter_properties(&format!("k: {}\n", scalar(value, None)))
+            .ok()
+            .and_then(|read| read.get("k").cloned())
+            .unwrap_or(Property::Null),
+        Value::String(text) => Property::from_text(text.clone()),
+        Value::Array(items) => Property::List(items.iter().map(property).collect()),
+        Value::Object(map) => {
+            let entries: Vec<_> = map.iter().map(|(key, value)| (key.clone(), property(value))).collect();
+            Property::Map(Properties::from(entries))
+        }
     }
 }
 
@@ -82,14 +100,14 @@ fn double(text: &str) -> String {
     quoted
 }
 
-/// Whether a text can stand without quotes: it is read as this text, by old readers of YAML too.
+/// Whether a text needs no quotes: it is read as this text, by readers of YAML 1.1 too.
 fn is_plain(text: &str) -> bool {
     let first = text.chars().next();
     let starts = first.is_some_and(|c| c.is_alphanumeric() || matches!(c, '_' | '/' | '(' | '.' | '+'));
     let ends = text.chars().next_back().is_some_and(|c| !c.is_whitespace() && c != ':');
-    // `y`, `no`, `on` and the like are truths to readers of YAML 1.1.
-    let is_truth = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
-    if !starts || !ends || is_truth || reads_as_number(text) || text.contains(": ") || text.contains(" #") {
+    // `y`, `no`, `on` and the like are booleans to readers of YAML 1.1.
+    let is_boolean = matches!(text.to_ascii_lowercase().as_str(), "y" | "n" | "yes" | "no" | "on" | "off");
+    if !starts || !ends || is_boolean || reads_as_number(text) || text.contains(": ") || text.contains(" #") {
         return false;
     }
     if text.chars().any(|c| c.is_control() || matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}')) {
@@ -99,8 +117,8 @@ fn is_plain(text: &str) -> bool {
     read.is_ok_and(|read| read.len() == 1 && read.get("k") == Some(&Property::from_text(text.to_owned())))
 }
 
-/// Whether some reader of YAML takes a text for a number: `.inf`, `1_000`, `017`, and `12:30`, which is 750 to those of
-/// YAML 1.1. More than each of them takes; dates have a `-`, so they are none.
+/// Whether some reader of YAML reads a text as a number: `.inf`, `1_000`, `017`, and `12:30`, which is 750 in YAML 1.1.
+/// This covers more than any single reader; dates are not numbers, since they have a `-`.
 fn reads_as_number(text: &str) -> bool {
     let text = text.strip_prefix(['+', '-']).unwrap_or(text).to_ascii_lowercase();
     if matches!(text.as_str(), ".inf" | ".nan") {

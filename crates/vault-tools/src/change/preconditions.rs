@@ -1,0 +1,55 @@
+//! What a change assumes of the disk beside the files it reads: names, links and the content of folders.
+//!
+//! A change is made of the files it reads, and is compared with them before it is applied. But where a link leads is
+//! also decided by files that nobody reads: one that comes with the same name, or a note that links to it by now.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use vault_index::IndexVersion;
+
+use crate::sandbox::SafePath;
+
+/// Names, links and folders as they were observed.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Preconditions {
+    /// By link key: the files that links under it can lead to.
+    pub names: BTreeMap<String, BTreeSet<SafePath>>,
+    /// Keys whose links were looked for.
+    pub keys: BTreeSet<String>,
+    /// The notes in which they may stand.
+    pub linking: BTreeSet<SafePath>,
+    /// The files in a folder that moves or is deleted.
+    pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
+    /// The index in which all of it was observed.
+    pub observed: Observed,
+}
+
+/// The state of the index when it was asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Observed {
+    /// It was not.
+    #[default]
+    Never,
+    /// Always this one.
+    At(IndexVersion),
+    /// Not always the same, or the notes themselves were read.
+    Unknown,
+}
+
+impl Preconditions {
+    /// Adds keys and their files. What was observed first counts.
+    pub fn add_names(&mut self, names: Vec<(String, BTreeSet<SafePath>)>) {
+        for (key, files) in names {
+            self.names.entry(key).or_insert(files);
+        }
+    }
+
+    /// What is added was observed in this version of the index, if in the index at all.
+    pub fn observe(&mut self, version: Option<&IndexVersion>) {
+        self.observed = match (version, &self.observed) {
+            (Some(version), Observed::Never) => Observed::At(*version),
+            (Some(version), Observed::At(first)) if version == first => return,
+            _ => Observed::Unknown,
+        };
+    }
+}

@@ -1,0 +1,175 @@
+//! Opens `journal.db`: its tables, its settings, and what kinds of error it can give.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::state::State;
+
+pub(super) const FILE: &str = "journal.db";
+/// What [`super::salvage`] writes before it takes the place of the journal.
+pub(super) const SALVAGED: &str = "journal.db.new";
+/// Bytes of a page, which is what SQLite takes unless told.
+pub(super) const PAGE: usize = 4096;
+const VERSION: i64 = 1;
+const WAIT: Duration = Duration::from_secs(5);
+
+const SCHEMA: &str = "
+    CREATE TABLE transaction_ (
+        id INTEGER PRIMARY KEY AUTOINCREMENT, -- no number is given twice, whatever was pruned
+        time_ms INTEGER NOT NULL,             -- since 1970
+        label TEXT NOT NULL,
+        kind TEXT NOT NULL,                   -- apply, undo, redo
+        of INTEGER,                           -- the transaction that is undone or redone
+        first_action INTEGER NOT NULL,        -- ids of its actions follow each other from here
+        actions INTEGER NOT NULL,
+        digest TEXT NOT NULL,                 -- of all its actions
+        state TEXT NOT NULL,                  -- unfinished, suspect, done, rolled-back
+        done INTEGER NOT NULL,                -- how many actions are in effect
+        checksum TEXT NOT NULL,               -- of the columns before it
+        reserve BLOB                          -- room for the end
+    );
+    CREATE TABLE action (
+        id INTEGER PRIMARY KEY,
+        kind TEXT NOT NULL,                   -- make-folder, remove-folder, create, edit, move, delete
+        path TEXT NOT NULL,
+        target TEXT,                          -- where a move leads
+        before TEXT,                          -- BLAKE3 of the file before and after
+        after TEXT,
+        name TEXT,                            -- on the disk, where it is spelt otherwise than the path
+        mode INTEGER,                         -- permissions
+        content BLOB                          -- the file before an edit or a deletion
+    );
+    PRAGMA user_version = 1;
+";
+
+/// Why the journal could not be read or written.
+#[derive(Debug)]
+pub(super) enum Failure {
+    /// The file is not what was written.
+    Damaged(rusqlite::Error),
+    /// A newer version of this program wrote it.
+    Newer(i64),
+    /// The disk is full, the file is busy, and whatever else is no damage.
+    Sqlite(rusqlite::Error),
+    Other(Error),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        if is_damage(&error) { Self::Damaged(error) } else { Self::Sqlite(error) }
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Self::Other(error)
+    }
+}
+
+impl Failure {
+    /// As an error of this crate.
+    pub fn into_error(self, state: &State) -> Error {
+        let path = path(state);
+        match self {
+            Self::Damaged(error) => Error::new(ErrorKind::Journal, "the journal is damaged")
+                .because(error)
+                .at(path.display())
+                .with_remedy("the next change copies what can be read into a new journal and keeps this file"),
+            Self::Newer(version) => {
+                let what = format!("the journal was written by a newer version of this program (format {version})");
+                Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
+                    "use that version; or move the file away to start a new journal, without what it can undo",
+                )
+            }
+            Self::Sqlite(error) => {
+                Error::new(ErrorKind::Io, "cannot be read or written").because(error).at(path.display())
+            }
+            Self::Other(error) => error,
+        }
+    }
+}
+
+/// The journal, if there is one.
+pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
+    finish_salvage(state)?;
+    if !state.has(FILE) {
+        return Ok(None);
+    }
+    let connection = connect(&path(state))?;
+    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
+    if version > VERSION {
+        return Err(Failure::Newer(version));
+    }
+    if version == 0 {
+        // Whoever created it was killed before it had tables.
+        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+    }
+    Ok(Some(connection))
+}
+
+/// The journal, made if there is none.
+pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
+    match open(state)? {
+        Some(connection) => Ok(connection),
+        None => create(state, FILE),
+    }
+}
+
+/// A new database, private to the user.
+pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
+    state.open(name)?.set_len(0).map_err(|error| state.failed(name, &error))?;
+    let connection = connect(&state.folder().join(name))?;
+    connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+    state.sync_folder();
+    Ok(connection)
+}
+
+/// A connection with the settings that the promises of the journal rest on.
+pub(super) fn connect(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    connection.busy_timeout(WAIT)?;
+    connection.execute_batch(
+        "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; \
+         PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
+    )?;
+    Ok(connection)
+}
+
+pub(super) fn path(state: &State) -> PathBuf {
+    state.folder().join(FILE)
+}
+
+/// Whether new pages would be put behind all others: in a damaged file they could overwrite some.
+pub(super) fn may_be_written(state: &State, connection: &Connection) -> Result<bool, Failure> {
+    let number = |pragma: &str| connection.query_row(&format!("PRAGMA {pragma}"), [], |row| row.get::<_, u64>(0));
+    let length = std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
+    Ok(number("freelist_count")? == 0 && number("page_count")? * number("page_size")? == length)
+}
+
+/// Whether an error says that the file is damaged, rather than the disk full or the file busy.
+fn is_damage(error: &rusqlite::Error) -> bool {
+    match error {
+        // Statements are fixed, so that one that is wrong is one for another schema.
+        rusqlite::Error::SqliteFailure(failure, _) => {
+            matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
+        }
+        rusqlite::Error::SqlInputError { .. } => true,
+        rusqlite::Error::InvalidColumnType(..)
+        | rusqlite::Error::FromSqlConversionFailure(..)
+        | rusqlite::Error::IntegralValueOutOfRange(..)
+        | rusqlite::Error::Utf8Error(..) => true,
+        _ => false,
+    }
+}
+
+/// Ends what a crash in [`super::salvage`] left: the old file is set aside, the new one not yet in its place.
+fn finish_salvage(state: &State) -> Result<(), Error> {
+    if state.has(SALVAGED) && !state.has(FILE) {
+        state.rename(SALVAGED, FILE)?;
+        state.sync_folder();
+    }
+    Ok(())
+}

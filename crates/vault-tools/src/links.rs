@@ -1,0 +1,14 @@
+//! Links when files are renamed, created or deleted: where they stand in a text, how they are written, which notes
+//! hold them, and how they are rewritten. Changes nothing.
+
+mod json_span;
+mod occurrences;
+mod format;
+mod index;
+mod relink;
+
+pub(crate) use format::LinkFormat;
+pub(crate) use index::{Delta, DiskLinks, LinkIndex, lossy, not_looked_through, readable};
+pub(crate) use occurrences::link_keys;
+pub use relink::{LinkAt, Rewritten};
+pub(crate) use relink::{Relinked, Relinking};

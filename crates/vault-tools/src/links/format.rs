@@ -1,0 +1,266 @@
+//! How the path of a link is written when its file has moved: in the style it was written in.
+
+use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use vault_index::links::{Names, ranked, resolve};
+use vault_index::{FileId, FileKind, VaultPath};
+
+use super::occurrences::LinkEncoding;
+
+/// Obsidian's "new link format".
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum LinkFormat {
+    /// The name where it is enough, else the path from the vault's root.
+    #[default]
+    Shortest,
+    /// From the folder of the note that the link stands in.
+    Relative,
+    /// From the vault's root.
+    Absolute,
+}
+
+impl LinkFormat {
+    /// As `.obsidian/app.json` has it.
+    pub fn of(settings: Option<&str>) -> Self {
+        let settings: Option<serde_json::Value> = settings.and_then(|text| serde_json::from_str(text).ok());
+        match settings.as_ref().and_then(|settings| settings["newLinkFormat"].as_str()) {
+            Some("relative") => Self::Relative,
+            Some("absolute") => Self::Absolute,
+            _ => Self::Shortest,
+        }
+    }
+}
+
+/// A link that has to be written anew.
+pub(crate) struct LinkRewrite<'a> {
+    /// Its path as written, decoded.
+    pub written: &'a str,
+    pub encoding: LinkEncoding,
+    /// The note it stands in, before and after.
+    pub source: (&'a VaultPath, &'a VaultPath),
+    /// The file it leads to, before and after.
+    pub target: (&'a VaultPath, &'a VaultPath),
+    pub id: FileId,
+    /// All names, after.
+    pub names: &'a Names,
+    pub format: LinkFormat,
+}
+
+enum Style {
+    Name,
+    FromRoot,
+    /// With a slash at its front.
+    Rooted,
+    /// `./x`, `../x`.
+    Dotted,
+    /// `x`, `sub/x`, `../x`.
+    Relative,
+}
+
+impl LinkRewrite<'_> {
+    /// The path that leads to the file in the style of the old one; `None` when no path of a link could.
+    pub fn new_path(&self) -> Option<String> {
+        let (_, to) = self.target;
+        let is_markdown = to.kind() == FileKind::Markdown;
+        let keeps_ending = !is_markdown || ends_in_md(self.written);
+        let cut = |path: &str| {
+            if keeps_ending { path.to_owned() } else { path[..path.len() - ".md".len()].to_owned() }
+        };
+        let (full, name) = (cut(to.as_str()), cut(to.file_name()));
+        let relative = cut(&relative(self.source.1.folder(), to.as_str()));
+        let mut tries = match self.style() {
+            Style::Name => {
+                let is_only = ranked(self.names, &name, self.source.1).len() == 1;
+                if is_only { vec![name, full.clone()] } else { vec![full.clone()] }
+            }
+            Style::FromRoot => vec![full.clone()],
+            Style::Rooted => vec![format!("/{full}")],
+            Style::Dotted if relative.starts_with("../") => vec![relative],
+            // A way that led up and no longer does needs no dots, where it is a way without them.
+            Style::Dotted if self.written.starts_with("../") && self.is_way_without_dots(&relative) => {
+                vec![relative.clone(), format!("./{relative}")]
+            }
+            Style::Dotted => vec![format!("./{relative}")],
+            Style::Relative if relative.starts_with("../") => vec![relative],
+            Style::Relative => vec![relative.clone(), format!("./{relative}")],
+        };
+        tries.extend([full.clone(), to.as_str().to_owned(), format!("/{full}"), format!("/{to}")]);
+        tries.into_iter().find(|path| self.leads_there(path))
+    }
+
+    /// Whether a path without dots at its front would count as the way from the note, not as a name.
+    fn is_way_without_dots(&self, relative: &str) -> bool {
+        relative.contains('/') || self.format == LinkFormat::Relative
+    }
+
+    fn leads_there(&self, path: &str) -> bool {
+        let fits = match self.encoding {
+            LinkEncoding::Wikilink | LinkEncoding::Quoted(_) => !path.contains(['#', '|', '[', ']']),
+            _ => true,
+        };
+        fits && resolve(self.names, path, self.source.1).target == Some(self.id)
+    }
+
+    /// Whether the link told the way to the file exactly, and no longer does. Upper and lower case count where they
+    /// are all that changes: elsewhere than in Obsidian such a link would break.
+    pub fn loses_its_exact_path(&self) -> bool {
+        let case = match self.target {
+            (from, to) if from != to && from.as_str().to_lowercase() == to.as_str().to_lowercase() => Case::Counts,
+            _ => Case::Folds,
+        };
+        let exact = |source: &VaultPath, target: &VaultPath| match self.style() {
+            Style::Dotted | Style::Relative => is_way(self.written, source.folder(), target, case),
+            Style::FromRoot => is_way(self.written, "", target, case),
+            Style::Rooted if case == Case::Counts => is_way(self.written, "", target, case),
+            Style::Name | Style::Rooted => true,
+        };
+        exact(self.source.0, self.target.0) && !exact(self.source.1, self.target.1)
+    }
+
+    fn style(&self) -> Style {
+        let written = self.written;
+        let from = self.target.0;
+        let folder = self.source.0.folder();
+        if written.starts_with("./") || written.starts_with("../") {
+            Style::Dotted
+        } else if written.starts_with('/') {
+            Style::Rooted
+        } else if self.encoding == LinkEncoding::Bare {
+            Style::FromRoot
+        } else if written.contains('/') {
+            let is_relative = is_way(written, folder, from, Case::Folds);
+            let is_full = is_way(written, "", from, Case::Folds);
+            match self.format {
+                LinkFormat::Relative if is_relative => Style::Relative,
+                _ if is_full || !is_relative => Style::FromRoot,
+                _ => Style::Relative,
+            }
+        } else if self.format == LinkFormat::Relative && from.folder().eq_ignore_ascii_case(folder) {
+            Style::Relative
+        } else {
+            Style::Name
+        }
+    }
+}
+
+/// Whether upper and lower case are one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Case {
+    Folds,
+    Counts,
+}
+
+/// Whether a path, followed from a folder, is that of a file; the ending `.md` may be left out.
+fn is_way(written: &str, folder: &str, file: &VaultPath, case: Case) -> bool {
+    let Some(path) = VaultPath::new(&format!("{folder}/{written}")) else { return false };
+    let as_compared = |path: &VaultPath| match case {
+        Case::Folds => path.as_str().to_lowercase(),
+        Case::Counts => path.to_string(),
+    };
+    let (path, file) = (as_compared(&path), as_compared(file));
+    path == file || format!("{path}.md") == file
+}
+
+fn ends_in_md(path: &str) -> bool {
+    path.len() > 3 && path.get(path.len() - 3..).is_some_and(|end| end.eq_ignore_ascii_case(".md"))
+}
+
+/// The way from a folder to a file.
+fn relative(folder: &str, file: &str) -> String {
+    let from: Vec<&str> = folder.split('/').filter(|name| !name.is_empty()).collect();
+    let to: Vec<&str> = file.split('/').collect();
+    let shared = from.iter().zip(&to[..to.len() - 1]).take_while(|(a, b)| a == b).count();
+    let mut way = vec![".."; from.len() - shared];
+    way.extend(&to[shared..]);
+    way.join("/")
+}
+
+/// What cannot stand in a destination, or would be read as something else there.
+const DESTINATION: &AsciiSet = &CONTROLS
+    .add(b' ')
+    .add(b'%')
+    .add(b'#')
+    .add(b'?')
+    .add(b'(')
+    .add(b')')
+    .add(b'<')
+    .add(b'>')
+    .add(b'\\')
+    .add(b'"')
+    .add(b'|')
+    .add(b'`')
+    .add(b'$')
+    .add(b'^')
+    .add(b'[')
+    .add(b']');
+
+/// The same between `<` and `>`.
+const POINTED: &AsciiSet =
+    &CONTROLS.add(b'%').add(b'#').add(b'<').add(b'>').add(b'\\').add(b'|').add(b'`').add(b'$').add(b'[').add(b']');
+
+/// Writes a path as it stands in a link; `old` is what stands there now.
+pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {
+    match encoding {
+        LinkEncoding::Wikilink | LinkEncoding::Bare => path.to_owned(),
+        LinkEncoding::Quoted('"') => path.replace('\\', "\\\\").replace('"', "\\\""),
+        LinkEncoding::Quoted(_) => path.replace('\'', "''"),
+        LinkEncoding::Destination | LinkEncoding::Pointed => {
+            let set = if encoding == LinkEncoding::Pointed { POINTED } else { DESTINATION };
+            let encodes_letters = old.is_ascii() && old.contains('%') && is_beyond_ascii(old);
+            let mut text = String::new();
+            let colons = path.find('/').unwrap_or(path.len());
+            for (at, c) in path.char_indices() {
+                let letter = &path[at..at + c.len_utf8()];
+                match c {
+                    // It would look like a scheme, or like an entity.
+                    ':' if at < colons => text.push_str("%3A"),
+                    '&' if path[at..].contains(';') => text.push_str("%26"),
+                    c if !c.is_ascii() && !encodes_letters && !c.is_whitespace() && !c.is_control() => text.push(c),
+                    c if !c.is_ascii() => text.extend(utf8_percent_encode(letter, NON_ALPHANUMERIC)),
+                    _ => text.extend(utf8_percent_encode(letter, set)),
+                }
+            }
+            text
+        }
+    }
+}
+
+/// Whether a percent-encoded text holds letters beyond ASCII.
+fn is_beyond_ascii(text: &str) -> bool {
+    percent_encoding::percent_decode_str(text).any(|byte| !byte.is_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_between_folders() {
+        for (folder, file, expected) in [
+            ("", "a.md", "a.md"),
+            ("", "x/a.md", "x/a.md"),
+            ("x", "x/a.md", "a.md"),
+            ("x/y", "x/a.md", "../a.md"),
+            ("x", "y/z/a.md", "../y/z/a.md"),
+            ("a.md", "a.md", "../a.md"),
+        ] {
+            assert_eq!(relative(folder, file), expected, "{folder} {file}");
+        }
+    }
+
+    #[test]
+    fn paths_are_written_as_their_place_demands() {
+        for (path, encoding, old, expected) in [
+            ("a b.md", LinkEncoding::Destination, "x.md", "a%20b.md"),
+            ("a b.md", LinkEncoding::Pointed, "x.md", "a b.md"),
+            ("é (1).md", LinkEncoding::Destination, "x.md", "é%20%281%29.md"),
+            ("é.md", LinkEncoding::Destination, "%C3%A4.md", "%C3%A9.md"),
+            ("100% #1.md", LinkEncoding::Pointed, "x", "100%25 %231.md"),
+            ("a:b/c:d.md", LinkEncoding::Destination, "x", "a%3Ab/c:d.md"),
+            ("it's", LinkEncoding::Quoted('\''), "x", "it''s"),
+            ("a\"b", LinkEncoding::Quoted('"'), "x", "a\\\"b"),
+            ("a b", LinkEncoding::Wikilink, "x", "a b"),
+        ] {
+            assert_eq!(encode(path, encoding, old), expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Which names links can lead to, and which notes may link to a name. What they really link to is read in their texts.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use vault_index::links::{Names, keys_leading_to, ranked};
+use vault_index::{FileId, IndexVersion, VaultPath};
+
+use super::occurrences::link_keys;
+use crate::change::Notice;
+use crate::content::{Content, ContentHash};
+use crate::error::{Error, ErrorKind, Result};
+use crate::note_index::{IndexUse, NoteIndex};
+use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
+
+/// Notes above this size are not looked through for links. In bytes.
+const LARGEST: u64 = 100_000_000;
+
+/// How many notes that could not be read are named.
+const NAMED: usize = 5;
+
+/// Files that are created, deleted or moved, all at once.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Delta {
+    pub moves: Vec<(SafePath, SafePath)>,
+    pub created: Vec<SafePath>,
+    /// Bytes of the contents of `created`.
+    pub created_bytes: u64,
+    pub deleted: Vec<SafePath>,
+}
+
+/// The files of the disk, and the links that only the texts of notes tell.
+pub(crate) struct DiskLinks {
+    files: Vec<SafePath>,
+    /// Positions in `files`, by the keys of links that can lead there.
+    names: HashMap<String, Vec<usize>>,
+    /// Whether the index knows the links of the notes that are not in `read`.
+    indexed: bool,
+    /// Notes that were read here, by the keys of their links: those that the index leaves out, or all.
+    read: HashMap<String, BTreeSet<SafePath>>,
+    /// Notes that could not be read, and why.
+    unread: Vec<Notice>,
+    /// The version of the index that was asked; `None` where notes were read, of which it tells nothing.
+    version: Option<IndexVersion>,
+}
+
+impl DiskLinks {
+    /// As it is now.
+    pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
+        let Files { files, version, indexed } = files(sandbox, index)?;
+        let (names, read, unread) = (HashMap::new(), HashMap::new(), Vec::new());
+        let mut disk = Self { files: Vec::new(), names, indexed, read, unread, version };
+        for (path, is_indexed) in files {
+            if !is_indexed && path.is_note() {
+                disk.scan(sandbox, &path);
+                // What was read here, the index knows nothing of.
+                disk.version = None;
+            }
+            for key in keys_leading_to(path.vault_path()) {
+                disk.names.entry(key).or_default().push(disk.files.len());
+            }
+            disk.files.push(path);
+        }
+        Ok(disk)
+    }
+
+    /// A note whose links only its text tells.
+    fn scan(&mut self, sandbox: &Sandbox, path: &SafePath) {
+        let text = readable(sandbox, path).map(|content| lossy(&content));
+        match text {
+            Ok(text) => {
+                for key in link_keys(path, &text) {
+                    self.read.entry(key).or_default().insert(path.clone());
+                }
+            }
+            Err(error) => self.unread.push(not_looked_through(path, error.message())),
+        }
+    }
+
+    /// The files that links under a key can lead to.
+    pub fn named(&self, key: &str) -> BTreeSet<SafePath> {
+        self.names.get(key).into_iter().flatten().map(|at| self.files[*at].clone()).collect()
+    }
+
+    /// The notes that may hold a link under one of the keys.
+    pub fn linking_by(&self, index: &NoteIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
+        let mut notes: BTreeSet<SafePath> =
+            keys.iter().filter_map(|key| self.read.get(key)).flatten().cloned().collect();
+        if self.indexed {
+            let found = index.opened()?.notes_linking_by(keys.iter().map(String::as_str))?;
+            notes.extend(found.into_iter().filter_map(SafePath::found));
+        }
+        Ok(notes)
+    }
+}
+
+/// A note's content, unless it is too large to be looked through.
+pub(crate) fn readable(view: &dyn View, path: &SafePath) -> Result<Content> {
+    if view.stat(path)?.is_some_and(|stat| stat.size > LARGEST) {
+        return Err(Error::new(ErrorKind::Unsupported, format!("it is larger than {} MB", LARGEST / 1_000_000)));
+    }
+    view.read(path)
+}
+
+/// The notice about a note that could not be read.
+pub(crate) fn not_looked_through(path: &SafePath, why: &str) -> Notice {
+    let text = format!("{path}: links in it were not looked at and may lead nowhere now: {why}");
+    Notice { about: Some(path.clone()), text }
+}
+
+/// A text in which what is not UTF-8 is replaced, to see which links it may hold.
+pub(crate) fn lossy(content: &Content) -> String {
+    String::from_utf8_lossy(content.bytes()).into_owned()
+}
+
+/// Which files there are and which notes may link to them, in the vault as it would be.
+pub(crate) struct LinkIndex {
+    pub names: Names,
+    next: u32,
+    disk: DiskLinks,
+    /// Whether the notes that could not be read were named.
+    are_unread_named: bool,
+    /// Notes with new content, with the keys of their links.
+    changed: HashMap<SafePath, Arc<HashSet<String>>>,
+    /// The other way round.
+    by_key: HashMap<String, BTreeSet<SafePath>>,
+    /// Link keys by content, since notes move.
+    keys: HashMap<ContentHash, Arc<HashSet<String>>>,
+}
+
+impl LinkIndex {
+    /// Of the files of the disk that are still in their places, and of others.
+    pub fn new(disk: DiskLinks, is_in_place: impl Fn(&SafePath) -> bool, others: &[SafePath]) -> Self {
+        let mut index = Self {
+            names: Names::new(),
+            next: 0,
+            disk,
+            are_unread_named: false,
+            changed: HashMap::new(),
+            by_key: HashMap::new(),
+            keys: HashMap::new(),
+        };
+        let files = std::mem::take(&mut index.disk.files);
+        for path in files.iter().filter(|path| is_in_place(path)).chain(others) {
+            index.add(path.vault_path());
+        }
+        index.disk.files = files;
+        index
+    }
+
+    /// Learns what links a note has; `None` for one whose content is that of the disk, or that is no more.
+    pub fn set_content(&mut self, path: &SafePath, content: Option<&Content>) {
+        for key in self.changed.remove(path).iter().flat_map(|keys| keys.iter()) {
+            if let Some(notes) = self.by_key.get_mut(key) {
+                notes.remove(path);
+            }
+        }
+        if let Some(content) = content.filter(|_| path.is_note() && !path.is_in_trash()) {
+            let keys = self.keys.entry(content.hash()).or_insert_with(|| Arc::new(link_keys(path, &lossy(content))));
+            for key in keys.iter() {
+                self.by_key.entry(key.clone()).or_default().insert(path.clone());
+            }
+            self.changed.insert(path.clone(), Arc::clone(keys));
+        }
+    }
+
+    /// The files of the disk that links under each key can lead to.
+    pub fn named<'k>(&self, keys: impl Iterator<Item = &'k String>) -> Vec<(String, BTreeSet<SafePath>)> {
+        keys.map(|key| (key.clone(), self.disk.named(key))).collect()
+    }
+
+    /// The version of the index that was asked.
+    pub fn version(&self) -> Option<&IndexVersion> {
+        self.disk.version.as_ref()
+    }
+
+    /// Notices about the notes that could not be read, the first time it is asked.
+    pub fn unread(&mut self) -> Vec<Notice> {
+        if std::mem::replace(&mut self.are_unread_named, true) {
+            return Vec::new();
+        }
+        let mut notices: Vec<Notice> = self.disk.unread.iter().take(NAMED).cloned().collect();
+        let more = self.disk.unread.len().saturating_sub(NAMED);
+        if more > 0 {
+            notices.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
+        }
+        notices
+    }
+
+    fn add(&mut self, path: &VaultPath) {
+        self.names.insert(FileId(self.next), path);
+        self.next += 1;
+    }
+
+    /// Brings the names up to date.
+    pub fn apply(&mut self, delta: &Delta) {
+        let ids: Vec<Option<FileId>> = delta.moves.iter().map(|(from, _)| self.names.id(from.vault_path())).collect();
+        let deleted: Vec<FileId> = delta.deleted.iter().filter_map(|path| self.names.id(path.vault_path())).collect();
+        // All leave before the first arrives: files may swap paths, or take that of one that is deleted.
+        for id in ids.iter().flatten().chain(&deleted) {
+            self.names.remove(*id);
+        }
+        for (id, (_, to)) in ids.into_iter().zip(&delta.moves) {
+            match id {
+                Some(id) => self.names.insert(id, to.vault_path()),
+                None => self.add(to.vault_path()),
+            }
+        }
+        for path in &delta.created {
+            self.add(path.vault_path());
+        }
+    }
+
+    /// Whether links that have led to another file could lead to a new one.
+    pub fn is_name_taken(&self, path: &SafePath) -> bool {
+        keys_leading_to(path.vault_path()).any(|key| !ranked(&self.names, &key, path.vault_path()).is_empty())
+    }
+
+    /// The notes of the disk, where they are there, that may hold a link under one of the keys.
+    pub fn linking_on_disk(&self, index: &NoteIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
+        self.disk.linking_by(index, keys)
+    }
+
+    /// The notes with new content that hold a link under one of the keys.
+    pub fn linking_in_changed(&self, keys: &BTreeSet<String>) -> impl Iterator<Item = &SafePath> {
+        keys.iter().filter_map(|key| self.by_key.get(key)).flatten()
+    }
+}
+
+/// Every file of the disk that a link can lead to.
+struct Files {
+    /// With whether the index knows its links.
+    files: Vec<(SafePath, bool)>,
+    /// The index they are from.
+    version: Option<IndexVersion>,
+    indexed: bool,
+}
+
+fn files(sandbox: &Sandbox, index: &NoteIndex) -> Result<Files> {
+    if index.uses == IndexUse::Index {
+        // Without a model there may be no index; what links there are can be read from the notes all the same.
+        if let Ok(index) = index.current()
+            && let (Ok(files), Ok(version)) = (index.files(), index.version())
+        {
+            let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
+            return Ok(Files { files: files.collect(), version: Some(version), indexed: true });
+        }
+    }
+    let entries = sandbox.walk(None)?.into_iter();
+    let files = entries.filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| {
+        // A link to a note is no note of its own.
+        (entry.path, entry.stat.symlink)
+    });
+    Ok(Files { files: files.collect(), version: None, indexed: false })
+}

@@ -1,0 +1,359 @@
+//! Where in the text of a note or canvas the path of each link stands, so that only the path can be rewritten.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Range;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use vault_index::links::link_key;
+use vault_index::note::{LineMap, Link, ParseOptions, parse};
+use vault_index::{FileKind, VaultPath};
+
+use crate::sandbox::SafePath;
+
+/// A text with links in it: a whole note, or a text within the JSON of a canvas.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Fragment {
+    pub text: String,
+    /// Where it stands in the file as a JSON string, quotes included; `None` for a whole note.
+    pub json: Option<Range<usize>>,
+    pub links: Vec<LinkOccurrence>,
+}
+
+/// A link in a fragment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinkOccurrence {
+    /// In the file, from 1.
+    pub line: u32,
+    /// All of the link as written.
+    pub raw: String,
+    /// Its path, decoded.
+    pub path: String,
+    /// Where its path stands and how it is written there; `None` where that cannot be told.
+    pub location: Option<LinkLocation>,
+}
+
+/// Where the path of a link stands in its fragment, and how.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LinkLocation {
+    pub span: Range<usize>,
+    pub encoding: LinkEncoding,
+}
+
+/// How the path of a link is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LinkEncoding {
+    /// Between `[[` and `]]`, as it is.
+    Wikilink,
+    /// The same in a quoted text of the frontmatter, with the quote.
+    Quoted(char),
+    /// `(…)`, with percent signs.
+    Destination,
+    /// `(<…>)`, in which spaces stand as they are.
+    Pointed,
+    /// A path and nothing else.
+    Bare,
+}
+
+/// The links of a file, in the order in which they stand.
+pub(crate) fn fragments(path: &SafePath, text: &str) -> Vec<Fragment> {
+    match path.vault_path().kind() {
+        FileKind::Markdown => vec![Fragment { text: text.to_owned(), json: None, links: links_of_text(text) }],
+        FileKind::Canvas => canvas(text),
+        FileKind::Attachment => Vec::new(),
+    }
+}
+
+/// The keys under which a file's links are looked up.
+pub(crate) fn link_keys(path: &SafePath, text: &str) -> HashSet<String> {
+    let fragments = fragments(path, text);
+    fragments.iter().flat_map(|fragment| &fragment.links).map(|link| link_key(&link.path)).collect()
+}
+
+/// The links of a Markdown text.
+fn links_of_text(text: &str) -> Vec<LinkOccurrence> {
+    // The name of the file decides nothing here but that it is Markdown.
+    let Some(path) = VaultPath::new("-.md") else { return Vec::new() };
+    // Links of notes that are too large for the index are kept, too.
+    let note = parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX });
+    let head = note.frontmatter.clone().unwrap_or(0..0);
+    let occurrence = |link: &Link| LinkOccurrence {
+        line: link.line,
+        raw: link.raw.clone(),
+        path: link.path.clone(),
+        location: location(text, link, &head),
+    };
+    note.links.iter().map(occurrence).collect()
+}
+
+fn location(text: &str, link: &Link, head: &Range<usize>) -> Option<LinkLocation> {
+    let raw = text.get(link.span.clone())?;
+    let marks = raw.strip_prefix('!').unwrap_or(raw);
+    if marks.starts_with("[[") {
+        let start = link.span.start + (raw.len() - marks.len()) + 2;
+        let inner = &text[start..link.span.end.checked_sub(2)?];
+        let end = inner.find(['|', '#']).unwrap_or(inner.len());
+        // In a table the bar is written `\|`.
+        let end = if inner[end..].starts_with('|') && inner[..end].ends_with('\\') { end - 1 } else { end };
+        let encoding = if head.contains(&link.span.start) {
+            LinkEncoding::Quoted(quote_before(text, link.span.start)?)
+        } else {
+            LinkEncoding::Wikilink
+        };
+        return Some(LinkLocation { span: trimmed(text, start..start + end), encoding });
+    }
+    let (span, encoding) = match inline_destination(raw) {
+        Some((span, encoding)) => (link.span.start + span.start..link.span.start + span.end, encoding),
+        None => definition(text, link.definition.clone()?)?,
+    };
+    let path = end_of_path(&text[span.clone()]);
+    Some(LinkLocation { span: span.start..span.start + path, encoding })
+}
+
+/// Where the subpath of a destination begins, or its end: at the first `#`, as it is once backslashes and entities
+/// are read. The `#` within `&#39;` is none.
+fn end_of_path(destination: &str) -> usize {
+    let mut at = 0;
+    while let Some(found) = destination[at..].find(['#', '&', '\\']) {
+        at += found;
+        let rest = &destination[at..];
+        if rest.starts_with('#') || rest.starts_with("\\#") {
+            return at;
+        }
+        match entity(rest) {
+            Some((_, true)) => return at,
+            Some((length, false)) => at += length,
+            // The character behind a backslash stands for itself.
+            None if rest.starts_with('\\') => at += 1 + rest[1..].chars().next().map_or(0, char::len_utf8),
+            None => at += 1,
+        }
+    }
+    destination.len()
+}
+
+/// The length of the entity that a text begins with, and whether it stands for `#`.
+fn entity(text: &str) -> Option<(usize, bool)> {
+    let inner = text.strip_prefix('&')?.split(';').next()?;
+    let length = inner.len() + 2;
+    if length > text.len() {
+        return None;
+    }
+    let number = match inner.strip_prefix('#') {
+        None if inner.chars().all(|c| c.is_ascii_alphanumeric()) && !inner.is_empty() => {
+            return Some((length, inner == "num"));
+        }
+        None => return None,
+        Some(number) => number,
+    };
+    let number = match number.strip_prefix(['x', 'X']) {
+        Some(hexadecimal) if hexadecimal.len() <= 6 => u32::from_str_radix(hexadecimal, 16).ok()?,
+        None if number.len() <= 7 => number.parse().ok()?,
+        _ => return None,
+    };
+    Some((length, number == u32::from(b'#')))
+}
+
+fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let space = |c: char| c.is_whitespace() || c == '\u{a0}';
+    let inner = &text[span.clone()];
+    let start = span.start + (inner.len() - inner.trim_start_matches(space).len());
+    start..(start + inner.trim_matches(space).len())
+}
+
+fn quote_before(text: &str, at: usize) -> Option<char> {
+    text[..at].trim_end_matches([' ', '\t']).chars().next_back().filter(|c| matches!(c, '"' | '\''))
+}
+
+/// The destination of `[text](destination "title")` or `![…](…)`; `None` for a link without one.
+fn inline_destination(raw: &str) -> Option<(Range<usize>, LinkEncoding)> {
+    let bytes = raw.as_bytes();
+    let open = raw.find('[')?;
+    let mut at = end_of_text(bytes, open)?;
+    if bytes.get(at) != Some(&b'(') {
+        return None;
+    }
+    at += 1;
+    while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+        at += 1;
+    }
+    destination(bytes, at)
+}
+
+/// A destination that begins at a location.
+fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncoding)> {
+    if bytes.get(at) == Some(&b'<') {
+        let start = at + 1;
+        at = start;
+        while *bytes.get(at)? != b'>' {
+            at += if bytes[at] == b'\\' { 2 } else { 1 };
+        }
+        return Some((start..at, LinkEncoding::Pointed));
+    }
+    let (start, mut depth) = (at, 0usize);
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 1,
+            b'(' => depth += 1,
+            b')' if depth == 0 => break,
+            b')' => depth -= 1,
+            byte if byte.is_ascii_whitespace() => break,
+            _ => {}
+        }
+        at += 1;
+    }
+    Some((start..at.min(bytes.len()), LinkEncoding::Destination))
+}
+
+/// Behind the `]` that closes the `[` at a location. What is escaped or encoding closes nothing.
+fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
+    let (mut at, mut depth) = (open, 0usize);
+    while at < bytes.len() {
+        match bytes[at] {
+            b'\\' => at += 1,
+            b'`' => at = end_of_code(bytes, at) - 1,
+            b'[' => depth += 1,
+            b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    return Some(at + 1);
+                }
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    None
+}
+
+/// Behind a encoding span; behind its backticks if nothing closes it.
+fn end_of_code(bytes: &[u8], start: usize) -> usize {
+    let run = |from: usize| bytes[from..].iter().take_while(|byte| **byte == b'`').count();
+    let ticks = run(start);
+    let mut at = start + ticks;
+    while at < bytes.len() {
+        match run(at) {
+            0 => at += 1,
+            other if other == ticks => return at + ticks,
+            other => at += other,
+        }
+    }
+    start + ticks
+}
+
+/// The destination of a definition, `[label]: destination "title"`.
+fn definition(text: &str, span: Range<usize>) -> Option<(Range<usize>, LinkEncoding)> {
+    let bytes = &text.as_bytes()[..span.end];
+    let label = end_of_text(bytes, span.start)?;
+    let mut at = label + 1;
+    if bytes.get(label) != Some(&b':') {
+        return None;
+    }
+    while bytes.get(at).is_some_and(|byte| byte.is_ascii_whitespace()) {
+        at += 1;
+    }
+    destination(bytes, at)
+}
+
+#[derive(Deserialize)]
+struct Canvas<'t> {
+    #[serde(borrow, default)]
+    nodes: Vec<BTreeMap<String, &'t RawValue>>,
+}
+
+/// The texts and file names of a canvas. One that is not valid has none that could be changed.
+fn canvas(text: &str) -> Vec<Fragment> {
+    let json = text.trim_start_matches('\u{feff}');
+    let Ok(canvas) = serde_json::from_str::<Canvas<'_>>(json) else { return Vec::new() };
+    let lines = LineMap::of(text);
+    let mut fragments = Vec::new();
+    for node in &canvas.nodes {
+        let string = |key: &str| -> Option<(String, Range<usize>)> {
+            let raw = node.get(key)?.get();
+            let start = raw.as_ptr().addr() - text.as_ptr().addr();
+            Some((serde_json::from_str(raw).ok()?, start..start + raw.len()))
+        };
+        let (key, is_text) = match string("type").as_ref().map(|(kind, _)| kind.as_str()) {
+            Some("text") => ("text", true),
+            Some("file") => ("file", false),
+            Some("group") => ("background", false),
+            _ => continue,
+        };
+        let Some((value, span)) = string(key) else { continue };
+        let line = lines.line_at(span.start);
+        let links = if is_text {
+            node_sites(&value, line)
+        } else {
+            let location = LinkLocation { span: 0..value.len(), encoding: LinkEncoding::Bare };
+            vec![LinkOccurrence { line, raw: value.clone(), path: tidy(&value), location: Some(location) }]
+        };
+        fragments.push(Fragment { text: value, json: Some(span), links });
+    }
+    fragments
+}
+
+/// The links of a canvas node's text, which has no frontmatter: with a line before it, no text has.
+fn node_sites(text: &str, line: u32) -> Vec<LinkOccurrence> {
+    let mut links = links_of_text(&format!("\n{text}"));
+    for link in &mut links {
+        link.line = line;
+        if let Some(location) = &mut link.location {
+            location.span = location.span.start - 1..location.span.end - 1;
+        }
+    }
+    links
+}
+
+fn tidy(path: &str) -> String {
+    use unicode_normalization::UnicodeNormalization;
+    path.trim().replace('\u{a0}', " ").nfc().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let path = SafePath::new("a.md").unwrap();
+        let fragments = fragments(&path, text);
+        let found: Vec<&str> = fragments
+            .iter()
+            .flat_map(|fragment| fragment.links.iter().map(move |link| (fragment, link)))
+            .map(|(fragment, link)| {
+                link.location.as_ref().map_or("?", |location| &fragment.text[location.span.clone()])
+            })
+            .collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn the_path_of_each_link_is_found() {
+        check("[[a]] ![[b c#d|e]] [[ f | g ]] [[#own]]", &["a", "b c", "f", ""]);
+        check("| x |\n|---|\n| [[a b\\|c]] |\n", &["a b"]);
+        check("---\nup: \"[[a]]\"\nl: ['[[b#c]]']\n---\n[[d]]", &["a", "b", "d"]);
+        check("[t](a%20b.md#c \"title\") ![](<x y.png>) [`]`](q.md)", &["a%20b.md", "x y.png", "q.md"]);
+        check("[![alt](pic.png)](note.md)", &["note.md", "pic.png"]);
+        check("[p](a(1).md) [\\]](b.md)", &["a(1).md", "b.md"]);
+        check("[t][Ref] [ref] [u][]\n\n[ref]: a.md\n[u]: <b c.md> 'x'\n", &["a.md", "a.md", "b c.md"]);
+        check("```\n[r]: no.md\n```\n\n    [r]: no.md\n\n[t][r]\n\n[r]: a.md", &["a.md"]);
+        check("- [a  b]: x.md\n- > [q]: y.md\n\n[A B] [t][Q]", &["x.md", "y.md"]);
+        check(
+            "[a](it&#39;s.md) [b](&#97;&amp;b.md#c) [c](a\\#b) [d](a&#35;b) [e](a&num;b&#x23;)",
+            &["it&#39;s.md", "&#97;&amp;b.md", "a", "a", "a"],
+        );
+        check("[a](x&y#z) [b](&#;#z) [c](a&#9999999999;)", &["x&y", "&", "a&"]);
+        check("`[[no]]` %%[[no]]%% [x](https://a.b)", &[]);
+    }
+
+    #[test]
+    fn a_canvas_has_texts_and_files() {
+        let path = SafePath::new("a.canvas").unwrap();
+        let text = r##"{"nodes":[{"id":"1","type":"text","text":"---\n[[a]] \"q\" [x](b.md)"},
+            {"type":"file","file":"p/é.md","subpath":"#h"},{"type":"link","url":"c"}],"edges":[]}"##;
+        let fragments = fragments(&path, text);
+        assert_eq!(fragments.len(), 2);
+        let paths: Vec<&str> = fragments.iter().flat_map(|f| &f.links).map(|link| link.path.as_str()).collect();
+        assert_eq!(paths, ["a", "b.md", "p/é.md"]);
+        assert_eq!(&text[fragments[1].json.clone().unwrap()], "\"p/é.md\"");
+        assert_eq!(fragments[1].links[0].line, 2);
+    }
+}

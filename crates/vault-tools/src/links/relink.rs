@@ -1,0 +1,281 @@
+//! A move edits the notes that link to what moved, so that every link leads to the file it led to before.
+//!
+//! Three things can turn a link: its file moved or got another name; the note it stands in moved; or a file came
+//! or went whose name it bears. Only links under the keys of those files, and those in moved notes, are looked at.
+//! Each is resolved before and after. One that would lead elsewhere is written anew in its style; so is one whose
+//! file got another name, and one that gave the way to its file and would now find it by its name only. All others
+//! stay byte for byte. What led nowhere is left alone.
+
+use std::collections::{BTreeSet, HashMap};
+
+use serde::Serialize;
+use vault_index::FileId;
+use vault_index::links::{Names, Resolver, link_key};
+
+use super::format::{LinkFormat, LinkRewrite, encode};
+use super::index::{Delta, LinkIndex};
+use super::json_span::span_in_json;
+use super::occurrences::{Fragment, LinkOccurrence, fragments};
+use crate::change::Notice;
+use crate::content::Content;
+use crate::edit::{TextEdit, apply_edits};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::SafePath;
+
+/// A link, where it stands after the change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct LinkAt {
+    /// The note.
+    pub path: SafePath,
+    /// The line, from 1.
+    pub line: u32,
+    /// As written.
+    pub raw: String,
+}
+
+/// A link that was rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Rewritten {
+    /// The note, where it is after the change.
+    pub path: SafePath,
+    /// The line, from 1.
+    pub line: u32,
+    /// Its path as it was written.
+    pub before: String,
+    /// Its path as it is written now.
+    pub after: String,
+}
+
+/// What becomes of links when names change.
+#[derive(Debug, Default)]
+pub(crate) struct Relinked {
+    /// Notes, where they lie afterwards, their text before and after.
+    pub edits: Vec<(SafePath, Content, String)>,
+    pub rewritten: Vec<Rewritten>,
+    /// Links that led nowhere and now lead to something.
+    pub satisfied: Vec<LinkAt>,
+    /// Links whose file is deleted.
+    pub dangling: Vec<LinkAt>,
+    /// Links whose file is deleted and that now lead to another.
+    pub redirected: Vec<LinkAt>,
+    /// Notices about what could not be looked at.
+    pub unread: Vec<Notice>,
+}
+
+impl Relinked {
+    /// Bytes of the contents in its edits.
+    pub(crate) fn content_bytes(&self) -> u64 {
+        self.edits.iter().map(|(_, before, after)| (before.len() + after.len()) as u64).sum()
+    }
+}
+
+/// A note that may hold such links.
+struct Source {
+    before: SafePath,
+    after: SafePath,
+    content: Content,
+    text: String,
+    fragments: Vec<Fragment>,
+    /// Where each link of each fragment leads now.
+    targets: Vec<Vec<Option<FileId>>>,
+}
+
+/// The names on both sides of the change.
+struct Sides<'a> {
+    after: &'a Names,
+    resolver: Resolver<'a>,
+    /// Paths before, of files that moved or are deleted.
+    old: &'a HashMap<FileId, SafePath>,
+    deleted: &'a BTreeSet<FileId>,
+    format: LinkFormat,
+}
+
+/// What a change of names does to links: found before it, settled after it.
+pub(crate) struct Relinking<'d> {
+    delta: &'d Delta,
+    sources: Vec<Source>,
+}
+
+impl<'d> Relinking<'d> {
+    /// Of some notes, where they are now, with content and text, while the names are still those before the change.
+    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names) -> Self {
+        let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
+        let resolver = Resolver::new(names);
+        let source = |(before, content, text): (SafePath, Content, String)| {
+            let after = new_paths.get(&before).map_or(&before, |to| *to).clone();
+            let fragments = fragments(&before, &text);
+            let target = |link: &LinkOccurrence| resolver.resolve(&link.path, before.vault_path()).target;
+            let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
+            Source { before, after, content, text, fragments, targets }
+        };
+        Self { delta, sources: notes.into_iter().map(source).collect() }
+    }
+
+    /// The keys of the links within notes that move.
+    pub fn keys_within_moved(&self) -> BTreeSet<String> {
+        let moved = self.sources.iter().filter(|source| source.before != source.after);
+        let links = moved.flat_map(|source| &source.fragments).flat_map(|fragment| &fragment.links);
+        links.map(|link| link_key(&link.path)).collect()
+    }
+
+    /// Rewrites the links that need it, and brings the names up to date.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Refused`] when a link could not be kept.
+    pub fn finish(self, index: &mut LinkIndex, format: LinkFormat) -> Result<Relinked> {
+        let delta = self.delta;
+        let id = |path: &SafePath| index.names.id(path.vault_path());
+        let deleted: BTreeSet<FileId> = delta.deleted.iter().filter_map(id).collect();
+        let left = delta.moves.iter().map(|(from, _)| from).chain(&delta.deleted);
+        let old: HashMap<FileId, SafePath> = left.filter_map(|path| Some((id(path)?, path.clone()))).collect();
+        index.apply(delta);
+        let resolver = Resolver::new(&index.names);
+        let names = Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format };
+        let mut relinked = Relinked::default();
+        for source in self.sources {
+            source.relink(&names, &mut relinked)?;
+        }
+        Ok(relinked)
+    }
+}
+
+impl Source {
+    fn relink(self, names: &Sides<'_>, relinked: &mut Relinked) -> Result<()> {
+        let mut file_edits = Vec::new();
+        for (fragment, targets) in self.fragments.iter().zip(&self.targets) {
+            let mut edits: Vec<TextEdit> = Vec::new();
+            for (link, target) in fragment.links.iter().zip(targets) {
+                let Some(edit) = self.rewrite(fragment, link, *target, names, relinked)? else { continue };
+                // Links that share a definition.
+                if !edits.contains(&edit) {
+                    edits.push(edit);
+                }
+            }
+            if edits.is_empty() {
+                continue;
+            }
+            edits.sort_by_key(|edit| edit.span.start);
+            match &fragment.json {
+                None => file_edits.extend(edits),
+                Some(whole) => file_edits.extend(edits.iter().filter_map(|edit| {
+                    let span = span_in_json(&self.text[whole.clone()], &edit.span)?;
+                    let text = serde_json::Value::String(edit.text.clone()).to_string();
+                    Some(TextEdit {
+                        span: whole.start + span.start..whole.start + span.end,
+                        text: text[1..text.len() - 1].to_owned(),
+                    })
+                })),
+            }
+        }
+        if file_edits.is_empty() {
+            return Ok(());
+        }
+        let text = apply_edits(&self.text, &file_edits)?;
+        self.check(&text, names)?;
+        relinked.edits.push((self.after, self.content, text));
+        Ok(())
+    }
+
+    /// The edit that one link needs, if any.
+    fn rewrite(
+        &self,
+        fragment: &Fragment,
+        link: &LinkOccurrence,
+        target: Option<FileId>,
+        names: &Sides<'_>,
+        relinked: &mut Relinked,
+    ) -> Result<Option<TextEdit>> {
+        let now = names.resolver.resolve(&link.path, self.after.vault_path()).target;
+        let at = || LinkAt { path: self.after.clone(), line: link.line, raw: link.raw.clone() };
+        let Some(id) = target else {
+            if now.is_some() {
+                relinked.satisfied.push(at());
+            }
+            return Ok(None);
+        };
+        if names.deleted.contains(&id) {
+            let list = if now.is_some() { &mut relinked.redirected } else { &mut relinked.dangling };
+            list.push(at());
+            return Ok(None);
+        }
+        let Some(to) = names.after.path(id) else { return Ok(None) };
+        let from = names.old.get(&id).map_or(to, SafePath::vault_path);
+        // An empty path is the note itself, wherever it lies.
+        let is_renamed = from.file_name() != to.file_name() && !link.path.is_empty();
+        let unkept = || {
+            Error::new(ErrorKind::Refused, format!("the link {} in line {} could not be kept", link.raw, link.line))
+                .at(&self.before)
+                .with_remedy(format!(
+                    "no link of its kind can lead to {}; choose another name, or change the link first",
+                    SafePath::visible(to.as_str())
+                ))
+        };
+        let is_right = now == Some(id) && !is_renamed;
+        let location = match &link.location {
+            Some(location) => location,
+            None if is_right => return Ok(None),
+            None => return Err(unkept()),
+        };
+        let rewrite = LinkRewrite {
+            written: &link.path,
+            encoding: location.encoding,
+            source: (self.before.vault_path(), self.after.vault_path()),
+            target: (from, to),
+            id,
+            names: names.after,
+            format: names.format,
+        };
+        if is_right && (link.path.is_empty() || !rewrite.loses_its_exact_path()) {
+            return Ok(None);
+        }
+        let path = rewrite.new_path().ok_or_else(unkept)?;
+        if path == link.path {
+            return Ok(None);
+        }
+        let old = &fragment.text[location.span.clone()];
+        let edit = TextEdit { span: location.span.clone(), text: encode(&path, location.encoding, old) };
+        relinked.rewritten.push(Rewritten {
+            path: self.after.clone(),
+            line: link.line,
+            before: old.to_owned(),
+            after: edit.text.clone(),
+        });
+        Ok(Some(edit))
+    }
+
+    /// The law, on the text as it will be: each link leads where it led.
+    fn check(&self, text: &str, names: &Sides<'_>) -> Result<()> {
+        let fragments = fragments(&self.after, text);
+        let links = |fragments: &[Fragment]| -> Vec<(u32, String)> {
+            fragments.iter().flat_map(|f| &f.links).map(|link| (link.line, link.path.clone())).collect()
+        };
+        let (before, after) = (links(&self.fragments), links(&fragments));
+        let targets: Vec<Option<FileId>> = self.targets.iter().flatten().copied().collect();
+        let leads = |(path, target): (&String, &Option<FileId>)| match target {
+            Some(id) if names.deleted.contains(id) => true,
+            Some(id) => names.resolver.resolve(path, self.after.vault_path()).target == Some(*id),
+            None => true,
+        };
+        let wrong = after.iter().zip(&targets).position(|((_, path), target)| !leads((path, target)));
+        if wrong.is_none() && before.len() == after.len() {
+            return Ok(());
+        }
+        let line = if before.len() == after.len() {
+            wrong.map(|at| after[at].0)
+        } else {
+            // Lines do not change, so where they part a link is gone, or one too many.
+            let lines = |at: usize| [before.get(at).map(|link| link.0), after.get(at).map(|link| link.0)];
+            let parted = (0..before.len().max(after.len())).map(lines).find(|[before, after]| before != after);
+            parted.and_then(|lines| lines.into_iter().flatten().min())
+        };
+        let location = line.map_or_else(String::new, |line| format!(" in line {line}"));
+        Err(Error::new(
+            ErrorKind::Refused,
+            format!("a link{location} could not be written so that it still leads to its note"),
+        )
+        .at(&self.before)
+        .with_remedy("change that link by hand first, or choose another name"))
+    }
+}

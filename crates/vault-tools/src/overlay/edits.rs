@@ -1,0 +1,419 @@
+//! What can be proposed: files created, written, renamed with every link to them, and deleted.
+
+use serde::Serialize;
+
+use super::{LookUp, Overlay};
+use crate::action::{Action, DeleteMode};
+use crate::change::{Notice, SYSTEM_TRASH, origin_of};
+use crate::content::Content;
+use crate::error::{Error, ErrorKind, Result};
+use crate::links::{Delta, LinkAt, Relinked, Rewritten};
+use crate::sandbox::{EntryKind, HAS_SYSTEM_TRASH, SafePath, Stat, View, check_new_name, files_below};
+
+/// What writing a file did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Written {
+    /// There was none.
+    Created,
+    /// There was one, and its content was another.
+    Overwritten,
+    /// It is what was there.
+    Unchanged,
+}
+
+/// What a rename did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Renamed {
+    /// Each file, from where to where.
+    pub moved: Vec<(SafePath, SafePath)>,
+    /// Links that were written anew so that they lead where they led.
+    pub rewritten: Vec<Rewritten>,
+    /// Links that led nowhere and lead to something now.
+    pub satisfied: Vec<LinkAt>,
+}
+
+/// What a deletion did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Deleted {
+    /// Where it is now: a path in `.trash`, or `the system's trash`.
+    pub trashed_to: Option<String>,
+    /// Links that lead nowhere now.
+    pub dangling: Vec<LinkAt>,
+    /// Links that lead to another file of the same name now.
+    pub redirected: Vec<LinkAt>,
+}
+
+impl Overlay<'_> {
+    /// Makes a folder, and those above it that are missing. `false` when it is there.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when a file is in the way; [`ErrorKind::InvalidPath`] for a name that no folder should
+    /// have.
+    pub fn make_folder(&mut self, path: &SafePath) -> Result<bool> {
+        let missing = self.missing_folders(path)?;
+        for folder in &missing {
+            self.push(Action::MakeFolder { path: folder.clone() });
+        }
+        Ok(!missing.is_empty())
+    }
+
+    /// Makes a file, and the folders above it.
+    ///
+    /// Links that the new name would turn away from the file they lead to are written anew.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Exists`] when something is there; [`ErrorKind::InvalidPath`] for a name that links could not reach.
+    pub fn create(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<()> {
+        let content = content.into();
+        if self.exists(path)? {
+            return Err(Error::new(ErrorKind::Exists, "is there already")
+                .at(path)
+                .with_remedy("choose another name, or change the file that is there"));
+        }
+        self.check_no_dead_link(path)?;
+        let folders = self.folders_above(path)?;
+        self.check_new(path, None)?;
+        let relinked = self.relink(&Delta {
+            created: vec![path.clone()],
+            created_bytes: content.len() as u64,
+            ..Delta::default()
+        })?;
+        for folder in folders {
+            self.push(Action::MakeFolder { path: folder });
+        }
+        self.push(Action::Create { path: path.clone(), content });
+        self.edit_all(relinked.edits);
+        relinked.unread.into_iter().for_each(|notice| self.add_notice(notice));
+        Ok(())
+    }
+
+    /// Makes a file or gives the one that is there new content. Written through a symbolic link.
+    ///
+    /// # Errors
+    /// Those of [`Overlay::create`]; [`ErrorKind::InvalidArguments`] for a folder.
+    pub fn write(&mut self, path: &SafePath, content: impl Into<Content>) -> Result<Written> {
+        let content = content.into();
+        if !self.exists(path)? {
+            return self.create(path, content).map(|()| Written::Created);
+        }
+        let real = self.real(path)?;
+        let before = self.read(&real)?;
+        if before == content {
+            return Ok(Written::Unchanged);
+        }
+        let more = match self.is_replaceable(&real) {
+            true => content.len().saturating_sub(before.len()),
+            false => before.len() + content.len(),
+        };
+        self.check_size(more as u64)?;
+        self.edit(&real, before, content);
+        Ok(Written::Overwritten)
+    }
+
+    /// Renames or moves a file or folder. Every link that led to what moved still does, in the style in which it was
+    /// written; so do the links inside it, and those that the new name would turn elsewhere.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], [`ErrorKind::Exists`], [`ErrorKind::InvalidPath`]; [`ErrorKind::Refused`] when a link
+    /// could not be kept.
+    pub fn rename(&mut self, from: &SafePath, to: &SafePath) -> Result<Renamed> {
+        self.rename_with(from, to, None)
+    }
+
+    /// The same; what lies at the new path goes into the trash, and links to it lead to what takes its place.
+    ///
+    /// # Errors
+    /// As [`Overlay::rename`], but [`ErrorKind::Exists`].
+    pub fn rename_over(&mut self, from: &SafePath, to: &SafePath) -> Result<Renamed> {
+        // Names that differ in case alone may be one file.
+        let is_same = from.as_str().to_lowercase() == to.as_str().to_lowercase();
+        let over = if is_same { None } else { self.stat(to)? };
+        self.rename_with(from, to, over)
+    }
+
+    fn rename_with(&mut self, from: &SafePath, to: &SafePath, over: Option<Stat>) -> Result<Renamed> {
+        let Some(stat) = self.stat(from)? else { return Err(Error::not_found(from, &[])) };
+        if from == to {
+            return Ok(Renamed::default());
+        }
+        let folders = self.folders_above(to)?;
+        self.check_target((from, &stat), (to, over.as_ref()))?;
+        let moved = self.files_of(from, &stat)?;
+        let moved: Vec<(SafePath, SafePath)> =
+            moved.into_iter().filter_map(|file| Some((file.clone(), file.moved(from, to)?))).collect();
+        let (deleted, trashing) = match &over {
+            Some(stat) => (self.files_of(to, stat)?, self.trash(to)?),
+            None => (Vec::new(), Vec::new()),
+        };
+        self.mark();
+        let relinked = self.relink(&Delta { moves: moved.clone(), deleted, ..Delta::default() })?;
+        for action in trashing {
+            self.push(action);
+        }
+        for folder in folders {
+            self.push(Action::MakeFolder { path: folder });
+        }
+        self.push(Action::Move { from: from.clone(), to: to.clone() });
+        let Relinked { edits, rewritten, satisfied, dangling, redirected, unread } = relinked;
+        self.edit_all(edits);
+        self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
+        self.add_link_notices(&dangling, "leads nowhere now");
+        self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
+        unread.into_iter().for_each(|notice| self.add_notice(notice));
+        Ok(Renamed { moved, rewritten, satisfied })
+    }
+
+    /// Deletes a file or folder with all in it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`]; [`ErrorKind::Refused`] for a symbolic link that would be gone for good, or a folder
+    /// with hidden files in it that would stay.
+    pub fn delete(&mut self, path: &SafePath, mode: DeleteMode) -> Result<Deleted> {
+        let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
+        self.mark();
+        let deleted = self.files_of(path, &stat)?;
+        let actions = match mode {
+            DeleteMode::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
+            DeleteMode::Trash | DeleteMode::SystemTrash => self.trash(path)?,
+            DeleteMode::Permanent => self.delete_permanently(path, &stat)?,
+        };
+        let relinked = self.relink(&Delta { deleted, ..Delta::default() })?;
+        let trashed_to = match actions.last() {
+            Some(Action::Move { to, .. }) => Some(to.to_string()),
+            Some(Action::Delete { mode: DeleteMode::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
+            _ => None,
+        };
+        if trashed_to.as_deref() == Some(SYSTEM_TRASH) {
+            let what = "goes to the system's trash; undo makes it anew from the journal and leaves that copy there";
+            self.notice(format!("{path} {what}"));
+        } else if mode == DeleteMode::SystemTrash {
+            self.notice(format!(
+                "{path} goes to the vault's .trash, since undo could not make it anew from the journal"
+            ));
+        }
+        for action in actions {
+            self.push(action);
+        }
+        let Relinked { dangling, redirected, unread, .. } = relinked;
+        self.add_link_notices(&dangling, "leads nowhere now");
+        self.add_link_notices(&redirected, "leads to another note of that name now");
+        unread.into_iter().for_each(|notice| self.add_notice(notice));
+        Ok(Deleted { trashed_to, dangling, redirected })
+    }
+
+    fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
+        for link in links {
+            let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
+            self.add_notice(Notice { about: Some(link.path.clone()), text });
+        }
+    }
+
+    fn trash(&self, path: &SafePath) -> Result<Vec<Action>> {
+        let no_place = || Error::new(ErrorKind::InvalidPath, "has no place in the trash").at(path);
+        let mut number = 0;
+        let to = loop {
+            number += 1;
+            let name = match (number, path.extension()) {
+                (1, _) => path.file_name().to_string(),
+                (_, Some(ending)) => format!("{} {number}.{ending}", path.stem()),
+                (_, None) => format!("{} {number}", path.file_name()),
+            };
+            let rest = path.parent().map_or(name.clone(), |folder| format!("{folder}/{name}"));
+            let to = SafePath::in_trash(&rest).ok_or_else(no_place)?;
+            if !self.is_there(&to)? {
+                break to;
+            }
+        };
+        let mut actions = Vec::new();
+        let mut above = to.parent();
+        while let Some(folder) = above.filter(|folder| !self.is_there(folder).unwrap_or(true)) {
+            above = folder.parent();
+            actions.push(Action::MakeFolder { path: folder });
+        }
+        actions.reverse();
+        actions.push(Action::Move { from: path.clone(), to });
+        Ok(actions)
+    }
+
+    fn system_trash(&self, path: &SafePath) -> Result<Vec<Action>> {
+        if !HAS_SYSTEM_TRASH {
+            return Err(Error::new(ErrorKind::Unsupported, "this program was built without the system's trash")
+                .with_remedy("set trash = \"vault\" in tools.toml, or build it with the feature `trash`"));
+        }
+        let content = self.read(path)?;
+        self.check_size(content.len() as u64)?;
+        Ok(vec![Action::Delete { path: path.clone(), content, mode: DeleteMode::SystemTrash }])
+    }
+
+    fn delete_permanently(&self, path: &SafePath, stat: &Stat) -> Result<Vec<Action>> {
+        let mut actions = Vec::new();
+        let mut folders = Vec::new();
+        let mut entries = vec![(path.clone(), *stat)];
+        if stat.kind == EntryKind::Folder {
+            entries.extend(self.walk(Some(path))?.into_iter().map(|entry| (entry.path, entry.stat)));
+        }
+        self.check_size(entries.iter().map(|(_, stat)| stat.size).sum())?;
+        for (path, stat) in entries {
+            if stat.symlink {
+                return Err(Error::new(ErrorKind::Refused, "is a symbolic link, which could not be made again")
+                    .at(&path)
+                    .with_remedy("delete it to the trash"));
+            }
+            match stat.kind {
+                EntryKind::Folder => {
+                    if let Some(name) = self.unseen(&path)?.first() {
+                        let what = format!("holds {name:?}, which no tool sees, so that it cannot be deleted for good");
+                        return Err(Error::new(ErrorKind::Refused, what).at(&path).with_remedy(
+                            "delete it to the trash (trash: true), where it goes with all that is in it",
+                        ));
+                    }
+                    folders.push(Action::RemoveFolder { path });
+                }
+                EntryKind::File => {
+                    let content = self.read(&path)?;
+                    actions.push(Action::Delete { path, content, mode: DeleteMode::Permanent });
+                }
+            }
+        }
+        // The deepest first.
+        actions.extend(folders.into_iter().rev());
+        Ok(actions)
+    }
+
+    /// Whether anything is at a path, hidden or not.
+    pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
+        match self.look_up(path) {
+            LookUp::Disk => self.store.sandbox.is_there(path),
+            LookUp::Nothing => Ok(false),
+            _ => Ok(true),
+        }
+    }
+
+    /// The files that are at or below a path. A folder with others in it by then is not what was looked at.
+    fn files_of(&mut self, path: &SafePath, stat: &Stat) -> Result<Vec<SafePath>> {
+        if stat.kind == EntryKind::File {
+            return Ok(vec![path.clone()]);
+        }
+        if matches!(self.look_up(path), LookUp::Disk) {
+            self.preconditions.folders.insert(path.clone(), files_below(&self.store.sandbox, path)?);
+        }
+        Ok(files_below(&*self, path)?.into_iter().collect())
+    }
+
+    /// Whether something can move to a path, in place of what lies there if that is given.
+    fn check_target(&mut self, (from, stat): (&SafePath, &Stat), (to, over): (&SafePath, Option<&Stat>)) -> Result<()> {
+        if over.is_some() && from.is_in(to) {
+            return Err(Error::new(ErrorKind::InvalidArguments, "lies in what it would take the place of").at(from));
+        }
+        if to.is_in(from) {
+            return Err(Error::new(ErrorKind::InvalidArguments, "a folder cannot be moved into itself").at(to));
+        }
+        let is_other_case = from.as_str().to_lowercase() == to.as_str().to_lowercase();
+        if over.is_none()
+            && self.exists(to)?
+            && !(is_other_case && self.collides(to)?.is_some_and(|name| name == from.file_name()))
+        {
+            return Err(Error::new(ErrorKind::Exists, "is there already")
+                .at(to)
+                .with_remedy("choose another name, or move that one away first"));
+        }
+        if !is_other_case && over.is_none() {
+            self.check_no_dead_link(to)?;
+        }
+        if stat.symlink && from.parent() != to.parent() {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "is a symbolic link, which would lead elsewhere from another folder",
+            )
+            .at(from)
+            .with_remedy("move the file that it leads to"));
+        }
+        self.check_new(to, Some(from))
+    }
+
+    /// Whether a file or folder may be made under a path; `from` is what will have gone by then.
+    fn check_new(&mut self, path: &SafePath, from: Option<&SafePath>) -> Result<()> {
+        // A name that is kept is not new: what bears it can still be moved.
+        if from.is_none_or(|from| from.file_name() != path.file_name()) {
+            check_new_name(path.file_name())?;
+        }
+        match self.collides(path)? {
+            Some(name) if from.is_none_or(|from| from.file_name() != name || from.parent() != path.parent()) => {
+                let there = path.parent().map_or(name.clone(), |folder| format!("{folder}/{name}"));
+                Err(Error::new(ErrorKind::Exists, format!("differs from {there:?} only in upper and lower case"))
+                    .at(path)
+                    .with_remedy("use that path, or another name: not every system tells the two apart"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a new file or folder cannot have this path: something is there, or is called so but for the case.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub fn is_taken(&mut self, path: &SafePath) -> Result<bool> {
+        // A folder that cannot be listed is told of when the file is made.
+        Ok(self.is_there(path)? || matches!(self.collides(path), Ok(Some(_))))
+    }
+
+    /// Refuses a path at which nothing can be read and yet nothing can be made.
+    fn check_no_dead_link(&self, path: &SafePath) -> Result<()> {
+        if !self.is_there(path)? {
+            return Ok(());
+        }
+        let what = match self.real(path)? {
+            real if real != *path => "is a symbolic link to a file that is not there",
+            _ => "is neither a file nor a folder",
+        };
+        Err(Error::new(ErrorKind::Exists, what)
+            .at(path)
+            .with_remedy("choose another name, or take that away by hand first"))
+    }
+
+    fn folders_above(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
+        path.parent().map_or(Ok(Vec::new()), |folder| self.missing_folders(&folder))
+    }
+
+    /// The folders that have to be made for a folder to be there, the outermost first.
+    fn missing_folders(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
+        let mut missing = Vec::new();
+        let mut folder = Some(path.clone());
+        while let Some(path) = folder {
+            match self.stat(&path)? {
+                Some(stat) if stat.kind == EntryKind::Folder && !stat.symlink => break,
+                Some(_) => {
+                    return Err(Error::new(ErrorKind::Exists, "is a file, so nothing can lie in it")
+                        .at(&path)
+                        .with_remedy("choose another folder"));
+                }
+                None => {}
+            }
+            self.check_new(&path, None)?;
+            folder = path.parent();
+            missing.push(path);
+        }
+        missing.reverse();
+        Ok(missing)
+    }
+
+    fn edit_all(&mut self, edits: Vec<(SafePath, Content, String)>) {
+        for (path, before, after) in edits {
+            self.edit(&path, before, after.into());
+        }
+    }
+
+    /// Gives a file new content: in the action that gave it its present one, if that may still be changed.
+    fn edit(&mut self, path: &SafePath, before: Content, after: Content) {
+        if self.replace_content(path, &after) {
+            return;
+        }
+        self.push(Action::Edit { path: path.clone(), before, after });
+        if let Ok(Some(caution)) = self.store.sandbox.caution(&origin_of(&self.actions, path)) {
+            self.add_notice(Notice { about: Some(path.clone()), text: format!("{path} {caution}") });
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Finds the notes whose links a change of names could turn, and has their links kept.
+
+use std::collections::BTreeSet;
+
+use vault_index::links::keys_leading_to;
+
+use super::{LookUp, Overlay};
+use crate::content::Content;
+use crate::error::Result;
+use crate::links::{Delta, DiskLinks, LinkFormat, LinkIndex, Relinked, Relinking};
+use crate::links::{link_keys, lossy, not_looked_through, readable};
+use crate::sandbox::SafePath;
+
+impl Overlay<'_> {
+    /// Finds what has to be edited when files are created, deleted or moved, and brings the names up to date. The
+    /// overlay's files are still where they were.
+    pub(super) fn relink(&mut self, delta: &Delta) -> Result<Relinked> {
+        let mut index = match self.links.take() {
+            Some(index) => index,
+            None => self.new_link_index()?,
+        };
+        self.preconditions.observe(index.version());
+        // On an error the names are lost, and built again when they are next needed.
+        let relinked = self.relink_with(delta, &mut index)?;
+        self.check_size(delta.created_bytes + relinked.content_bytes())?;
+        self.links = Some(index);
+        Ok(relinked)
+    }
+
+    fn new_link_index(&mut self) -> Result<LinkIndex> {
+        self.touched = self.nodes.keys().cloned().collect();
+        let disk = DiskLinks::now(&self.store.sandbox, &self.store.index)?;
+        let is_file = |path: &&SafePath| {
+            matches!(self.look_up(path), LookUp::File(_)) && SafePath::found(path.vault_path().clone()).is_some()
+        };
+        let others: Vec<SafePath> = self.nodes.keys().filter(is_file).cloned().collect();
+        Ok(LinkIndex::new(disk, |path| matches!(self.look_up(path), LookUp::Disk), &others))
+    }
+
+    fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<Relinked> {
+        let moves = delta.moves.iter().flat_map(|(from, to)| [from, to]);
+        let named = moves.chain(&delta.created).chain(&delta.deleted);
+        let keys: BTreeSet<String> = named.flat_map(|path| keys_leading_to(path.vault_path())).collect();
+        let has_rivals = delta.created.iter().any(|path| index.is_name_taken(path));
+        self.preconditions.add_names(index.named(keys.iter()));
+        if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() {
+            index.apply(delta);
+            return Ok(Relinked::default());
+        }
+        for path in std::mem::take(&mut self.touched) {
+            index.set_content(&path, self.changed_file(&path));
+        }
+        let mut notes = self.notes_linking_by(index, &keys)?;
+        self.preconditions.keys.extend(keys);
+        notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
+        let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
+        notes.retain(|note| !deleted.contains(note));
+
+        let mut unread = index.unread();
+        let mut read = Vec::new();
+        for note in notes {
+            // A symbolic link to a note has its text elsewhere, and is no note of its own.
+            if self.real(&note)? == note {
+                match self.read_for_links(&note) {
+                    Ok(Some((content, text))) => read.push((note, content, text)),
+                    Ok(None) => {}
+                    Err(why) => unread.push(not_looked_through(&note, &why)),
+                }
+            }
+        }
+        let relinking = Relinking::new(delta, read, &index.names);
+        self.preconditions.add_names(index.named(relinking.keys_within_moved().iter()));
+        let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
+            let what = "Obsidian's link format is not known, so links are written in the shortest form";
+            unread.push(format!("{what}: {}", error.message()).into());
+            None
+        });
+        let relinked = relinking.finish(index, LinkFormat::of(settings.as_deref()))?;
+        Ok(Relinked { unread, ..relinked })
+    }
+
+    /// The notes, where they are now, that may hold a link under one of the keys.
+    fn notes_linking_by(&mut self, index: &LinkIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
+        let on_disk = index.linking_on_disk(&self.store.index, keys)?;
+        let mut notes = BTreeSet::new();
+        for base in &on_disk {
+            let now = self.moved.get(base).unwrap_or(base);
+            let is_unchanged = match self.look_up(now) {
+                LookUp::Disk => now == base,
+                LookUp::File(file) => file.content.is_none() && file.base.as_ref() == Some(base),
+                _ => false,
+            };
+            if is_unchanged && !now.is_in_trash() {
+                notes.insert(now.clone());
+            }
+        }
+        self.preconditions.linking.extend(on_disk);
+        notes.extend(index.linking_in_changed(keys).cloned());
+        Ok(notes)
+    }
+
+    /// A note's content and text; `None` for one without links that is no text, and why another cannot be read. One
+    /// that cannot be read, or rewritten, does not prevent the rename of another.
+    fn read_for_links(&self, note: &SafePath) -> Result<Option<(Content, String)>, String> {
+        let content = readable(self, note).map_err(|error| error.message().to_owned())?;
+        if let Some(text) = content.text().map(str::to_owned) {
+            return Ok(Some((content, text)));
+        }
+        match link_keys(note, &lossy(&content)).is_empty() {
+            true => Ok(None),
+            false => Err("it is not text in UTF-8".to_owned()),
+        }
+    }
+}

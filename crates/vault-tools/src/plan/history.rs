@@ -1,0 +1,137 @@
+//! The plans that succeeded most recently, from which macros are made.
+//!
+//! They lie in the vault's state folder, private to the user, one run a line. Above a size the oldest are dropped.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::schema::{Plan, remove_concurrency};
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::TransactionId;
+use crate::state::State;
+
+const FILE: &str = "plans.jsonl";
+
+/// The largest size of the file in bytes; above it, it is cut to half of that.
+const MAX_BYTES: u64 = 8 << 20;
+
+/// A run of a plan that succeeded.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Success {
+    /// RFC 3339.
+    timestamp: String,
+    /// The transaction; none for a plan that changed nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    run: Option<u64>,
+    plan: Plan,
+}
+
+/// Adds a plan that succeeded.
+///
+/// # Errors
+/// When the state folder cannot be written.
+pub(super) fn add(state: &State, plan: &Plan, run: Option<TransactionId>) -> Result<()> {
+    let success = Success { timestamp: Timestamp::now().to_string(), run: run.map(|run| run.0), plan: plan.clone() };
+    let line = serde_json::to_string(&success)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("the plan cannot be written as JSON: {error}")))?;
+    {
+        let _lock = state.lock_file(FILE)?;
+        state.append(FILE, &line)?;
+    }
+    if state.length(FILE)? > MAX_BYTES {
+        prune(state, None, Some(MAX_BYTES / 2))?;
+    }
+    Ok(())
+}
+
+/// Whether a plan succeeded before, with any parameters.
+///
+/// # Errors
+/// When the file cannot be read.
+pub(crate) fn has_succeeded(state: &State, plan: &Plan) -> Result<bool> {
+    Ok(all(state)?.iter().any(|success| success.plan == *plan))
+}
+
+/// The plan that succeeded last, or in a transaction.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there is none, or it is no longer in the history.
+pub fn last_successful(state: &State, run: Option<TransactionId>) -> Result<Plan> {
+    let found = all(state)?.into_iter().rev().find(|success| run.is_none() || success.run == run.map(|run| run.0));
+    found.map(|success| success.plan).ok_or_else(|| {
+        let what = match run {
+            Some(run) => {
+                format!("transaction {run} is not a plan that succeeded, or the plan is no longer in the history")
+            }
+            None => "no plan has succeeded in this vault yet".to_owned(),
+        };
+        Error::new(ErrorKind::NotFound, what).with_remedy("run the plan first, or name its file")
+    })
+}
+
+/// Drops plans older than `before`, then the oldest until the others take at most `max_bytes`. Returns the number of
+/// dropped plans.
+///
+/// # Errors
+/// When the file cannot be read or written.
+pub fn prune(state: &State, before: Option<Timestamp>, max_bytes: Option<u64>) -> Result<usize> {
+    state.prune_lines(FILE, max_bytes, &|line| {
+        let Some(success) = read(line) else { return false };
+        let at = success.timestamp.parse::<Timestamp>().ok();
+        before.is_none_or(|before| at.is_some_and(|at| at >= before))
+    })
+}
+
+/// The oldest first. Lines that cannot be read, as after a crash, are skipped.
+fn all(state: &State) -> Result<Vec<Success>> {
+    Ok(state.lines(FILE)?.iter().filter_map(|line| read(line)).collect())
+}
+
+fn read(line: &str) -> Option<Success> {
+    let mut value: Value = serde_json::from_str(line).ok()?;
+    value.get_mut("plan").map(remove_concurrency);
+    serde_json::from_value(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn plan(goal: &str) -> Plan {
+        let steps = json!([{ "id": "a", "tool": "vault.readFile", "args": { "path": "a.md" } }]);
+        let plan = json!({ "version": "1.0", "goal": goal, "riskLevel": "read-only", "steps": steps });
+        serde_json::from_value(plan).unwrap()
+    }
+
+    #[test]
+    fn the_newest_plans_are_found_by_their_transaction() {
+        let folder = tempfile::tempdir().unwrap();
+        let state = State::at(folder.path().join("state"));
+        assert_eq!(last_successful(&state, None).unwrap_err().kind(), ErrorKind::NotFound);
+        add(&state, &plan("one"), Some(TransactionId(3))).unwrap();
+        state.append(FILE, "{\"half").unwrap();
+        add(&state, &plan("two"), None).unwrap();
+        assert_eq!(last_successful(&state, None).unwrap(), plan("two"));
+        assert_eq!(last_successful(&state, Some(TransactionId(3))).unwrap(), plan("one"));
+        assert!(last_successful(&state, Some(TransactionId(4))).is_err());
+        assert!(has_succeeded(&state, &plan("one")).unwrap() && !has_succeeded(&state, &plan("three")).unwrap());
+        // An entry of a version that had foreach.concurrency.
+        let mut old = serde_json::to_value(plan("old")).unwrap();
+        old["steps"][0]["foreach"] = json!({ "from": "$steps.a.items", "concurrency": 2 });
+        let line = json!({ "timestamp": Timestamp::now().to_string(), "run": 9, "plan": old });
+        state.append(FILE, &line.to_string()).unwrap();
+        assert_eq!(last_successful(&state, Some(TransactionId(9))).unwrap().goal, "old");
+        // The file does not grow without limit.
+        let long = "x".repeat(1 << 20);
+        for number in 0..12 {
+            add(&state, &plan(&format!("{number}{long}")), None).unwrap();
+        }
+        assert!(state.length(FILE).unwrap() <= MAX_BYTES);
+        assert!(!has_succeeded(&state, &plan("one")).unwrap());
+        assert!(has_succeeded(&state, &plan(&format!("11{long}"))).unwrap());
+        assert!(prune(&state, Some(Timestamp::now()), None).unwrap() > 0);
+        assert!(last_successful(&state, None).is_err());
+    }
+}

@@ -1,0 +1,319 @@
+//! Applies a change as one: compares it with the disk, writes it down, does it, and rolls back if anything fails.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::expected::{ActionOutline, Expected, expected};
+use super::rollback::{Inverse, Rollback, temporary};
+use crate::action::{Action, DeleteMode};
+use crate::change::{Change, origin_of};
+use crate::content::Content;
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::{Ending, NewTransaction, TransactionId, TransactionKind, Writer};
+use crate::sandbox::{Found, SafePath, SavedMetadata};
+use crate::store::VaultStore;
+
+/// How a change is applied.
+#[derive(Default)]
+#[non_exhaustive]
+pub struct ApplyOptions<'a> {
+    /// What the journal calls the transaction.
+    pub label: String,
+    /// Asked before each action.
+    pub progress: Option<&'a mut dyn FnMut(ApplyProgress) -> ControlFlow>,
+}
+
+impl<'a> ApplyOptions<'a> {
+    /// With an empty label, and without progress.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the journal calls the transaction.
+    #[must_use]
+    pub fn label(mut self, label: impl Into<String>) -> Self {
+        self.label = label.into();
+        self
+    }
+
+    /// Asked before each action whether to continue.
+    #[must_use]
+    pub fn progress(mut self, progress: &'a mut dyn FnMut(ApplyProgress) -> ControlFlow) -> Self {
+        self.progress = Some(progress);
+        self
+    }
+}
+
+impl fmt::Debug for ApplyOptions<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ApplyOptions").field("label", &self.label).finish_non_exhaustive()
+    }
+}
+
+/// How far a change has been applied.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ApplyProgress {
+    /// Index in [`Change::actions`] of the action that is next. Folders that exist by now are left out.
+    pub index: usize,
+    /// How many actions there are.
+    pub total: usize,
+}
+
+/// Whether to continue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ControlFlow {
+    /// With the next action.
+    Continue,
+    /// Stop: what was done stays, as a transaction that can be undone.
+    Stop,
+    /// Stop: what was done before the action of this index stays, the rest is rolled back.
+    StopAt(usize),
+}
+
+/// A change that was applied and can be undone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Transaction {
+    /// By which it is undone; 0 when nothing was done.
+    pub id: TransactionId,
+    /// How many actions were done.
+    pub done: usize,
+    /// Whether it was stopped before its end.
+    pub stopped: bool,
+    /// What could not be restored as it was: lost by a forced undo, or changed by somebody while a transaction that
+    /// was stopped was rolled back.
+    pub lost: Vec<String>,
+}
+
+impl VaultStore {
+    /// Does what a change says: all of it, or nothing. `restore` is the metadata that an action gives to what it
+    /// creates or moves, by its index.
+    pub(crate) fn apply(
+        &self,
+        new: &NewTransaction,
+        change: &Change,
+        restore: &[SavedMetadata],
+        mut progress: Option<&mut dyn FnMut(ApplyProgress) -> ControlFlow>,
+    ) -> Result<Transaction> {
+        if change.is_empty() {
+            return Ok(Transaction { id: TransactionId(0), done: 0, stopped: false, lost: Vec::new() });
+        }
+        let _lock = self.lock()?;
+        self.recover_before_change()?;
+        // A folder that somebody made in the meantime is not ours to remove on undo.
+        let existing = self.check_preconditions(change)?;
+        let planned = self.plan_actions(change, restore, &existing)?;
+        let writer = Writer::begin(&self.state, new, &planned.iter().map(PlannedAction::record).collect::<Vec<_>>())?;
+        self.index.mark_stale();
+        let mut running = Running { store: self, writer, planned: &planned, done: 0 };
+        let total = change.actions.len();
+        for (number, next) in planned.iter().enumerate() {
+            let progress = progress.as_mut();
+            let flow = progress.map_or(ControlFlow::Continue, |ask| ask(ApplyProgress { index: next.index, total }));
+            let stop_at = match flow {
+                ControlFlow::Continue => None,
+                ControlFlow::Stop => Some(next.index),
+                ControlFlow::StopAt(index) => Some(index),
+            };
+            if let Some(index) = stop_at {
+                let stays = planned[..number].iter().take_while(|planned| planned.index < index).count();
+                return running.end(stays);
+            }
+            if let Err(error) = self.act(running.writer.id(), number, next, new.kind) {
+                return Err(running.give_up(&with_position(&error, next.index, total)));
+            }
+            running.done = number + 1;
+            running.writer.did(running.done);
+        }
+        running.end(planned.len())
+    }
+
+    /// What there is to do, and what its inverse will need that only the disk knows.
+    fn plan_actions<'c>(
+        &self,
+        change: &'c Change,
+        restore: &[SavedMetadata],
+        existing: &BTreeSet<SafePath>,
+    ) -> Result<Vec<PlannedAction<'c>>> {
+        let mut planned = Vec::with_capacity(change.actions.len());
+        for (index, action) in change.actions.iter().enumerate() {
+            let metadata = |path: &SafePath| self.sandbox.saved_metadata(&origin_of(&change.actions[..index], path));
+            let saved = match action {
+                Action::MakeFolder { path } if existing.contains(path) => continue,
+                Action::Move { from, .. } => metadata(from)?.name_only(),
+                Action::Delete { path, .. } | Action::RemoveFolder { path } => metadata(path)?,
+                _ => SavedMetadata::default(),
+            };
+            planned.push(PlannedAction {
+                index,
+                action,
+                saved,
+                restore: restore.get(index).cloned().unwrap_or_default(),
+            });
+        }
+        Ok(planned)
+    }
+
+    /// Checks that all is as it was read. Returns folders to be made that exist by now.
+    fn check_preconditions(&self, change: &Change) -> Result<BTreeSet<SafePath>> {
+        for (path, hash) in &change.reads {
+            if self.sandbox.found(path)? != Found::File(*hash) {
+                return Err(Error::conflict(path, "changed since it was read"));
+            }
+        }
+        change.preconditions.check(self)?;
+        let mut existing = BTreeSet::new();
+        let outlines: Vec<ActionOutline> = change.actions.iter().map(ActionOutline::of).collect();
+        for (path, expected) in expected(&outlines, 0) {
+            let found = self.sandbox.found(&path)?;
+            if expected.is_met_by(found) {
+                continue;
+            }
+            let touches = |action: &&Action| {
+                let (first, second) = action.paths();
+                *first == path || second == Some(&path)
+            };
+            let first = change.actions.iter().find(touches);
+            if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
+                existing.insert(path);
+                continue;
+            }
+            let what = match (expected, found) {
+                (Expected::Nothing, _) => "is there by now",
+                (_, Found::Nothing) => "is gone since it was read",
+                _ => "changed since it was read",
+            };
+            return Err(Error::conflict(&path, what));
+        }
+        Ok(existing)
+    }
+
+    /// Does one action.
+    fn act(&self, id: TransactionId, number: usize, planned: &PlannedAction<'_>, kind: TransactionKind) -> Result<()> {
+        let sandbox = &self.sandbox;
+        let temporary = temporary(id, number);
+        match planned.action {
+            Action::MakeFolder { path } => sandbox.make_folder(path, &planned.restore),
+            Action::RemoveFolder { path } => match sandbox.remove_folder(path)? {
+                // A folder that is to be deleted was empty when it was shown; one that an undo removes may stay.
+                false if kind == TransactionKind::Apply => Err(Error::conflict(path, "is not empty by now")),
+                _ => Ok(()),
+            },
+            Action::Create { path, content } => sandbox.create(path, content, &temporary, &planned.restore),
+            Action::Edit { path, before, after } => {
+                self.is_still(path, before)?;
+                sandbox.replace(path, after, &temporary)
+            }
+            Action::Move { from, to } => sandbox.rename(from, to, &planned.restore),
+            Action::Delete { path, content, mode } => {
+                self.is_still(path, content)?;
+                match mode {
+                    DeleteMode::SystemTrash => sandbox.to_system_trash(path),
+                    DeleteMode::Permanent | DeleteMode::Trash => sandbox.remove_file(path),
+                }
+            }
+        }
+    }
+
+    fn is_still(&self, path: &SafePath, content: &Content) -> Result<()> {
+        match self.sandbox.found(path)? {
+            Found::File(hash) if hash == content.hash() => Ok(()),
+            _ => Err(Error::conflict(path, "changed since it was read")),
+        }
+    }
+}
+
+/// One action of a transaction.
+struct PlannedAction<'c> {
+    /// Its index in the change.
+    index: usize,
+    action: &'c Action,
+    /// What its inverse restores.
+    saved: SavedMetadata,
+    /// What it restores itself.
+    restore: SavedMetadata,
+}
+
+impl PlannedAction<'_> {
+    fn record(&self) -> (&Action, &SavedMetadata) {
+        (self.action, &self.saved)
+    }
+}
+
+/// A transaction that has begun.
+struct Running<'r> {
+    store: &'r VaultStore,
+    writer: Writer<'r>,
+    planned: &'r [PlannedAction<'r>],
+    /// How many actions are done.
+    done: usize,
+}
+
+impl Running<'_> {
+    /// Ends it, so that the first `stays` actions are done and no others. If the disk does not take that, none is.
+    fn end(mut self, stays: usize) -> Result<Transaction> {
+        let rollback = if stays < self.done { self.roll_back(stays)? } else { Rollback::default() };
+        let paths = self.planned[..stays].iter().flat_map(|planned| {
+            let (path, to) = planned.action.paths();
+            [Some(path), to]
+        });
+        // The transaction counts as done only when what it wrote is durable.
+        let ending = if stays == 0 { Ending::RolledBack } else { Ending::Done(stays) };
+        let synced = self.store.sandbox.sync(paths.flatten());
+        if let Err(error) = synced.and_then(|()| self.writer.end(ending)) {
+            let what = Error::new(error.kind(), "what was done could not be made durable, and all of it was put back");
+            return Err(self.give_up(&what.because(&error)));
+        }
+        let stopped = stays < self.planned.len();
+        let id = if stays == 0 { TransactionId(0) } else { self.writer.id() };
+        Ok(Transaction { id, done: stays, stopped, lost: rollback.left })
+    }
+
+    /// Rolls back all that was done, because of an error. Returns the error to report.
+    fn give_up(&mut self, error: &Error) -> Error {
+        ::log::warn!("transaction {} is rolled back: {error}", self.writer.id());
+        match self.roll_back(0) {
+            Err(second) => {
+                let remedy = "open the vault again when the disk is in order; the rest is put back then";
+                let path = error.path().unwrap_or_default().to_string();
+                let text = format!("{}; but that failed, too: {second}", error.message());
+                let told = Error::new(ErrorKind::Io, text).with_remedy(remedy);
+                if path.is_empty() { told } else { told.at(path) }
+            }
+            Ok(rollback) => {
+                // If this cannot be written either, the next start finds that nothing is left to be rolled back.
+                let _ = self.writer.end(Ending::RolledBack);
+                match rollback.left.as_slice() {
+                    [] => error.clone(),
+                    left => error.clone().with_remedy(format!("left as it is: {}", left.join("; "))),
+                }
+            }
+        }
+    }
+
+    /// Rolls back what was done from an action on.
+    fn roll_back(&mut self, from: usize) -> Result<Rollback> {
+        let inverses: Vec<Inverse> =
+            self.planned[..self.done].iter().map(|planned| Inverse::of(planned.action, &planned.saved)).collect();
+        let rollback = self.store.roll_back(self.writer.id(), &inverses, from..self.done)?;
+        self.done = from;
+        Ok(rollback)
+    }
+}
+
+/// Says at which action of a transaction something failed.
+fn with_position(error: &Error, index: usize, total: usize) -> Error {
+    let text = format!("action {} of {total} failed, and all was put back", index + 1);
+    let mut positioned = Error::new(error.kind(), text).because(error.message());
+    if let Some(path) = error.path() {
+        positioned = positioned.at(path);
+    }
+    match error.remedy() {
+        // Theirs may say that nothing was done, which is so again.
+        Some(remedy) => positioned.with_remedy(remedy),
+        None => positioned,
+    }
+}

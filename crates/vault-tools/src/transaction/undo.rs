@@ -1,0 +1,342 @@
+//! A transaction undone as a whole, and an undo undone: each is a transaction of its own, made of inverses.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::apply::Transaction;
+use super::expected::{ActionOutline, Expected, expected};
+use crate::action::{Action, DeleteMode};
+use crate::change::Change;
+use crate::content::Content;
+use crate::error::{Error, ErrorKind, Result};
+use crate::journal::{
+    self, Ending, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind,
+};
+use crate::note_index::IndexUse;
+use crate::overlay::Overlay;
+use crate::sandbox::{EntryKind, Found, SafePath, SavedMetadata, View};
+use crate::store::VaultStore;
+
+/// Most files that an error names.
+const NAMED: usize = 8;
+
+/// What happens to files that changed since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Force {
+    /// Nothing: the undo is refused, and touches no file.
+    #[default]
+    No,
+    /// They are overwritten all the same, and what is lost is reported.
+    Yes,
+}
+
+/// What undoes a transaction.
+pub(crate) struct Undoing {
+    new: NewTransaction,
+    change: Change,
+    /// The metadata that each action gives to what it creates or moves.
+    restore: Vec<SavedMetadata>,
+    lost: Vec<String>,
+}
+
+impl VaultStore {
+    /// The change that an undo would make, with notices about what it loses.
+    pub(crate) fn preview_of(&self, undoing: Undoing) -> Change {
+        let Undoing { mut change, lost, .. } = undoing;
+        change.notices.extend(lost.into_iter().map(|what| format!("lost: {what}").into()));
+        let links = self.links_left(&change);
+        change.notices.extend(links.iter().take(NAMED).cloned().map(Into::into));
+        if links.len() > NAMED {
+            change.notices.push(format!("and {} more such links", links.len() - NAMED).into());
+        }
+        change
+    }
+
+    /// Links that were made since, to files that are removed: undo restores what was, and touches nothing else. Only the
+    /// index can tell; where there is none, there are no notices.
+    fn links_left(&self, change: &Change) -> Vec<String> {
+        let mut gone = Vec::new();
+        for (index, action) in change.actions.iter().enumerate() {
+            let path = action.paths().0;
+            if matches!(action, Action::Move { .. } | Action::Delete { .. }) {
+                gone.extend(change.carried.get(&index).map_or(std::slice::from_ref(path), |carried| &carried.files));
+            }
+        }
+        let index = match self.index.uses {
+            IndexUse::Index if !gone.is_empty() => self.index.current(),
+            _ => return Vec::new(),
+        };
+        let Ok(index) = index else { return Vec::new() };
+        // Their links are given back too, or they go themselves.
+        let mut touched: BTreeSet<&str> = change.actions.iter().map(|action| action.paths().0.as_str()).collect();
+        touched.extend(gone.iter().map(|path| path.as_str()));
+        let mut links = Vec::new();
+        for path in gone {
+            let rows = index.backlinks(path.as_str(), 1).unwrap_or_default();
+            let left = rows.into_iter().filter(|row| !touched.contains(row.source.as_str()));
+            links.extend(left.map(|row| format!("{}, line {}: leads to {path}, which goes", row.source, row.line)));
+        }
+        links
+    }
+
+    /// Does what was worked out.
+    pub(crate) fn apply_undo(&self, undoing: Undoing) -> Result<Transaction> {
+        let Undoing { new, change, restore, lost } = undoing;
+        if change.is_empty() {
+            // Nothing is left to be done, but the transaction counts as undone from now on.
+            let _lock = self.lock()?;
+            self.recover_before_change()?;
+            let mut writer = journal::Writer::begin(&self.state, &new, &[])?;
+            writer.end(Ending::Done(0))?;
+            return Ok(Transaction { id: writer.id(), done: 0, stopped: false, lost });
+        }
+        let done = self.apply(&new, &change, &restore, None)?;
+        Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
+    }
+
+    /// What undoes a transaction: the newest that is not undone yet, or the one named.
+    pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<Undoing> {
+        let entries = self.ended_transactions()?;
+        let chains = chains(&entries);
+        let root = match wanted {
+            Some(wanted) => {
+                let entry = entries.iter().find(|entry| entry.id == wanted);
+                let entry = entry.ok_or_else(|| not_found(format!("there is no transaction {wanted}")))?;
+                let root = entry.of.unwrap_or(entry.id);
+                let last = chains.get(&root).copied().unwrap_or(entry);
+                if (entry.kind == TransactionKind::Undo) != (last.kind == TransactionKind::Undo) {
+                    return Err(not_found(format!(
+                        "transaction {wanted} is undone already, by transaction {}",
+                        last.id
+                    )));
+                }
+                root
+            }
+            None => chains
+                .iter()
+                .rev()
+                .find(|(_, last)| last.kind != TransactionKind::Undo)
+                .map(|(root, _)| *root)
+                .ok_or_else(|| not_found("there is no transaction that could be undone".to_owned()))?,
+        };
+        let Some(last) = chains.get(&root) else { return Err(not_found(format!("there is no transaction {root}"))) };
+        self.inverse(root, last, force)
+    }
+
+    /// What undoes the newest undo.
+    pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
+        let entries = self.ended_transactions()?;
+        let chains = chains(&entries);
+        let newest =
+            chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
+        let Some((root, last)) = newest else { return Err(not_found("there is no undo that could be undone".into())) };
+        self.inverse(*root, last, force)
+    }
+
+    fn ended_transactions(&self) -> Result<Vec<JournalEntry>> {
+        let (mut entries, has_damage) = journal::entries(&self.state)?;
+        if has_damage || self.needs_recovery()? {
+            let _lock = self.lock()?;
+            journal::repair(&self.state)?;
+            self.recover_before_change()?;
+            entries = journal::entries(&self.state)?.0;
+        }
+        entries.retain(|entry| entry.state != EntryState::RolledBack);
+        Ok(entries)
+    }
+
+    /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
+    /// on an overlay, since one may need what another puts there.
+    fn inverse(&self, root: TransactionId, entry: &JournalEntry, force: Force) -> Result<Undoing> {
+        if entry.is_damaged {
+            return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
+        }
+        let actions = &entry.actions[..entry.done.min(entry.actions.len())];
+        let outlines: Vec<ActionOutline> = actions.iter().filter_map(ActionOutline::logged).collect();
+        if outlines.len() < actions.len() {
+            return Err(Error::new(
+                ErrorKind::Journal,
+                "the transaction was written by a newer version of this program",
+            )
+            .with_remedy("use that version to undo it"));
+        }
+        let changed = self.changed_since(&outlines)?;
+        if force == Force::No && !changed.is_empty() {
+            let mut named: Vec<String> = changed.iter().take(NAMED).cloned().collect();
+            if changed.len() > NAMED {
+                named.push(format!("and {} more", changed.len() - NAMED));
+            }
+            return Err(Error::new(
+                ErrorKind::Conflict,
+                format!(
+                    "transaction {} cannot be undone, since files changed after it: {}",
+                    entry.id,
+                    named.join("; ")
+                ),
+            )
+            .with_remedy(
+                "nothing was done; with --force it is undone all the same, and these later changes are lost",
+            ));
+        }
+        let mut back = Backwards { now: Overlay::new(self), restore: Vec::new(), lost: Vec::new() };
+        for (action, outline) in actions.iter().zip(outlines).rev() {
+            let content = match outline {
+                ActionOutline::Edit(..) | ActionOutline::Delete(..) => journal::content_of(&self.state, action)?,
+                _ => "".into(),
+            };
+            back.revert(action, &outline, content)?;
+        }
+        let Backwards { now, restore, lost } = back;
+        let mut change = now.change();
+        if change.is_empty() && !lost.is_empty() {
+            let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, lost.join("; "));
+            return Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"));
+        }
+        // What the inverses need is in them; nothing else was read.
+        change.reads.clear();
+        let (kind, word) = if entry.kind == TransactionKind::Undo {
+            (TransactionKind::Redo, "redo")
+        } else {
+            (TransactionKind::Undo, "undo")
+        };
+        let new = NewTransaction { label: format!("{word} {root}: {}", root_label(entry)), kind, of: Some(root) };
+        Ok(Undoing { new, change, restore, lost })
+    }
+
+    /// The files that are not as the transaction left them, and how they differ.
+    fn changed_since(&self, outlines: &[ActionOutline]) -> Result<Vec<String>> {
+        let mut changed = Vec::new();
+        for (path, expected) in expected(outlines, outlines.len()) {
+            let found = self.sandbox.found(&path)?;
+            // A folder that the transaction made may be gone, and one with new files in it stays.
+            if expected.is_met_by(found) || (expected == Expected::Folder && found == Found::Nothing) {
+                continue;
+            }
+            let how = match (expected, found) {
+                (Expected::Nothing, _) => "is there again",
+                (_, Found::Nothing) => "is gone",
+                _ => "was changed",
+            };
+            changed.push(format!("{path} {how}"));
+        }
+        Ok(changed)
+    }
+}
+
+/// A transaction that is being undone on an overlay.
+struct Backwards<'v> {
+    /// The vault, with what is undone by now.
+    now: Overlay<'v>,
+    /// The metadata that each action gives to what it creates or moves.
+    restore: Vec<SavedMetadata>,
+    lost: Vec<String>,
+}
+
+impl Backwards<'_> {
+    fn push(&mut self, action: Action, restore: &SavedMetadata) {
+        self.now.push(action);
+        self.restore.push(restore.clone());
+    }
+
+    /// Adds an action that puts something at a path, and the folders above it that somebody removed since.
+    fn push_into(&mut self, path: &SafePath, action: Action, restore: &SavedMetadata) -> Result<()> {
+        let mut missing = Vec::new();
+        let mut above = path.parent();
+        while let Some(folder) = above {
+            if self.now.is_there(&folder)? {
+                break;
+            }
+            above = folder.parent();
+            missing.push(folder);
+        }
+        for path in missing.into_iter().rev() {
+            self.push(Action::MakeFolder { path }, &SavedMetadata::default());
+        }
+        self.push(action, restore);
+        Ok(())
+    }
+
+    fn file(&self, path: &SafePath) -> Result<Option<Content>> {
+        if self.now.is_there(path)? { self.now.read(path).map(Some) } else { Ok(None) }
+    }
+
+    /// Adds the inverse of an action as things are now; none when there is nothing left to undo.
+    fn revert(&mut self, action: &JournalAction, outline: &ActionOutline, content: Content) -> Result<()> {
+        let (path, saved) = (action.path.clone(), &action.saved);
+        match outline {
+            ActionOutline::MakeFolder(_) => {
+                let stat = self.now.stat(&path)?;
+                if stat.is_none_or(|stat| stat.kind != EntryKind::Folder || stat.symlink) {
+                    return Ok(());
+                }
+                let is_empty = self.now.list(Some(&path))?.is_empty() && self.now.unseen(&path)?.is_empty();
+                match is_empty {
+                    true => self.push(Action::RemoveFolder { path }, saved),
+                    false => self.now.notice(format!("the folder {path} stays, since there are other files in it")),
+                }
+            }
+            ActionOutline::RemoveFolder(_) => {
+                if !self.now.is_there(&path)? {
+                    self.push_into(&path, Action::MakeFolder { path: path.clone() }, saved)?;
+                }
+            }
+            ActionOutline::Create(_, after) => {
+                if let Some(now) = self.file(&path)? {
+                    if now.hash() != *after {
+                        self.lost.push(format!("{path}: what was changed in it after the transaction"));
+                    }
+                    self.push(Action::Delete { path, content: now, mode: DeleteMode::Permanent }, saved);
+                }
+            }
+            ActionOutline::Edit(_, _, after) => match self.file(&path)? {
+                Some(now) => {
+                    if now.hash() != *after {
+                        self.lost.push(format!("{path}: what was changed in it after the transaction"));
+                    }
+                    self.push(Action::Edit { path, before: now, after: content }, saved);
+                }
+                None => {
+                    self.lost.push(format!(
+                        "{path}: that it was deleted or moved after the transaction; it is created again"
+                    ));
+                    self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?;
+                }
+            },
+            ActionOutline::Move(from, to) => match (self.now.is_there(from)?, self.now.is_there(to)?) {
+                (false, true) => {
+                    self.push_into(from, Action::Move { from: to.clone(), to: from.clone() }, saved)?;
+                }
+                (true, _) => self.lost.push(format!("{to} stays where it is: {from} is there again")),
+                (false, false) => self.lost.push(format!("{to} is gone and cannot go back to {from}")),
+            },
+            ActionOutline::Delete(..) => match self.file(&path)? {
+                None => self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?,
+                Some(now) => {
+                    self.lost.push(format!("{path}: the file that was made there after the transaction"));
+                    self.push(Action::Edit { path, before: now, after: content }, saved);
+                }
+            },
+        }
+        Ok(())
+    }
+}
+
+/// Each transaction that is in effect or was, with the last one of those that applied, undid and redid it.
+fn chains(entries: &[JournalEntry]) -> BTreeMap<TransactionId, &JournalEntry> {
+    let mut chains = BTreeMap::new();
+    for entry in entries {
+        chains.insert(entry.of.unwrap_or(entry.id), entry);
+    }
+    chains
+}
+
+/// The label of the first transaction of its chain.
+fn root_label(entry: &JournalEntry) -> &str {
+    match entry.kind {
+        TransactionKind::Apply => &entry.label,
+        _ => entry.label.split_once(": ").map_or(entry.label.as_str(), |(_, label)| label),
+    }
+}
+
+fn not_found(what: String) -> Error {
+    Error::new(ErrorKind::NotFound, what).with_remedy("`undo --list` shows all transactions")
+}

@@ -1,0 +1,192 @@
+//! A process that is killed at any step leaves a vault that the next start brings back as a whole.
+//!
+//! The test runs itself as a child, which ends at its n-th step (`failpoint.rs`), for every n there is.
+
+use std::path::Path;
+use std::process::Command;
+
+use super::tests::{open, path, snapshot, write};
+use super::*;
+use crate::*;
+
+const FOLDER: &str = "VAULT_TOOLS_CRASH_FOLDER";
+const DOES: &str = "VAULT_TOOLS_CRASH_DOES";
+const DIE_AT: &str = "VAULT_TOOLS_DIE_AT";
+
+/// One of each action, in an order in which they meet.
+fn propose(overlay: &mut Overlay<'_>) {
+    overlay.create(&path("new/sub/n.md"), "[[a]]").unwrap();
+    overlay.write(&path("e.md"), "edited").unwrap();
+    overlay.rename(&path("f"), &path("g/f")).unwrap();
+    overlay.rename(&path("a.md"), &path("b.md")).unwrap();
+    overlay.create(&path("a.md"), "another").unwrap();
+    overlay.delete(&path("t.md"), DeleteMode::Trash).unwrap();
+    overlay.delete(&path("p"), DeleteMode::Permanent).unwrap();
+    overlay.write(&path("g/f/x.md"), "[[b]] and more").unwrap();
+}
+
+fn make(folder: &Path) {
+    for (name, text) in [
+        ("a.md", "[[f/x]]"),
+        ("e.md", "before"),
+        ("f/x.md", "[[a]]\r\n"),
+        ("f/i.png", "\u{0}"),
+        ("t.md", "trash"),
+        ("p/q/r.md", "gone"),
+        ("s.md", "[[a]] [x](f/x.md)"),
+    ] {
+        write(&folder.join("vault"), name, text);
+    }
+}
+
+fn change(vault: &Vault) {
+    let mut overlay = vault.overlay();
+    propose(&mut overlay);
+    vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
+}
+
+/// Not a test of its own: what the child does.
+#[test]
+fn child() {
+    let Some(folder) = std::env::var_os(FOLDER) else { return };
+    let vault = open(Path::new(&folder));
+    match std::env::var(DOES).unwrap().as_str() {
+        "apply" => change(&vault),
+        "undo" => drop(vault.undo(None, Force::No).unwrap()),
+        "redo" => drop(vault.redo(Force::No).unwrap()),
+        _ => {} // Opening was all.
+    }
+}
+
+/// Whether the child came to its end.
+fn run(folder: &Path, does: &str, die_at: Option<usize>) -> bool {
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", "vault::crash_tests::child", "--test-threads", "1"]).env(FOLDER, folder).env(DOES, does);
+    if let Some(step) = die_at {
+        child.env(DIE_AT, step.to_string());
+    }
+    child.output().unwrap().status.success()
+}
+
+/// Kills `does` at each of its steps, then the recovery at one of its own, and looks at what is left.
+fn killed_anywhere(prepare: &dyn Fn(&Path), does: &str) {
+    let mut steps = 0;
+    loop {
+        steps += 1;
+        let folder = tempfile::tempdir().unwrap();
+        make(folder.path());
+        prepare(folder.path());
+        let before = snapshot(&folder.path().join("vault"));
+        let ended = run(folder.path(), does, Some(steps));
+        if !ended {
+            // The recovery is killed as well, each time a little later.
+            run(folder.path(), "open", Some(1 + steps % 7));
+        }
+        drop(open(folder.path()));
+        let after = snapshot(&folder.path().join("vault"));
+        if ended {
+            assert_ne!(after, before, "{does} did something");
+            break;
+        }
+        if after != before {
+            // Only its very last words were cut off: the run is whole.
+            let whole = tempfile::tempdir().unwrap();
+            make(whole.path());
+            prepare(whole.path());
+            assert!(run(whole.path(), does, None));
+            assert_eq!(after, snapshot(&whole.path().join("vault")), "{does} killed at step {steps}");
+        }
+        // And the vault can be worked with.
+        let vault = open(folder.path());
+        assert!(vault.recovered().is_none());
+        let now = snapshot(&folder.path().join("vault"));
+        let mut overlay = vault.overlay();
+        overlay.create(&path("later.md"), "x").unwrap();
+        vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
+        vault.undo(None, Force::No).unwrap();
+        assert_eq!(snapshot(&folder.path().join("vault")), now);
+    }
+    assert!(steps > 30, "{does}: {steps} steps");
+}
+
+#[test]
+fn killed_while_applying() {
+    killed_anywhere(&|_| {}, "apply");
+}
+
+#[test]
+fn killed_while_undoing() {
+    killed_anywhere(&|folder| assert!(run(folder, "apply", None)), "undo");
+}
+
+#[test]
+fn killed_while_redoing() {
+    let prepare = |folder: &Path| {
+        assert!(run(folder, "apply", None));
+        assert!(run(folder, "undo", None));
+    };
+    killed_anywhere(&prepare, "redo");
+}
+
+/// Kills `apply` somewhere behind its first edits.
+fn interrupted(folder: &Path) {
+    make(folder);
+    let mut step = 40;
+    while run(folder, "apply", Some(step)) {
+        open(folder).undo(None, Force::No).unwrap();
+        step -= 3;
+    }
+}
+
+#[test]
+fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked() {
+    for edited in ["s.md", "elsewhere.md"] {
+        let folder = tempfile::tempdir().unwrap();
+        interrupted(folder.path());
+        let root = folder.path().join("vault");
+        write(&root, edited, "mine");
+        let left = snapshot(&root);
+        let vault = open(folder.path());
+        assert!(vault.recovered().is_none() && vault.warnings().len() == 1, "{:?}", vault.warnings());
+        assert!(
+            vault.warnings()[0].contains(edited) && vault.warnings()[0].contains("--recover"),
+            "{:?}",
+            vault.warnings()
+        );
+        assert_eq!(vault.transactions().unwrap()[0].status, TransactionStatus::Interrupted);
+        let mut overlay = vault.overlay();
+        overlay.create(&path("later.md"), "x").unwrap();
+        let refused = vault.apply(&overlay.change(), ApplyOptions::new()).unwrap_err();
+        assert_eq!((refused.kind(), snapshot(&root)), (ErrorKind::Journal, left));
+        assert_eq!(vault.undo(None, Force::No).unwrap_err().kind(), ErrorKind::Journal);
+        assert!(vault.recover(Recover::RollBack).unwrap().unwrap().reverted > 0);
+        let mut expected = {
+            let fresh = tempfile::tempdir().unwrap();
+            make(fresh.path());
+            snapshot(&fresh.path().join("vault"))
+        };
+        expected.insert(edited.into(), Some(b"mine".to_vec()));
+        assert_eq!(snapshot(&root), expected);
+        assert!(vault.recover(Recover::RollBack).unwrap().is_none());
+        vault.apply(&overlay.change(), ApplyOptions::new()).unwrap();
+    }
+}
+
+#[test]
+fn an_interrupted_transaction_that_is_kept_can_be_undone() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(folder.path());
+    let root = folder.path().join("vault");
+    write(&root, "elsewhere.md", "mine");
+    let left = snapshot(&root);
+    let vault = open(folder.path());
+    vault.recover(Recover::Keep).unwrap().unwrap();
+    let of_ours = |name: &String| !name.ends_with(".tmp");
+    let left: Vec<_> = left.into_iter().filter(|(name, _)| of_ours(name)).collect();
+    assert_eq!(snapshot(&root).into_iter().collect::<Vec<_>>(), left);
+    vault.undo(None, Force::No).unwrap();
+    std::fs::remove_file(root.join("elsewhere.md")).unwrap();
+    let fresh = tempfile::tempdir().unwrap();
+    make(fresh.path());
+    assert_eq!(snapshot(&root), snapshot(&fresh.path().join("vault")));
+}
