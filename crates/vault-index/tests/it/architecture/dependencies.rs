@@ -74,7 +74,5 @@ fn crates_use_only_those_below_them() {
     has_none(&root, &["-p", "agent-loop", "--all-features"], &OURS);
     has_none(&root, &["-p", "vault-index"], &["vault-tools", "agent-loop", "vault-agent"]);
     has_none(&root, &["-p", "vault-tools", "--all-features"], &["agent-loop", "vault-agent"]);
-    if root.join("crates/vault-cli").exists() {
-        has_none(&root, &["-p", "vault-cli", "--all-features"], &OURS);
-    }
+    has_none(&root, &["-p", "vault-cli", "--all-features"], &OURS);
 }

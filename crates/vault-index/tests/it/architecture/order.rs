@@ -5,9 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::modules::{Crate, Named, Use, example};
 use super::{crates, no_problems};
 
-/// Crates that are not in order yet, with how many problems they may still have. To be emptied, never to grow.
-const NOT_YET: &[(&str, usize)] = &[("benches", 2), ("vault-index", 6), ("vault-tools", 2)];
-
 /// What breaks the order of modules: a file, what it uses, and why it may not.
 fn disorder(crate_: &Crate) -> Vec<String> {
     let mut problems = BTreeSet::new();
@@ -74,20 +71,11 @@ fn way_back<'a>(start: &'a str, edges: &BTreeMap<&'a str, BTreeSet<&'a str>>) ->
 }
 
 #[test]
-#[allow(clippy::print_stderr)]
 fn a_file_uses_only_what_stands_above_it() {
     let mut problems = Vec::new();
     for (name, crate_) in crates() {
         let found = [disorder(&crate_), cycles(&crate_)].concat();
-        let allowed = NOT_YET.iter().find(|(not_yet, _)| *not_yet == name).map_or(0, |(_, count)| *count);
-        let lines = found.iter().map(|problem| format!("{name}: {problem}"));
-        if found.len() > allowed {
-            problems.push(format!("{name}: {} problems, {allowed} allowed:", found.len()));
-            problems.extend(lines);
-        } else if allowed > 0 {
-            eprintln!("{name}: {} problems, {allowed} allowed:", found.len());
-            lines.for_each(|line| eprintln!("  {line}"));
-        }
+        problems.extend(found.into_iter().map(|problem| format!("{name}: {problem}")));
     }
     no_problems(&problems);
 }
