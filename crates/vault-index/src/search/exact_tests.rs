@@ -6,7 +6,7 @@ use crate::path::FileId;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode};
-use crate::search::semantic::Semantic;
+use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Quantized, block_len, rescore, row_bytes};
 
@@ -146,7 +146,7 @@ proptest! {
         let eligible = asked.eligible.as_ref();
         let codes = index.codes();
         let semantic = match asked.weights.semantic > 0.0 {
-            true => Semantic::new(asked.query.clone(), &codes, passages, eligible, asked.with_titles).unwrap(),
+            true => Semantic::new(asked.query.clone(), Source::Loaded(&codes), passages, eligible, asked.with_titles).unwrap(),
             false => Semantic::none(),
         };
         let lexical = match asked.weights.lexical > 0.0 {

@@ -71,11 +71,12 @@ impl<'a> ScoredQuery<'a> {
                 Ok::<_, Error>((lexical?, weights, vector))
             })?,
         };
-        let semantic = match (vector, snapshot.codes()?) {
-            (Some(vector), Some(codes)) if weights.semantic > 0.0 => {
-                Semantic::new(vector, codes, &snapshot.passages, eligible.as_ref(), like.is_none())?
-            }
-            _ => Semantic::none(),
+        let semantic = match vector.filter(|_| weights.semantic > 0.0) {
+            Some(vector) => match snapshot.source()? {
+                Some(source) => Semantic::new(vector, source, &snapshot.passages, eligible.as_ref(), like.is_none())?,
+                None => Semantic::none(),
+            },
+            None => Semantic::none(),
         };
         Ok(Self { snapshot, eligible, lexical, semantic, weights, mode })
     }

@@ -15,8 +15,8 @@ use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{LoadedCodes, PassageRow, Store};
 
 /// A consistent snapshot of an index: what is written meanwhile does not change its answers. Cheap to clone, usable
-/// from many threads. It holds 24 bytes a passage in memory, and `dimensions + 12` bytes a vector from the first
-/// search by meaning on.
+/// from many threads. It holds 24 bytes a passage in memory, and `dimensions + 12` bytes a vector from the
+/// second search by meaning on.
 ///
 /// ```
 /// use vault_index::{Index, Options, Query};

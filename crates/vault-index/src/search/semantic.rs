@@ -4,8 +4,10 @@
 //! short vector of its own. It is weighed in here: `max(c, (1 - w)·c + w·t)` with the passage's cosine `c`, the
 //! title's `t` and `w` = [`TITLE_WEIGHT`]. So a fitting title helps, and one that says nothing does no harm.
 
+use std::sync::MutexGuard;
+
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{PassageRow, Slot};
+use crate::store::{PassageRow, Slot, Store};
 use crate::vectors::{Bitmap, Codes, Interval, QueryCodes, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
@@ -21,10 +23,24 @@ pub(super) struct Semantic<'a> {
 }
 
 struct Scan<'a> {
-    codes: &'a Codes,
     query: QueryCodes,
-    /// By slot.
-    upper_bounds: Vec<f32>,
+    bounds: Bounds<'a>,
+}
+
+/// What is known of the score of each slot.
+enum Bounds<'a> {
+    /// An upper bound, and the codes that an interval is had from.
+    Coarse(&'a Codes, Vec<f32>),
+    /// An interval.
+    Fine(Vec<Interval>),
+}
+
+/// Where the codes are read.
+pub(super) enum Source<'a> {
+    /// In memory.
+    Loaded(&'a Codes),
+    /// In the index, a block at a time.
+    Stored(MutexGuard<'a, Store>, usize),
 }
 
 /// A passage's exact cosine and its parts.
@@ -44,33 +60,42 @@ impl<'a> Semantic<'a> {
     /// Scans the vectors of the eligible passages (`None`: of all), and their titles' where they are weighed in.
     pub(super) fn new(
         query: Vec<f32>,
-        codes: &'a Codes,
+        source: Source<'a>,
         passages: &[PassageRow],
         eligible: Option<&Bitmap>,
         with_titles: bool,
     ) -> Result<Self> {
-        if query.len() != codes.dimensions() {
-            let (has, wanted) = (query.len(), codes.dimensions());
+        let wanted = match &source {
+            Source::Loaded(codes) => codes.dimensions(),
+            Source::Stored(_, dimensions) => *dimensions,
+        };
+        if query.len() != wanted {
+            let has = query.len();
             let message = format!("the query's vector has {has} dimensions, and those of the index have {wanted}");
             return Err(
                 Error::new(ErrorKind::Model, message).with_remedy("use a vector of the model that the index has")
             );
         }
         let mut semantic = Self { query, scan: None, with_titles };
-        let slots: Option<Bitmap> = eligible.map(|eligible| {
-            let slots = |at| semantic.slots(&passages[at]).into_iter().flatten();
-            eligible.iter().flat_map(slots).map(|slot| slot.get() as usize).collect()
-        });
         let query = QueryCodes::new(&semantic.query)?;
-        let upper_bounds = codes.upper_bounds(&query, slots.as_ref());
-        semantic.scan = Some(Scan { codes, query, upper_bounds });
+        let bounds = match source {
+            Source::Stored(store, _) => Bounds::Fine(store.intervals(&query)?),
+            Source::Loaded(codes) => {
+                let slots: Option<Bitmap> = eligible.map(|eligible| {
+                    let slots = |at| semantic.slots(&passages[at]).into_iter().flatten();
+                    eligible.iter().flat_map(slots).map(|slot| slot.get() as usize).collect()
+                });
+                Bounds::Coarse(codes, codes.upper_bounds(&query, slots.as_ref()))
+            }
+        };
+        semantic.scan = Some(Scan { query, bounds });
         Ok(semantic)
     }
 
     /// The most that the passage's score can be. `None`: it has no vector.
     pub(super) fn upper_bound(&self, passage: &PassageRow) -> Option<f32> {
         let scan = self.scan.as_ref()?;
-        let bound = |slot: Slot| scan.upper_bounds.get(slot.get() as usize).copied().filter(|b| b.is_finite());
+        let bound = |slot: Slot| scan.upper_bound(slot.get() as usize);
         let [text, title] = self.slots(passage);
         Some(weigh(bound(text?)?, title.and_then(bound)))
     }
@@ -87,7 +112,7 @@ impl<'a> Semantic<'a> {
         let of_passages: Vec<Option<(usize, Option<usize>)>> = passages
             .map(|passage| self.scanned_slots(passage).map(|(text, title)| (add(text), title.map(&mut add))))
             .collect();
-        let intervals = scan.codes.intervals(&scan.query, &slots);
+        let intervals = scan.intervals(&slots);
         let weighed = |(text, title): (usize, Option<usize>)| {
             let of =
                 |end: fn(&Interval) -> f32| weigh(end(&intervals[text]), title.map(|title| end(&intervals[title])));
@@ -110,13 +135,39 @@ impl<'a> Semantic<'a> {
 
     /// The slots of the passage's vector and of its title's, where they are among the codes.
     fn scanned_slots(&self, passage: &PassageRow) -> Option<(Slot, Option<Slot>)> {
-        let codes = self.scan.as_ref()?.codes;
-        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| codes.contains(slot.get() as usize)));
+        let scan = self.scan.as_ref()?;
+        let [text, title] = self.slots(passage).map(|slot| slot.filter(|slot| scan.contains(slot.get() as usize)));
         Some((text?, title))
     }
 
     fn slots(&self, passage: &PassageRow) -> [Option<Slot>; 2] {
         [passage.vector, passage.title.filter(|_| self.with_titles)]
+    }
+}
+
+impl Scan<'_> {
+    /// `None`: the slot has no row, or was filtered out.
+    fn upper_bound(&self, slot: usize) -> Option<f32> {
+        let bound = match &self.bounds {
+            Bounds::Coarse(_, upper) => *upper.get(slot)?,
+            Bounds::Fine(intervals) => intervals.get(slot)?.upper,
+        };
+        bound.is_finite().then_some(bound)
+    }
+
+    /// Of slots that have rows.
+    fn intervals(&self, slots: &[u32]) -> Vec<Interval> {
+        match &self.bounds {
+            Bounds::Coarse(codes, _) => codes.intervals(&self.query, slots),
+            Bounds::Fine(intervals) => slots.iter().map(|slot| intervals[*slot as usize]).collect(),
+        }
+    }
+
+    fn contains(&self, slot: usize) -> bool {
+        match &self.bounds {
+            Bounds::Coarse(codes, _) => codes.contains(slot),
+            Bounds::Fine(_) => self.upper_bound(slot).is_some(),
+        }
     }
 }
 

@@ -1,12 +1,13 @@
 //! One state of the index, as searches read it: what is written meanwhile does not change it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
+use crate::search::semantic::Source;
 use crate::store::{LoadedCodes, PassageRow, Store};
-use crate::vectors::Codes;
 
 /// Where a searcher gets the model that turns queries into vectors.
 pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
@@ -22,7 +23,9 @@ pub(super) struct Snapshot {
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
-    /// Loaded by the first search by meaning.
+    /// Whether a search by meaning has read the codes in the index.
+    was_searched: AtomicBool,
+    /// Loaded by the second search by meaning.
     codes: OnceLock<LoadedCodes>,
 }
 
@@ -49,8 +52,19 @@ impl Snapshot {
         let has_vectors = passages.iter().any(|passage| passage.vector.is_some());
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
+        let was_searched = AtomicBool::new(false);
         let (notes, unread) = (store.note_count()?, store.unread()?);
-        Ok(Self { store: Mutex::new(store), embedder, passages, notes, pending, has_vectors, unread, codes })
+        Ok(Self {
+            store: Mutex::new(store),
+            embedder,
+            passages,
+            notes,
+            pending,
+            has_vectors,
+            unread,
+            was_searched,
+            codes,
+        })
     }
 
     pub(super) fn into_codes(self) -> Option<LoadedCodes> {
@@ -72,14 +86,20 @@ impl Snapshot {
         self.passages.binary_search_by_key(&id, |passage| passage.id).ok()
     }
 
-    /// All codes, in memory. `None`: there are none.
-    pub(super) fn codes(&self) -> Result<Option<&Codes>> {
-        if self.codes.get().is_none()
-            && let Some(codes) = self.store().codes(None)?
-        {
-            _ = self.codes.set(codes);
+    /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there
+    /// are no vectors.
+    pub(super) fn source(&self) -> Result<Option<Source<'_>>> {
+        if self.codes.get().is_none() {
+            let store = self.store();
+            if !self.was_searched.swap(true, Ordering::Relaxed) {
+                let embedder = store.embedder()?;
+                return Ok(embedder.map(|(_, dimensions)| Source::Stored(store, dimensions)));
+            }
+            if let Some(codes) = store.codes(None)? {
+                _ = self.codes.set(codes);
+            }
         }
-        Ok(self.codes.get().map(|loaded| &loaded.codes))
+        Ok(self.codes.get().map(|loaded| Source::Loaded(&loaded.codes)))
     }
 
     /// The direction of a note: the sum of its passages' vectors.

@@ -10,7 +10,9 @@ use rusqlite::types::ValueRef;
 use crate::error::{Error, ErrorKind, Result};
 use crate::report::counted_as;
 use crate::store::Store;
-use crate::vectors::{BLOCK_ROWS, Codes, MAX_SLOTS, Quantized, block_and_row, block_len, row_bytes, row_offsets};
+use crate::vectors::{
+    BLOCK_ROWS, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes, row_offsets,
+};
 
 /// All codes in memory, and the state that each block had.
 #[derive(Clone)]
@@ -72,6 +74,26 @@ impl Store {
         Ok(Some(LoadedCodes { codes, states }))
     }
 
+    /// What the score of every slot lies within, with one block in memory at a time: for a process that asks once, half
+    /// the work of loading all codes.
+    pub(crate) fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>> {
+        let mut block = Codes::new(query.dimensions());
+        let mut intervals = Vec::new();
+        self.blocks(self.block_states()?.iter().map(|(number, _)| *number), |number, bytes| {
+            block.load_block(0, bytes)?;
+            let slots: Vec<u32> = (0..block.len() as u32).collect();
+            let of_block = block.intervals(query, &slots);
+            let has_row = |slot: u32| block.contains(slot as usize);
+            intervals.resize(number * BLOCK_ROWS, Interval::NONE);
+            intervals.extend(slots.into_iter().zip(of_block).map(|(slot, interval)| match has_row(slot) {
+                true => interval,
+                false => Interval::NONE,
+            }));
+            Ok(())
+        })?;
+        Ok(intervals)
+    }
+
     /// Calls `each` with blocks by their numbers, as the file has them; without a copy where SQLite needs none.
     pub(crate) fn blocks(
         &self,
@@ -127,7 +149,6 @@ impl Store {
 mod tests {
     use super::*;
     use crate::store::key_of;
-    use crate::vectors::QueryCodes;
 
     const SLOTS: i64 = 2 * BLOCK_ROWS as i64 + 10;
 
@@ -183,6 +204,22 @@ mod tests {
             .unwrap();
         store.conn.execute_batch("UPDATE codes SET bytes = zeroblob(length(bytes)) WHERE block < 2").unwrap();
         as_read_anew(&store, known);
+    }
+
+    /// Block by block the intervals are those of all codes in memory, also around slots and blocks without rows.
+    #[test]
+    fn intervals_of_stored_codes_are_those_of_loaded_ones() {
+        let store = store();
+        store.delete_vectors(&[7, 1500]).unwrap();
+        put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
+        let query = QueryCodes::new(&vector(1)).unwrap();
+        let codes = store.codes(None).unwrap().unwrap().codes;
+        let slots: Vec<u32> = (0..codes.len() as u32).collect();
+        let mut expected = codes.intervals(&query, &slots);
+        for slot in slots.into_iter().filter(|slot| !codes.contains(*slot as usize)) {
+            expected[slot as usize] = Interval::NONE;
+        }
+        assert_eq!(store.intervals(&query).unwrap(), expected);
     }
 
     #[test]

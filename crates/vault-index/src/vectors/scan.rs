@@ -26,6 +26,11 @@ pub(crate) struct Interval {
     pub upper: f32,
 }
 
+impl Interval {
+    /// Of a slot that has no row.
+    pub(crate) const NONE: Self = Self { lower: f32::NEG_INFINITY, upper: f32::NEG_INFINITY };
+}
+
 impl Codes {
     /// The most that each slot can score, from the upper four bits of the codes: at most .24 or so above the exact
     /// score. Negative infinity where a slot has no row. Slots outside of `filter` are not looked at where that saves
