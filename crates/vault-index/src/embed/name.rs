@@ -1,4 +1,5 @@
 //! Which model: the names that `--model` takes, read and written; what loading may need besides.
+//! A new model also has its arm in `load.rs` and its line in `available.rs`.
 
 use std::fmt;
 use std::path::PathBuf;

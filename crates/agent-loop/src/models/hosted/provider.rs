@@ -52,7 +52,7 @@ pub enum TextDeltas {
     Cumulative,
 }
 
-/// A format.
+/// A format of requests and replies. A new one is a file beside `anthropic.rs` and its arms in `hosted/mod.rs`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wire {
     /// Chat Completions as OpenAI has it, with strict schemas.
