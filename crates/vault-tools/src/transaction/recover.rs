@@ -8,7 +8,7 @@
 //! are as some point of it left them, and no other file of the vault was edited since it began. A journal that was
 //! restored from a backup would otherwise undo what is long settled.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
@@ -113,11 +113,10 @@ impl VaultStore {
         }
         let outlines: Vec<ActionOutline> = entry.actions.iter().filter_map(ActionOutline::logged).collect();
         let (_, differing) = self.point_of(entry, &outlines)?;
-        let edited = match differing {
-            Some(path) => Some(path),
-            None => self.edited_since(entry)?,
-        };
-        Ok(edited.map(|path| format!("{path} was edited after it")))
+        if let Some(path) = differing {
+            return Ok(Some(format!("{path} was edited after it")));
+        }
+        Ok(self.edited_since(entry)?.map(|path| format!("{path} was written after it began")))
     }
 
     /// A file that the transaction does not touch and that was written after it began.
@@ -229,12 +228,22 @@ impl VaultStore {
         // A rollback that was interrupted has come from there downwards.
         let near = [known + 1, known].into_iter().filter(|done| *done <= outlines.len());
         let mut best: Option<(usize, usize, SafePath)> = None;
+        // Each file is read once, however many points are compared with it.
+        let (mut on_disk, mut torn) = (BTreeMap::new(), BTreeMap::new());
         for done in near.chain((0..known).rev()).chain(known + 2..=outlines.len()) {
             let mut differing = Vec::new();
             for (path, expected) in expected(outlines, done) {
-                let found = self.sandbox.found(&path)?;
-                let is_file = matches!((expected, found), (Expected::File(_), Found::File(_)));
-                if !(expected.is_met_by(found) || (is_file && self.is_torn(&path)?)) {
+                let found = match on_disk.get(&path) {
+                    Some(found) => *found,
+                    None => *on_disk.entry(path.clone()).or_insert(self.sandbox.found(&path)?),
+                };
+                let is_met = expected.is_met_by(found)
+                    || matches!((expected, found), (Expected::File(_), Found::File(_)))
+                        && match torn.get(&path) {
+                            Some(is_torn) => *is_torn,
+                            None => *torn.entry(path.clone()).or_insert(self.is_torn(&path)?),
+                        };
+                if !is_met {
                     differing.push(path);
                 }
             }
