@@ -39,6 +39,7 @@
 mod failpoint;
 mod error;
 mod content;
+#[cfg(feature = "cli")]
 mod json_unique_keys;
 mod sandbox;
 mod state;
