@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use vault_cli::{CliResult, Out, Outcome, can_ask, counted, sanitize_line, say};
+use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::{PruneArgs, RedoArgs, UndoArgs, VaultArgs};
@@ -56,6 +56,12 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     }
     out.line(&match args.keep {
         true => format!("kept: transaction {}, which can be undone", recovered.id),
+        false if !recovered.left.is_empty() => {
+            return Err(Failure::Refused(format!(
+                "transaction {} was rolled back only in part: what is named above stays as it is",
+                recovered.id
+            )));
+        }
         false => format!("rolled back: transaction {}, {} actions reverted", recovered.id, recovered.reverted),
     })?;
     Ok(Outcome::Done)
