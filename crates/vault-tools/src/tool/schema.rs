@@ -13,7 +13,7 @@ use std::fmt;
 pub(crate) const PATH_MARK: &str = "x-vault-path";
 
 /// The mark of a path that can also be the vault's root.
-pub(crate) const OR_ROOT: &str = "or root";
+pub(super) const OR_ROOT: &str = "or root";
 
 /// A vault path in arguments, not checked yet.
 ///
@@ -194,7 +194,6 @@ fn closed(schema: &mut Value) {
     let Value::Object(object) = schema else { return };
     let is_object = object.get("type").is_some_and(|name| name == "object");
     if is_object && !object.contains_key("additionalProperties") {
-        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
         object.insert("additionalProperties".into(), false.into());
     }
     each_below(object, &mut closed);
