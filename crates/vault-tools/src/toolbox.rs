@@ -5,6 +5,7 @@
 //! call leaves a line in the log, written here and nowhere else.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
+use crate::overlay::Overlay;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
@@ -228,23 +230,14 @@ impl Toolbox {
 
     fn try_propose(&mut self, name: &str, args: &Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
-        let mut draft = Draft {
-            vault: &vault,
-            overlay: vault.overlay().of_one_call(),
-            editor: self.editor()?,
-            effects: Vec::new(),
-            now: self.now(),
-            cache: StepCache::default(),
-        };
+        let mut draft = self.draft(&vault, vault.overlay().of_one_call())?;
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
         let mut change = draft.overlay.into_change();
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
-        let (mut paths, changed) = (done.paths, change.paths());
-        self.policy.permit_changes(&paths, &changed)?;
-        paths.extend(changed);
         let spec = self.spec(name)?;
-        let proposal = Proposal {
-            risk: if change.deletes() { spec.risk.max(Risk::Delete) } else { spec.risk },
+        let mut paths = done.paths;
+        Ok(Proposal {
+            risk: self.check_changes(spec, &mut paths, &change, 0..change.actions().len())?,
             tool: spec.name.clone(),
             args: done.args,
             output: done.output,
@@ -255,9 +248,34 @@ impl Toolbox {
             tool_risk: spec.risk,
             editor: draft.editor,
             took_ms: 0,
-        };
-        self.policy.decide(&proposal.as_call(), &Grants::default()).not_denied()?;
-        Ok(proposal)
+        })
+    }
+
+    /// What calls begin on.
+    pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
+        let (editor, now) = (self.editor()?, self.now());
+        Ok(Draft { vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() })
+    }
+
+    /// Requires that the policy permits the actions of one or more calls of a tool, and adds the paths that they change to
+    /// those that the calls name. Returns the worst that the calls do.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn check_changes(
+        &self,
+        spec: &ToolSpec,
+        paths: &mut Vec<String>,
+        change: &Change,
+        actions: Range<usize>,
+    ) -> Result<Risk> {
+        let risk = if change.deletes_in(actions.clone()) { spec.risk.max(Risk::Delete) } else { spec.risk };
+        let changed = change.paths_in(actions);
+        self.policy.permit_changes(paths, &changed)?;
+        paths.extend(changed);
+        let call = Call { risk, ..spec.as_call(paths) };
+        self.policy.decide(&call, &Grants::default()).not_denied()?;
+        Ok(risk)
     }
 
     /// Checks a call and runs it on a draft. This is the only place where tools are called.

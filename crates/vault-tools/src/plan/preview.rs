@@ -140,16 +140,10 @@ pub fn preview(
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
-    let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
-    let mut dry_run = DryRun {
-        toolbox,
-        plan,
-        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
-        steps: Vec::with_capacity(plan.steps.len()),
-        parameters,
-        output_bytes: 0,
-    };
+    let draft = toolbox.draft(&vault, vault.overlay())?;
+    let mut dry_run =
+        DryRun { toolbox, plan, draft, steps: Vec::with_capacity(plan.steps.len()), parameters, output_bytes: 0 };
     for &at in &checked.order.steps {
         let skipped =
             dry_run.steps.iter().find(|step| !step.runs() && checked.order.dependencies[at].contains(&step.at));
@@ -312,19 +306,13 @@ impl DryRun<'_, '_> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.into_change();
         change.retain_notices(&|path| policy.permits_path(path.as_str()));
-        for step in &mut steps {
-            if change.deletes_in(step.actions.clone()) {
-                step.risk = step.risk.max(Risk::Delete);
-            }
-            let changed = change.paths_in(step.actions.clone());
-            policy.permit_changes(&step.paths, &changed).map_err(|error| denied(&step.id, error.message()))?;
-            step.paths.extend(changed);
+        for step in steps.iter_mut().filter(|step| step.runs()) {
+            let spec = self.toolbox.spec(&step.tool)?;
+            let risk = self.toolbox.check_changes(spec, &mut step.paths, &change, step.actions.clone());
+            step.risk = risk
+                .map_err(|error| Error::new(ErrorKind::Denied, format!("the step {}: {}", step.id, error.message())))?;
         }
         let running = || steps.iter().filter(|step| step.runs());
-        for step in running() {
-            let permission = policy.decide(&step.as_call(), &Grants::default());
-            permission.not_denied().map_err(|error| denied(&step.id, error.message()))?;
-        }
         let mut notices = checked.notices.clone();
         notices.extend(change.notices().map(str::to_owned));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
@@ -377,10 +365,6 @@ fn notice(step: &str, effect: &HostEffect) -> String {
         HostEffect::Open { .. } => "",
     };
     format!("the step {step} {effect}{limits}")
-}
-
-fn denied(step: &str, reason: &str) -> Error {
-    Error::new(ErrorKind::Denied, format!("the step {step}: {reason}"))
 }
 
 fn unresolved(issues: &[Issue]) -> Error {

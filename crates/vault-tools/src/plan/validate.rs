@@ -139,21 +139,19 @@ impl Checker<'_> {
     /// Ids and captured names are valid and unique.
     fn names(&mut self) {
         let plan = self.plan;
-        let mut ids = BTreeMap::new();
-        let mut captured = BTreeMap::new();
         for (number, step) in plan.steps.iter().enumerate() {
-            self.name(&format!("/steps/{number}/id"), &step.id);
-            if let Some(first) = ids.insert(step.id.as_str(), number) {
-                self.issue(
-                    format!("/steps/{number}/id"),
-                    format!("the id {} is that of step {} already", step.id, first + 1),
-                );
+            let at = format!("/steps/{number}/id");
+            self.name(&at, &step.id);
+            let first = self.sources[&Root::Step(step.id.clone())];
+            if first != number {
+                self.issue(at, format!("the id {} is that of step {} already", step.id, first + 1));
             }
             if let Some(name) = &step.capture_as {
                 let at = format!("/steps/{number}/captureAs");
                 self.name(&at, name);
-                if let Some(first) = captured.insert(name.as_str(), &step.id) {
-                    self.issue(at, format!("`{name}` is captured by the step {first} already"));
+                let first = self.sources[&Root::Var(name.clone())];
+                if first != number {
+                    self.issue(at, format!("`{name}` is captured by the step {} already", plan.steps[first].id));
                 }
             }
         }
