@@ -1,12 +1,13 @@
 //! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
 
 use std::collections::HashMap;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
 use tokio::task::{Id, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Result;
@@ -15,8 +16,6 @@ use crate::run::{ReadyCall, Run};
 use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
 use super::{Agent, Event, Observer};
-
-const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
@@ -41,18 +40,16 @@ impl Agent {
             });
             ids.insert(task.id(), (id, effect));
         }
-        let mut deadline = None;
+        // Once cancelled, tools have a moment to stop.
+        let mut given_up = pin!(async {
+            cancel.cancelled().await;
+            sleep(self.limits.cancel).await;
+        });
         loop {
             let joined = tokio::select! {
                 biased;
                 joined = tasks.join_next_with_id() => joined,
-                () = cancel.cancelled(), if deadline.is_none() => {
-                    // A bound too large for the clock means no bound.
-                    let bound = Instant::now().checked_add(self.limits.cancel);
-                    deadline = Some(bound.unwrap_or_else(|| Instant::now() + FOREVER));
-                    continue;
-                }
-                () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => break,
+                () = &mut given_up => break,
             };
             let (task, end) = match joined {
                 Some(Ok((task, end))) => (task, Some(end)),

@@ -48,8 +48,8 @@ fn read(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
-    let faults = issues_of(&validator, &value);
-    if faults.is_empty() { Ok(value) } else { Err(list_issues(&faults)) }
+    let issues = issues_of(&validator, &value);
+    if issues.is_empty() { Ok(value) } else { Err(list_issues(&issues)) }
 }
 
 /// The inside of a text that is one code block and nothing else; any other text as it is.

@@ -1,7 +1,5 @@
 //! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
-use std::collections::HashSet;
-
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{History, Message, Part, ToolCall, ToolResult};
@@ -25,7 +23,7 @@ impl Run {
         if end == EndReason::Length {
             refuse_calls(&mut parts);
         }
-        let calls = self.name_calls(&mut parts);
+        let calls: Vec<ToolCall> = self.history.free_ids(&mut parts).into_iter().map(|(_, call)| call).collect();
         if let Some(limit) = self.state.summing_up {
             self.sum_up(limit, parts, &calls);
             return Ok(());
@@ -181,20 +179,6 @@ impl Run {
         *turns = turns.saturating_add(1);
         *spent = spent.saturating_add(tokens);
         self.state.context = tokens;
-    }
-
-    /// Gives each call an id that no other call of the conversation has, and gives out the calls.
-    fn name_calls(&self, parts: &mut [Part]) -> Vec<ToolCall> {
-        let mut taken = HashSet::new();
-        let mut calls = Vec::new();
-        for part in parts {
-            if let Part::Call(call) = part {
-                call.id = self.history.free_id(&call.id, &taken);
-                taken.insert(call.id.clone());
-                calls.push(call.clone());
-            }
-        }
-        calls
     }
 
     /// Opens the calls of a reply; those beyond the budget are answered at once.

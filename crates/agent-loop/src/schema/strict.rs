@@ -2,19 +2,10 @@
 //!
 //! Strict mode wants every object closed and all its properties required. A property that may be missing is made one
 //! that may be null; a null that the schema itself does not allow is taken out of the call again. A schema that says
-//! something strict mode cannot is sent as it is, with `strict: false` said aloud: where it is left out, the API makes
+//! something strict mode cannot is sent as it is, with an explicit `strict: false`: where that is left out, the API makes
 //! schemas strict by itself, and optional fields come back as nulls that nobody expects.
 
 use serde_json::{Map, Value, json};
-
-/// A schema as OpenAI is sent it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Strict {
-    /// With `strict: true`.
-    Yes(Value),
-    /// With `strict: false`, unchanged.
-    No(Value),
-}
 
 /// Keywords that strict mode takes.
 const TAKEN: [&str; 18] = [
@@ -42,41 +33,23 @@ const LEFT_OUT: [&str; 4] = ["default", "examples", "$schema", "format"];
 /// The API's limit of nesting.
 const DEEPEST: usize = 10;
 
-impl Strict {
-    /// Strict if the schema allows it.
-    pub fn of(schema: &Value) -> Self {
-        Self::with(schema, Missing::BecomesNull)
-    }
-
-    /// Strict if that means closing objects and nothing more: for the schema of an answer, which is read as it comes,
-    /// so that no null may be forced into it.
-    pub fn of_answer(schema: &Value) -> Self {
-        Self::with(schema, Missing::IsNotStrict)
-    }
-
-    fn with(schema: &Value, missing: Missing) -> Self {
-        // The root must be a plain object; one without properties is a tool without arguments.
-        let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
-        match is_root.then(|| closed(schema, 0, missing)).flatten() {
-            Some(strict) => Self::Yes(strict),
-            None => Self::No(schema.clone()),
-        }
-    }
-
-    /// The schema to send, and whether it is strict.
-    pub fn into_parts(self) -> (Value, bool) {
-        match self {
-            Self::Yes(schema) => (schema, true),
-            Self::No(schema) => (schema, false),
-        }
-    }
+/// The schema of a tool in strict mode; `None` where strict mode cannot say what the schema does.
+pub fn strict(schema: &Value) -> Option<Value> {
+    closed_root(schema, true)
 }
 
-/// What becomes of a property that may be missing but may not be null.
-#[derive(Clone, Copy)]
-enum Missing {
-    BecomesNull,
-    IsNotStrict,
+/// The schema of an answer in strict mode, if that means closing objects and nothing more: an answer is read as it
+/// comes, so that no null may be forced into it.
+pub fn strict_answer(schema: &Value) -> Option<Value> {
+    closed_root(schema, false)
+}
+
+/// With `may_force_null`, a property that may be missing but not be null becomes one that may be null; without it, a
+/// schema with such a property cannot be strict.
+fn closed_root(schema: &Value, may_force_null: bool) -> Option<Value> {
+    // The root must be a plain object; one without properties is a tool without arguments.
+    let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
+    is_root.then(|| closed(schema, 0, may_force_null)).flatten()
 }
 
 fn is_type(schema: &Value, wanted: &str) -> bool {
@@ -87,7 +60,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
 }
 
 /// The schema with every object closed; `None` if it says what strict mode cannot.
-fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
+fn closed(schema: &Value, depth: usize, may_force_null: bool) -> Option<Value> {
     let fields = schema.as_object()?;
     if depth > DEEPEST
         || !(fields.contains_key("type")
@@ -102,10 +75,12 @@ fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
         let value = match keyword.as_str() {
             keyword if LEFT_OUT.contains(&keyword) => continue,
             keyword if !TAKEN.contains(&keyword) => return None,
-            "items" => closed(value, depth + 1, missing)?,
-            "anyOf" => {
-                value.as_array()?.iter().map(|option| closed(option, depth + 1, missing)).collect::<Option<_>>()?
-            }
+            "items" => closed(value, depth + 1, may_force_null)?,
+            "anyOf" => value
+                .as_array()?
+                .iter()
+                .map(|option| closed(option, depth + 1, may_force_null))
+                .collect::<Option<_>>()?,
             "properties" | "required" | "additionalProperties" => continue,
             _ => value.clone(),
         };
@@ -126,12 +101,12 @@ fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
         }
         let mut strict = Map::new();
         for (name, property) in properties {
-            let mut property = closed(property, depth + 1, missing)?;
+            let mut property = closed(property, depth + 1, may_force_null)?;
             if !is_required(schema, name) && !allows_null(&property) {
-                property = match missing {
-                    Missing::BecomesNull => json!({"anyOf": [property, {"type": "null"}]}),
-                    Missing::IsNotStrict => return None,
-                };
+                if !may_force_null {
+                    return None;
+                }
+                property = json!({"anyOf": [property, {"type": "null"}]});
             }
             strict.insert(name.clone(), property);
         }
@@ -209,7 +184,7 @@ mod tests {
             "limit": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
             "after": {"type": ["string", "null"]},
             "filter": {"anyOf": [filter, {"type": "null"}]}}});
-        let Strict::Yes(mut strict) = Strict::of(&schema) else { panic!() };
+        let mut strict = strict(&schema).unwrap();
         strict["required"].as_array_mut().unwrap().sort_by_key(|name| name.as_str().unwrap().to_string());
         assert_eq!(strict, expected);
 
@@ -223,7 +198,7 @@ mod tests {
     fn an_answer_is_strict_only_where_no_null_is_forced() {
         let of = |property: Value| {
             let schema = json!({"type": "object", "properties": {"p": property}});
-            Strict::of_answer(&schema).into_parts().1
+            strict_answer(&schema).is_some()
         };
         assert!(of(json!({"type": ["string", "null"]})), "a null that the schema allows is no harm");
         assert!(!of(json!({"type": "string"})));
@@ -234,7 +209,7 @@ mod tests {
     #[test]
     fn no_arguments_are_strict() {
         let expected = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
-        assert_eq!(Strict::of(&json!({"type": "object"})), Strict::Yes(expected));
+        assert_eq!(strict(&json!({"type": "object"})), Some(expected));
     }
 
     #[test]
@@ -253,7 +228,7 @@ mod tests {
             json!({"type": "object", "anyOf": []}),
             json!({"type": "string"}),
         ] {
-            assert_eq!(Strict::of(&schema), Strict::No(schema.clone()));
+            assert_eq!(strict(&schema), None, "{schema}");
         }
     }
 

@@ -14,7 +14,7 @@ mod prompt;
 mod wrap;
 
 pub use escape::escape;
-pub use parse::{Parser, Piece, Pieces};
+pub use parse::{Parser, Piece};
 pub use prompt::{example, prompt_block, transcript_messages};
 pub use wrap::TextCalls;
 

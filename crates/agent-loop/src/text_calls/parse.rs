@@ -1,6 +1,9 @@
 //! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
 //!
 //! ```text
+//!  Start ── a code fence and <tool_call> ──> Block, to the end of the reply
+//!    │ anything else
+//!    v
 //!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
 //!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opened
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
@@ -18,10 +21,11 @@ mod leading_fence;
 use super::fence::Fences;
 use super::{CLOSE, OPEN};
 
-pub use pieces::{Piece, Pieces};
+pub use pieces::Piece;
 
 use call_json::read_calls;
-use leading_fence::{LeadingFence, calls_of_block};
+use leading_fence::{begins_with_fenced_call, calls_of_block};
+use pieces::in_order;
 use utf8::Utf8Decoder;
 
 /// How deep a value may be nested; the JSON reader's own limit.
@@ -35,7 +39,6 @@ const MAX_TAG_BYTES: usize = 40;
 pub struct Parser {
     state: State,
     fences: Fences,
-    leading_fence: LeadingFence,
     /// What the state holds back.
     held: String,
     /// Bytes at the end of the last input that are no whole character yet.
@@ -48,16 +51,26 @@ pub struct Parser {
 
 #[derive(Debug, Default)]
 enum State {
+    /// The reply may yet be one fenced block around calls.
     #[default]
+    Start,
+    /// It begins with a fence and a call: all is held until it is known what follows.
+    Block,
     Text,
     /// Behind `<`: `held` is a beginning of the opening tag.
     MaybeOpen,
     /// Behind the opening tag: white space, and a fence if one is there.
     Opened,
     /// Inside the value, which begins at this offset of `held`.
-    Value { from: usize, closers: Vec<u8>, string: InString },
+    Value {
+        from: usize,
+        closers: Vec<u8>,
+        string: InString,
+    },
     /// Behind invalid JSON, up to the next tag.
-    Broken { fault: String },
+    Broken {
+        fault: String,
+    },
     /// Behind a value: white space, junk, a fence; `held` is the white space behind the last of them.
     AfterValue,
     /// Behind a value and a `<`.
@@ -77,45 +90,33 @@ impl Parser {
         Self::default()
     }
 
-    /// Takes the next bytes and gives what they decide. Invalid UTF-8 is read as U+FFFD.
-    pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> Pieces<'p> {
+    /// Takes the next bytes and returns what they decide. Invalid UTF-8 is read as U+FFFD.
+    pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> impl Iterator<Item = Piece<'p>> {
         self.clear();
         if let Some(text) = self.pass_through(bytes) {
-            return Pieces::new(text, self.out.drain(..));
+            return in_order(text, self.out.drain(..));
         }
         let mut partial = std::mem::take(&mut self.partial);
         partial.decode(bytes, |text| self.take(text));
         self.partial = partial;
-        self.pieces()
+        in_order(&self.text, self.out.drain(..))
     }
 
     /// The end of the reply: what was held back is decided. What is pushed next begins another reply.
-    pub fn finish(&mut self) -> Pieces<'_> {
+    pub fn finish(&mut self) -> impl Iterator<Item = Piece<'_>> {
         self.clear();
-        if !std::mem::take(&mut self.partial).is_empty() {
+        if !self.partial.is_empty() {
+            self.partial.clear();
             self.take("\u{fffd}");
         }
-        if !matches!(self.leading_fence, LeadingFence::Off) {
-            let held = std::mem::take(&mut self.held);
-            let is_block = matches!(self.leading_fence, LeadingFence::Block);
-            self.leading_fence = LeadingFence::Off;
-            match is_block.then(|| calls_of_block(&held)).flatten() {
-                Some(calls) => calls.into_iter().for_each(|call| self.emit(call)),
-                None => {
-                    self.fences = Fences::default();
-                    self.take(&held);
-                }
-            }
-        }
         self.end();
-        (self.leading_fence, self.fences) = Default::default();
-        self.pieces()
+        (self.state, self.fences) = Default::default();
+        in_order(&self.text, self.out.drain(..))
     }
 
-    /// The input itself, if it is text all through and changes nothing: in the midst of a line and of a text.
+    /// The input itself, if it is text all through and changes nothing: in the middle of a line and of a text.
     fn pass_through<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
-        let is_plain =
-            matches!((&self.state, &self.leading_fence), (State::Text, LeadingFence::Off)) && self.fences.is_settled();
+        let is_plain = matches!(self.state, State::Text) && self.fences.is_settled();
         if !is_plain || !self.partial.is_empty() || memchr::memchr2(b'\n', b'<', bytes).is_some() {
             return None;
         }
@@ -127,10 +128,6 @@ impl Parser {
         self.out.clear();
     }
 
-    fn pieces(&mut self) -> Pieces<'_> {
-        Pieces::new(&self.text, self.out.drain(..))
-    }
-
     fn emit(&mut self, piece: Piece<'static>) {
         self.out.push((self.text.len(), piece));
     }
@@ -138,9 +135,6 @@ impl Parser {
     /// Takes text that is whole in itself.
     fn take(&mut self, text: &str) {
         let mut rest = text;
-        while !rest.is_empty() && !matches!(self.leading_fence, LeadingFence::Off) {
-            rest = self.take_leading_fence(rest);
-        }
         while !rest.is_empty() {
             rest = self.advance(rest);
         }
@@ -149,6 +143,11 @@ impl Parser {
     /// Takes some of a text that is not empty, in the present state; what is left of it.
     fn advance<'t>(&mut self, text: &'t str) -> &'t str {
         match &mut self.state {
+            State::Start => self.advance_start(text),
+            State::Block => {
+                self.held.push_str(text);
+                ""
+            }
             State::Text => self.advance_text(text),
             State::MaybeOpen => self.advance_maybe_open(text),
             State::Opened => self.advance_opened(text),
@@ -157,6 +156,23 @@ impl Parser {
             State::AfterValue => self.advance_after_value(text),
             State::MaybeClose => self.advance_maybe_close(text),
         }
+    }
+
+    fn advance_start<'t>(&mut self, text: &'t str) -> &'t str {
+        self.held.push_str(text);
+        match begins_with_fenced_call(&self.held) {
+            None => {}
+            Some(true) => self.state = State::Block,
+            Some(false) => self.take_held(),
+        }
+        ""
+    }
+
+    /// What is held turns out to begin with plain text.
+    fn take_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.state = State::Text;
+        self.take(&held);
     }
 
     fn advance_text<'t>(&mut self, text: &'t str) -> &'t str {
@@ -234,10 +250,7 @@ impl Parser {
         self.fences.settle();
         let (first, rest) = held.split_at(1);
         self.text.push_str(first);
-        let mut rest = rest;
-        while !rest.is_empty() {
-            rest = self.advance(rest);
-        }
+        self.take(rest);
     }
 
     fn advance_value<'t>(&mut self, text: &'t str) -> &'t str {
@@ -373,9 +386,16 @@ impl Parser {
 
     /// The end of the text.
     fn end(&mut self) {
+        let calls = matches!(self.state, State::Block).then(|| calls_of_block(&self.held)).flatten();
+        if let Some(calls) = calls {
+            self.held.clear();
+            calls.into_iter().for_each(|call| self.emit(call));
+        } else if matches!(self.state, State::Start | State::Block) {
+            self.take_held();
+        }
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.state) {
-            State::Text | State::AfterValue => {}
+            State::Start | State::Block | State::Text | State::AfterValue => {}
             State::MaybeOpen => self.text.push_str(&held),
             State::Opened => {
                 self.held = held;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Message, Messages, Part, Status, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Part, ToolCall, ToolResult};
 use crate::model::{Parallel, ToolChoice};
 use crate::tool::ToolSpec;
 
@@ -36,7 +36,7 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     };
     block.push_str(&format!(
         "\nTo call a tool, write a block of this form:\n\n{OPEN}{{\"name\":\"…\",\"arguments\":{{…}}}}{CLOSE}\n\n\
-        RunContext:\n\
+        Rules:\n\
         - One JSON object in each block, with the exact name of a tool; \"arguments\" is {{}} when there are none.\n\
         - No code fence around or inside a block, nothing behind the JSON but the closing tag, which is written once.\n\
         - {number}\n\
@@ -141,15 +141,9 @@ fn call_block(call: &ToolCall) -> String {
 }
 
 fn result_block(result: &ToolResult) -> String {
-    let status = match result.status {
-        Status::Ok => "ok",
-        Status::Error => "error",
-        Status::Denied => "denied",
-        Status::Cancelled => "cancelled",
-    };
-    let (call, name) = (attribute(&result.call.0), attribute(&result.name));
+    let (call, name, status) = (attribute(&result.call.0), attribute(&result.name), json!(result.status));
     let text = result.text();
-    format!("<tool_result call=\"{call}\" name=\"{name}\" status=\"{status}\">\n{}\n</tool_result>", escape(&text))
+    format!("<tool_result call=\"{call}\" name=\"{name}\" status={status}>\n{}\n</tool_result>", escape(&text))
 }
 
 /// A name that cannot leave its quotes: whatever is neither a letter, a digit nor one of `._-` becomes `_`.
@@ -160,7 +154,7 @@ fn attribute(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{CallId, History};
+    use crate::message::{CallId, History, Status};
     use crate::tool::{Effect, ToolSet};
 
     fn spec(name: &str, parameters: Value) -> ToolSpec {

@@ -9,7 +9,7 @@ use crate::error::{ErrorKind, Result};
 use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
 use crate::tool::BoxFuture;
 
-use super::{Parser, Piece, Pieces, prompt_block, transcript_messages};
+use super::{Parser, Piece, prompt_block, transcript_messages};
 
 /// A model whose calls are in its text.
 ///
@@ -131,7 +131,7 @@ impl TextCallStream<'_> {
 }
 
 impl ParsedDeltas {
-    fn take(&mut self, pieces: Pieces<'_>) {
+    fn take<'p>(&mut self, pieces: impl Iterator<Item = Piece<'p>>) {
         for piece in pieces {
             let index = self.calls;
             match piece {

@@ -3,8 +3,6 @@
 mod set;
 mod typed;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +11,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::ToolCall;
 
+pub use futures_util::future::BoxFuture;
 pub use set::ToolSet;
 pub(crate) use set::{compile, issues_of, list_issues};
 pub use typed::{IntoOutput, Json, Tool, portable_schema};
-
-/// A future in a box, as the traits of this crate give it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whether a tool has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -48,7 +48,16 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        Self::typed(name, Effect::Read, function)
+        let (parameters, description) = portable_schema::<A>();
+        let spec = ToolSpec { name: name.into(), description, parameters, effect: Effect::Read, time_limit: None };
+        let function = Arc::new(function);
+        Self::dynamic(spec, move |call, _| {
+            let function = Arc::clone(&function);
+            async move {
+                let arguments = serde_json::from_value(call.arguments)?;
+                function(arguments).await?.into_output()
+            }
+        })
     }
 
     /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
@@ -59,7 +68,9 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        Self::typed(name, Effect::Write, function)
+        let mut tool = Self::read(name, function);
+        Arc::make_mut(&mut tool.spec).effect = Effect::Write;
+        tool
     }
 
     /// A tool whose schema is not known before the program runs; the function is given the call as it came.
@@ -82,25 +93,6 @@ impl Tool {
     /// Its specification.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
-    }
-
-    fn typed<A, F, Out, Fut>(name: impl Into<String>, effect: Effect, function: F) -> Self
-    where
-        A: DeserializeOwned + JsonSchema,
-        F: Fn(A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
-        Out: IntoOutput,
-    {
-        let (parameters, description) = portable_schema::<A>();
-        let spec = ToolSpec { name: name.into(), description, parameters, effect, time_limit: None };
-        let function = Arc::new(function);
-        Self::dynamic(spec, move |call, _| {
-            let function = Arc::clone(&function);
-            async move {
-                let arguments = serde_json::from_value(call.arguments)?;
-                function(arguments).await?.into_output()
-            }
-        })
     }
 }
 

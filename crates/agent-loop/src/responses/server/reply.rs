@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 use super::super::chat::{self, ChatEvents};
 use super::super::{Delivery, ResponseEvents, to_sse};
 use super::ProxyOptions;
-use super::refusal::{Refusal, json_response, to_client_error};
+use super::refusal::{Refusal, json_response};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 
@@ -43,24 +43,20 @@ pub(super) enum Api {
 }
 
 impl Api {
-    fn start(&mut self) -> Bytes {
-        match self {
-            Self::Responses(events) => written(&events.start(), to_sse),
-            Self::Chat(events) => written(&events.start(), chat::to_sse),
-        }
+    /// What is said, as it goes to the client.
+    fn write(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Bytes {
+        let lines: String = match self {
+            Self::Responses(events) => say(events).iter().map(to_sse).collect(),
+            Self::Chat(events) => events.convert(say).iter().map(chat::to_sse).collect(),
+        };
+        lines.into()
     }
 
-    fn push(&mut self, delta: Delta) -> Bytes {
+    /// The whole object; `None` before the end.
+    fn whole(&self) -> Option<Value> {
         match self {
-            Self::Responses(events) => written(&events.push(delta), to_sse),
-            Self::Chat(events) => written(&events.push(delta), chat::to_sse),
-        }
-    }
-
-    fn end(&mut self, error: Option<&Error>) -> Bytes {
-        match self {
-            Self::Responses(events) => written(&events.end(error), to_sse),
-            Self::Chat(events) => written(&events.end(error), chat::to_sse),
+            Self::Responses(events) => events.response().cloned(),
+            Self::Chat(events) => events.completion(),
         }
     }
 
@@ -70,23 +66,6 @@ impl Api {
             Self::Chat(events) => events.is_over(),
         }
     }
-
-    /// The whole object; a reply that came to its end and is wrong all the same is an error here too.
-    fn whole(&self) -> Result<Value, Refusal> {
-        let object = match self {
-            Self::Responses(events) => events.response().cloned(),
-            Self::Chat(events) => events.completion(),
-        };
-        let object = object.unwrap_or_default();
-        match object["error"]["message"].as_str() {
-            Some(message) => Err(Refusal::new(502, "backend_error", message)),
-            None => Ok(object),
-        }
-    }
-}
-
-fn written(events: &[Value], line: impl Fn(&Value) -> String) -> Bytes {
-    events.iter().map(line).collect::<String>().into()
 }
 
 impl Job {
@@ -107,7 +86,7 @@ impl Job {
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
             (header::CACHE_CONTROL, "no-cache"),
-            // Some proxies gather what they pass on, unless they are to_client_error not to.
+            // Some proxies gather what they pass on, unless they are told not to.
             (HeaderName::from_static("x-accel-buffering"), "no"),
         ];
         response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -116,21 +95,19 @@ impl Job {
 
     async fn whole(mut self) -> Result<Value, Refusal> {
         let mut backend = Backend::new(&self.options, &self.stop);
-        let mut deltas =
-            backend.start(&*self.model, self.request, None).await.map_err(|error| Refusal::of_backend(&error))?;
-        while !self.api.is_over() {
-            match backend.next(&mut deltas).await {
-                Received::Delta(delta) => drop(self.api.push(delta)),
-                Received::Nothing => {}
-                Received::End(Some(error)) => return Err(Refusal::of_backend(&error)),
-                Received::End(None) => {
-                    let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
-                    return Err(Refusal::of_backend(&cut));
-                }
+        let mut deltas = backend.start(&*self.model, self.request, None).await?;
+        let object = loop {
+            let Some(delta) = backend.next(&mut deltas).await? else { continue };
+            self.api.write(|events| events.push(delta));
+            if let Some(object) = self.api.whole() {
+                break object;
             }
+        };
+        // A reply that came to its end may be wrong all the same.
+        match object["error"]["message"].as_str() {
+            Some(message) => Err(Refusal::new(502, "backend_error", message)),
+            None => Ok(object),
         }
-        drop(deltas);
-        self.api.whole()
     }
 
     /// Writes the events of the reply; an error to `out` means that the client disconnected.
@@ -139,18 +116,19 @@ impl Job {
         let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {
             Ok(deltas) => deltas,
             Err(error) => {
-                let _ = accept.send(Err(Refusal::of_backend(&error)));
+                let _ = accept.send(Err(error.into()));
                 return;
             }
         };
-        if accept.send(Ok(())).is_err() || out.send(self.api.start()).await.is_err() {
+        let first = self.api.write(ResponseEvents::start);
+        if accept.send(Ok(())).is_err() || out.send(first).await.is_err() {
             return;
         }
         let last = loop {
             let bytes = match backend.next(&mut deltas).await {
-                Received::Delta(delta) => self.api.push(delta),
-                Received::Nothing => Bytes::from_static(COMMENT.as_bytes()),
-                Received::End(error) => self.api.end(error.as_ref().map(to_client_error).as_ref()),
+                Ok(Some(delta)) => self.api.write(|events| events.push(delta)),
+                Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
+                Err(error) => self.api.write(|events| events.end(Some(&error))),
             };
             if self.api.is_over() {
                 break bytes;
@@ -171,14 +149,6 @@ impl Job {
         drop(self.permit);
         let _ = out.send(last).await;
     }
-}
-
-/// What comes from a backend.
-enum Received {
-    Delta(Delta),
-    /// It is silent, but not yet for too long.
-    Nothing,
-    End(Option<Error>),
 }
 
 /// A backend that is waited for.
@@ -212,38 +182,40 @@ impl<'a> Backend<'a> {
         match started {
             Ok(started) => {
                 self.received_at = Instant::now();
-                started
+                started.map_err(for_client)
             }
-            Err(_) if at_most.is_some() && most < self.options.backend_timeout => {
-                Ok(Box::pin(starting.try_flatten_stream()))
-            }
+            Err(_) if most < self.options.backend_timeout => Ok(Box::pin(starting.try_flatten_stream())),
             Err(_) => Err(silent(self.options)),
         }
     }
 
-    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Received {
+    /// The next delta; `None` while the backend is silent, when it is time to tell the client that it is waited for.
+    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
         let silent_at = self.received_at + self.options.backend_timeout;
         let until = silent_at.min(self.sent_at + self.options.keep_alive);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Received::End(Some(stopping())),
+            () = self.stop.cancelled() => Err(stopping()),
             caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
                 self.received_at = Instant::now();
-                match caught.unwrap_or_else(|_| Some(Err(panicked()))) {
-                    Some(Ok(delta)) => Received::Delta(delta),
-                    Some(Err(error)) => Received::End(Some(error)),
-                    None => Received::End(None),
-                }
+                let cut = || Err(Error::new(ErrorKind::CutStream, "the backend's stream ended early"));
+                caught.unwrap_or_else(|_| Some(Err(panicked()))).unwrap_or_else(cut).map(Some).map_err(for_client)
             }
             () = sleep_until(until) => {
                 self.sent_at = Instant::now();
-                match self.sent_at < silent_at {
-                    true => Received::Nothing,
-                    false => Received::End(Some(silent(self.options))),
-                }
+                if self.sent_at < silent_at { Ok(None) } else { Err(silent(self.options)) }
             }
         }
     }
+}
+
+/// A backend's failure as the client may see it: without the proxy's own credentials.
+fn for_client(error: Error) -> Error {
+    if error.kind() != ErrorKind::Authentication {
+        return error;
+    }
+    let message = "the backend does not accept this proxy's own credentials, which no key of the client's can change";
+    Error::new(ErrorKind::Authentication, message)
 }
 
 fn silent(options: &ProxyOptions) -> Error {

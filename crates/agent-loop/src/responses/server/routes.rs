@@ -12,7 +12,7 @@ use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use super::super::chat::{ChatEvents, ChatRequest};
-use super::super::{ApiRequest, ResponseEvents};
+use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, now, stem};
 use super::{Shared, auth, body};
@@ -82,7 +82,7 @@ async fn answer(
     let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
         body::drain(options, request.into_body().into_data_stream()).await;
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
-        return Err(Refusal::new(503, "overloaded", message).again_after(SOON));
+        return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
     let bytes = body::read(options, request.into_body()).await?;
     let (asked, api) = read(&bytes)?;
@@ -103,7 +103,8 @@ async fn answer(
 }
 
 fn not_served(name: &str) -> Refusal {
-    Refusal::new(404, "model_not_found", format!("The model '{name}' is not served here.")).about("model")
+    let message = format!("The model '{name}' is not served here.");
+    ApiError { status: 404, code: Some("model_not_found".into()), ..ApiError::invalid("model", message) }.into()
 }
 
 async fn models(State(shared): Here) -> Response<Body> {
