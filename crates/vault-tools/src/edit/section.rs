@@ -15,6 +15,7 @@ const NEW_LEVEL: usize = 2;
 
 /// Where a section lies in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Section {
     /// 1 to 6.
     pub level: u8,
@@ -28,6 +29,7 @@ pub struct Section {
 
 /// The result of [`append_to_end`] and [`append_to_section`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Appended {
     /// The whole new text.
     pub text: String,

@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_editor_and_clock_give() {
+    fn parameters_from_editor_and_clock() {
         let now: Zoned = "2026-03-02T15:04:09.5+01:00[Europe/Zurich]".parse().unwrap();
         let selection = Some(Selection { text: "- a".into(), span: None });
         let parameters = Parameters::of(&Editor { selection, ..Editor::default() }, &now);
