@@ -102,11 +102,7 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
 
 /// The position of a byte offset. An offset inside a character means its start.
 pub fn position_of(text: &str, offset: usize) -> Position {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    let before = &text[..offset];
+    let before = &text[..text.floor_char_boundary(offset)];
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = before.matches('\n').count();
     let ch: usize = before[start..].chars().map(char::len_utf16).sum();

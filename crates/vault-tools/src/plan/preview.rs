@@ -123,8 +123,7 @@ impl StepPreview {
     }
 
     fn as_call(&self) -> Call<'_> {
-        let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
-        Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
+        Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 }
 
