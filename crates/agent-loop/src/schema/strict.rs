@@ -132,36 +132,24 @@ fn allows_null(schema: &Value) -> bool {
 /// Takes the nulls out of a call's arguments that strict mode forced the model to write: those of properties that may
 /// be missing and whose own schema does not allow null. `schema` is the one before it was made strict.
 pub fn without_added_nulls(schema: &Value, arguments: &mut Value) {
-    match arguments {
-        Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else {
-                return without_added_nulls_of_options(schema, arguments);
-            };
-            fields.retain(|name, value| {
-                let added = |property| value.is_null() && !is_required(schema, name) && !allows_null(property);
-                !properties.get(name).is_some_and(added)
-            });
-            for (name, value) in fields {
-                if let Some(property) = properties.get(name) {
-                    without_added_nulls(property, value);
-                }
-            }
+    let kind = if arguments.is_object() { "object" } else { "array" };
+    let mut schema = schema;
+    while schema.get("properties").is_none() && schema.get("items").is_none() {
+        // Of options, the only one of the value's kind is the one that was meant.
+        let mut options = schema["anyOf"].as_array().into_iter().flatten().filter(|option| is_type(option, kind));
+        match (options.next(), options.next()) {
+            (Some(only), None) => schema = only,
+            _ => return,
         }
-        Value::Array(items) => match schema.get("items") {
-            Some(item_schema) => items.iter_mut().for_each(|item| without_added_nulls(item_schema, item)),
-            None => without_added_nulls_of_options(schema, arguments),
-        },
-        _ => {}
     }
-}
-
-/// Where there are options, the only one that is of the value's kind is the one that was meant.
-fn without_added_nulls_of_options(schema: &Value, value: &mut Value) {
-    let kind = if value.is_object() { "object" } else { "array" };
-    let options = schema["anyOf"].as_array().into_iter().flatten();
-    let fitting: Vec<&Value> = options.filter(|option| is_type(option, kind)).collect();
-    if let [only] = fitting[..] {
-        without_added_nulls(only, value);
+    match arguments {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let Some(property) = schema["properties"].get(name) else { return true };
+            without_added_nulls(property, value);
+            !value.is_null() || is_required(schema, name) || allows_null(property)
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| without_added_nulls(&schema["items"], item)),
+        _ => {}
     }
 }
 

@@ -4,8 +4,8 @@
 //!  Start ── a code fence and <tool_call> ──> Block, to the end of the reply
 //!    │ anything else
 //!    v
-//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
-//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opened
+//!  Text ── <tool_call> ──> Opening ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
+//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opening
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
@@ -57,10 +57,8 @@ enum State {
     /// It begins with a fence and a call: all is held until it is known what follows.
     Block,
     Text,
-    /// Behind `<`: `held` is a beginning of the opening tag.
-    MaybeOpen,
-    /// Behind the opening tag: white space, and a fence if one is there.
-    Opened,
+    /// After `<`: `held` is a beginning of the opening tag, or the tag, white space, and a fence if one is there.
+    Opening,
     /// Inside the value, which begins at this offset of `held`.
     Value {
         from: usize,
@@ -149,8 +147,7 @@ impl Parser {
                 ""
             }
             State::Text => self.advance_text(text),
-            State::MaybeOpen => self.advance_maybe_open(text),
-            State::Opened => self.advance_opened(text),
+            State::Opening => self.advance_opening(text),
             State::Value { .. } => self.advance_value(text),
             State::Broken { .. } => self.advance_broken(text),
             State::AfterValue => self.advance_after_value(text),
@@ -192,7 +189,7 @@ impl Parser {
                 self.text.push_str(&text[..at]);
                 self.held.push('<');
                 self.fences.settle();
-                self.state = State::MaybeOpen;
+                self.state = State::Opening;
                 return &text[at + 1..];
             }
             self.fences.take(bytes[at]);
@@ -202,28 +199,14 @@ impl Parser {
         ""
     }
 
-    fn advance_maybe_open<'t>(&mut self, text: &'t str) -> &'t str {
-        let wanted = &OPEN.as_bytes()[self.held.len()..];
-        let same = wanted.iter().zip(text.as_bytes()).take_while(|(a, b)| a == b).count();
-        self.held.push_str(&text[..same]);
-        if same == wanted.len() {
-            self.state = State::Opened;
-        } else if same < text.len() {
-            // No `<` in it but the first: none of it can begin another tag.
-            self.text.push_str(&self.held);
-            self.held.clear();
-            self.state = State::Text;
-        }
-        &text[same..]
-    }
-
-    fn advance_opened<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_opening<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
-        let inner = &self.held[OPEN.len()..];
-        let fence = inner.trim_ascii_start();
+        let after_tag = self.held.get(OPEN.len()..);
+        let fence = after_tag.unwrap_or_default().trim_ascii_start();
         let is_in_fence_line = fence.starts_with('`') && !fence.contains('\n');
         let fits = match byte {
-            b'`' => inner.trim_ascii().chars().all(|c| c == '`'),
+            byte if after_tag.is_none() => byte == OPEN.as_bytes()[self.held.len()],
+            b'`' => fence.trim_ascii_end().chars().all(|c| c == '`'),
             b'\n' if is_in_fence_line => fence.starts_with("```"),
             b'{' | b'[' if !is_in_fence_line => {
                 let (from, closer) = (self.held.len(), if byte == b'{' { b'}' } else { b']' });
@@ -238,19 +221,23 @@ impl Parser {
             self.held.push(char::from(byte));
             return &text[1..];
         }
-        // The tag was only talked about. Its first byte is text for good; the rest is looked at again.
+        // It was no tag, or only talked about.
         self.release_as_text();
         text
     }
 
-    /// What is held turns out to be text: emits its first character and parses the remainder again.
+    /// What is held turns out to be text: its first character is, and the rest is looked at again.
     fn release_as_text(&mut self) {
-        let held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.held);
         self.state = State::Text;
         self.fences.settle();
         let (first, rest) = held.split_at(1);
         self.text.push_str(first);
         self.take(rest);
+        if self.held.is_empty() {
+            held.clear();
+            self.held = held;
+        }
     }
 
     fn advance_value<'t>(&mut self, text: &'t str) -> &'t str {
@@ -314,7 +301,7 @@ impl Parser {
             if tag == OPEN {
                 raw.truncate(raw.len() - OPEN.len());
                 self.held.push_str(OPEN);
-                self.state = State::Opened;
+                self.state = State::Opening;
             } else {
                 self.state = State::Text;
                 self.fences.settle();
@@ -368,7 +355,7 @@ impl Parser {
             self.held.push(char::from(byte));
             if self.held.ends_with(OPEN) {
                 self.held = OPEN.into();
-                self.state = State::Opened;
+                self.state = State::Opening;
             }
             return &text[1..];
         }
@@ -396,8 +383,7 @@ impl Parser {
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.state) {
             State::Start | State::Block | State::Text | State::AfterValue => {}
-            State::MaybeOpen => self.text.push_str(&held),
-            State::Opened => {
+            State::Opening => {
                 self.held = held;
                 self.release_as_text();
             }

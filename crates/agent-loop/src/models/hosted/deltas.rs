@@ -13,7 +13,8 @@ use super::{Provider, TextDeltas};
 
 /// What a decoder writes into, and the reader of the reply takes from.
 pub(super) struct Deltas {
-    ready: VecDeque<Delta>,
+    /// Those that were not taken yet.
+    pub(super) ready: VecDeque<Delta>,
     cursor: TextCursor,
     text_deltas: TextDeltas,
     /// How many bytes of text the present event has held so far.
@@ -43,16 +44,6 @@ impl Deltas {
     /// An event begins.
     pub(super) fn begin_event(&mut self) {
         self.in_event = 0;
-    }
-
-    /// The next of those that are ready.
-    pub(super) fn take(&mut self) -> Option<Delta> {
-        self.ready.pop_front()
-    }
-
-    /// Drops those that were not taken.
-    pub(super) fn clear(&mut self) {
-        self.ready.clear();
     }
 
     /// Whether the reply has ended.

@@ -183,9 +183,9 @@ impl<T: Transport> Hosted<T> {
             return Err(failure::of_status(reply).await);
         }
         let form = match reply.header("content-type").unwrap_or_default() {
-            kind if kind.starts_with("application/json") => BodyFormat::whole(),
-            kind if kind.starts_with("text/event-stream") => BodyFormat::events(),
-            _ if self.provider.streaming == Streaming::No => BodyFormat::whole(),
+            kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
+            kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
+            _ if self.provider.streaming == Streaming::No => BodyFormat::Whole(Vec::new()),
             _ => BodyFormat::Unknown,
         };
         let deltas = Deltas::new(&request, names, &self.provider);

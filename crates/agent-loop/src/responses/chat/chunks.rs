@@ -63,8 +63,8 @@ impl ChatEvents {
 
     /// The whole object, for clients that do not stream: a `chat.completion`, or an object with an `error`. `None`
     /// before the end.
-    pub fn completion(&self) -> Option<Value> {
-        self.completion.clone()
+    pub fn completion(&self) -> Option<&Value> {
+        self.completion.as_ref()
     }
 
     /// The chunks for what the other API says.

@@ -53,17 +53,10 @@ impl Api {
     }
 
     /// The whole object; `None` before the end.
-    fn whole(&self) -> Option<Value> {
+    fn whole(&self) -> Option<&Value> {
         match self {
-            Self::Responses(events) => events.response().cloned(),
+            Self::Responses(events) => events.response(),
             Self::Chat(events) => events.completion(),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Responses(events) => events.response().is_some(),
-            Self::Chat(events) => events.is_over(),
         }
     }
 }
@@ -96,13 +89,12 @@ impl Job {
     async fn whole(mut self) -> Result<Value, Refusal> {
         let mut backend = Backend::new(&self.options, &self.stop);
         let mut deltas = backend.start(&*self.model, self.request, None).await?;
-        let object = loop {
-            let Some(delta) = backend.next(&mut deltas).await? else { continue };
-            self.api.write(|events| events.push(delta));
-            if let Some(object) = self.api.whole() {
-                break object;
+        while self.api.whole().is_none() {
+            if let Some(delta) = backend.next(&mut deltas).await? {
+                self.api.write(|events| events.push(delta));
             }
-        };
+        }
+        let object = self.api.whole().cloned().unwrap_or_default();
         // A reply that came to its end may be wrong all the same.
         match object["error"]["message"].as_str() {
             Some(message) => Err(Refusal::new(502, "backend_error", message)),
@@ -130,7 +122,7 @@ impl Job {
                 Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
                 Err(error) => self.api.write(|events| events.end(Some(&error))),
             };
-            if self.api.is_over() {
+            if self.api.whole().is_some() {
                 break bytes;
             }
             if bytes.is_empty() {
