@@ -10,14 +10,14 @@ use crate::tool::BoxFuture;
 
 use super::{Parser, Piece, prompt_block, transcript_messages};
 
-/// A model whose calls are in its text.
+/// A model that writes its tool calls as text.
 ///
-/// The tools stand behind the system text, calls and results are written out in the conversation, and what the model
+/// The tools are described after the system text, calls and results in the conversation become text, and what the model
 /// writes is parsed: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
-    /// Whether requests are written out. Once it is set it stays.
+    /// Whether requests are sent as text. Never reset.
     in_text: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ impl<M: Model> Model for TextCalls<M> {
     }
 }
 
-/// The request as plain texts.
+/// The request with its tools, calls and results as plain text.
 fn written_out(request: Request) -> Request {
     let block = prompt_block(&request.tools, &request.tool_choice, request.parallel);
     let system = match (request.system, block) {
@@ -87,7 +87,7 @@ struct TextCallStream<'a> {
     cursor: TextCursor,
     parser: Parser,
     parallel: Parallel,
-    /// How many calls there were.
+    /// How many calls were read.
     calls: usize,
     is_over: bool,
 }
@@ -102,7 +102,7 @@ impl TextCallStream<'_> {
             Ok(Delta::Text { text }) => deltas_of(self.parser.push(text.as_bytes()), &mut self.calls, self.parallel),
             Ok(Delta::End(reason)) => {
                 let mut deltas = deltas_of(self.parser.finish(), &mut self.calls, self.parallel);
-                // A call that only the end of the text decided is under that end: of a cut reply it must not run.
+                // A call that was recognized only at the end of the text must not run if the reply was cut there.
                 deltas.pop_if(|delta| matches!(delta, Delta::End(_)));
                 deltas.push(Delta::End(reason));
                 deltas
@@ -118,7 +118,7 @@ impl TextCallStream<'_> {
     }
 }
 
-/// What was read, up to the end that a call is where only one is wanted.
+/// The pieces as deltas. Where only one call is wanted, the reply ends after it.
 fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
     let mut deltas = Vec::new();
     for piece in pieces {
@@ -137,7 +137,7 @@ fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, par
         }
         *calls += 1;
         if parallel == Parallel::One {
-            // Whatever it would write now, it would write without having seen the result.
+            // What follows would be written without knowing the result.
             deltas.push(Delta::End(EndReason::Complete));
             break;
         }
