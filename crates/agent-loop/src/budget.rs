@@ -103,16 +103,12 @@ pub struct Spent {
 impl Budget {
     /// The limit that forbids another turn, if one does.
     pub fn reached(&self, spent: &Spent) -> Option<Limit> {
-        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if over(self.tokens, spent.tokens) {
-            Some(Limit::Tokens)
-        } else if self.time.is_some_and(|limit| spent.time >= limit) {
-            Some(Limit::Time)
-        } else if over(self.turns.map(u64::from), u64::from(spent.turns)) {
-            Some(Limit::Turns)
-        } else {
-            None
-        }
+        let limits = [
+            (Limit::Tokens, self.tokens.is_some_and(|limit| spent.tokens >= limit)),
+            (Limit::Time, self.time.is_some_and(|limit| spent.time >= limit)),
+            (Limit::Turns, self.turns.is_some_and(|limit| spent.turns >= limit)),
+        ];
+        limits.into_iter().find_map(|(limit, is_reached)| is_reached.then_some(limit))
     }
 
     /// How many more calls may run.

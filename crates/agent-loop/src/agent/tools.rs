@@ -1,17 +1,17 @@
 //! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
 
-use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Semaphore;
-use tokio::task::{Id, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Result;
-use crate::message::CallId;
 use crate::run::{ReadyCall, Run};
 use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
@@ -28,17 +28,17 @@ impl Agent {
     ) -> Result<()> {
         let started = Instant::now();
         let permits = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
-        let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, (CallId, Effect)>::new());
+        let mut tasks = JoinSet::new();
         for ready in calls {
             observer.event(Event::ToolStarted { call: ready.call.clone() });
-            let (id, effect) = (ready.call.id.clone(), ready.effect);
             let (tools, permits, cancel) = (Arc::clone(&self.tools), Arc::clone(&permits), cancel.child_token());
             let limit = ready.time_limit.unwrap_or(self.limits.tool);
-            let task = tasks.spawn(async move {
+            tasks.spawn(async move {
                 let _permit = permits.acquire().await;
-                run_one(&*tools, &ready, limit, &cancel).await
+                let end = AssertUnwindSafe(run_one(&*tools, &ready, limit, &cancel)).catch_unwind().await;
+                let crashed = |_| Err(ToolError(format!("The tool crashed.{}", write_warning(ready.effect))));
+                (ready.call.id, end.unwrap_or_else(crashed))
             });
-            ids.insert(task.id(), (id, effect));
         }
         // Once cancelled, tools have a moment to stop.
         let mut given_up = pin!(async {
@@ -48,20 +48,13 @@ impl Agent {
         loop {
             let joined = tokio::select! {
                 biased;
-                joined = tasks.join_next_with_id() => joined,
+                joined = tasks.join_next() => joined,
                 () = &mut given_up => break,
             };
-            let (task, end) = match joined {
-                Some(Ok((task, end))) => (task, Some(end)),
-                Some(Err(error)) => (error.id(), None),
-                None => break,
-            };
-            if let Some((call, effect)) = ids.remove(&task) {
-                let end = end.unwrap_or_else(|| Err(ToolError(format!("The tool crashed.{}", write_warning(effect)))));
-                observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
-                run.finished(self.context(), &call, end)?;
-                observer.save(run)?;
-            }
+            let Some(Ok((call, end))) = joined else { break };
+            observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
+            run.finished(self.context(), &call, end)?;
+            observer.save(run)?;
         }
         run.spend_time(started.elapsed());
         Ok(())

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
 use super::{CallId, Message};
 
 /// An immutable, shared list of messages. Cloning is O(1).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
 impl Messages {
@@ -19,9 +20,7 @@ impl Messages {
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
-}
 
-impl Messages {
     /// Checks what every provider requires: each call has exactly one result, and ids are unique. O(n).
     ///
     /// # Errors
@@ -63,18 +62,6 @@ impl Deref for Messages {
 impl FromIterator<Message> for Messages {
     fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
         Self(Arc::new(messages.into_iter().map(Arc::new).collect()))
-    }
-}
-
-impl Serialize for Messages {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|message| &**message))
-    }
-}
-
-impl<'de> Deserialize<'de> for Messages {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<Message>::deserialize(deserializer).map(Self::from_iter)
     }
 }
 

@@ -65,7 +65,7 @@ struct CallDraft {
     is_complete: bool,
 }
 
-/// The name of a call that could not be read so far as to have one.
+/// The name of a call whose own name could not be read.
 const UNREADABLE: &str = "unreadable_call";
 /// Why no call of a reply that hit its limit of length runs.
 pub(crate) const CUT_BY_LENGTH: &str =

@@ -23,7 +23,7 @@ pub struct ResponseEvents {
     strict: Vec<(String, Validator)>,
     next_sequence: u64,
     next_id: u64,
-    /// All items that have begun, as the API shows them at this moment.
+    /// All items that have begun, in their present state.
     output: Vec<Value>,
     /// The items that have not ended, oldest first.
     open: Vec<OpenItem>,
@@ -81,7 +81,7 @@ impl ResponseEvents {
         }
         match self.cursor.resolve(delta) {
             Delta::Text { text } => self.text(&text),
-            // A block that is no call is still what the model wrote.
+            // A block that is not a valid call is still text of the model.
             Delta::CallFault { index, raw, .. } => match self.open_call(index) {
                 Some(call) => self.close(call, "incomplete"),
                 None => self.text(&raw),
@@ -131,7 +131,7 @@ impl ResponseEvents {
         format!("{kind}_{}{:04x}", self.stem, self.next_id)
     }
 
-    /// Opens an item at the next free position, and returns that.
+    /// Opens an item at the next free position, which is returned.
     fn open(&mut self, call: Option<usize>, mut item: Value) -> usize {
         let at = self.output.len();
         item["status"] = json!("in_progress");
@@ -200,7 +200,7 @@ impl ResponseEvents {
     fn end_call(&mut self, index: usize) {
         let Some(call) = self.open_call(index) else { return };
         let item = &mut self.output[call.at];
-        // What was sent stays as it was written.
+        // Arguments that were sent cannot change.
         if !is_object(item)
             && let Ok(object) = read_arguments(item["arguments"].as_str().unwrap_or_default())
         {
@@ -251,7 +251,7 @@ impl ResponseEvents {
             EndReason::Filtered => Some("content_filter"),
         };
         let status = if incomplete.is_some() { "incomplete" } else { "completed" };
-        // A call that never ended is incomplete, whatever the reply says of itself.
+        // A call that never ended is incomplete, whatever the end of the reply is.
         for item in self.open.clone() {
             self.close(item, if item.call.is_some() { "incomplete" } else { status });
         }

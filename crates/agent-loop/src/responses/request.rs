@@ -55,7 +55,7 @@ pub struct ApiRequest {
     pub request: Request,
     /// Whether the client wants events.
     pub delivery: Delivery,
-    /// What had to be changed so that calls and results pair; an output of a call that was never made is kept as text.
+    /// What was changed so that calls and results pair; the output of an unknown call is kept as text.
     pub warnings: Vec<Repair>,
     /// Fields that the response repeats as they were asked.
     pub(super) echo: Map<String, Value>,
@@ -72,7 +72,7 @@ pub enum Delivery {
     Whole,
 }
 
-/// What is repeated in the response, with the value where the client said nothing.
+/// The fields that the response repeats, with their defaults.
 fn echoed(body: &Value) -> Map<String, Value> {
     let defaults = json!({
         "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
@@ -143,7 +143,7 @@ impl ApiRequest {
     }
 }
 
-/// A limit of tokens; one that is no number, or no limit at all, counts as absent.
+/// A limit of tokens; anything but a number in range counts as absent.
 pub(super) fn read_limit(limit: &Value) -> Option<u32> {
     limit.as_u64().and_then(|most| u32::try_from(most).ok())
 }
@@ -157,7 +157,7 @@ pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// Function tools in both shapes; others pass without being offered to the model.
+/// Function tools in both shapes; other tools are accepted but not offered to the model.
 fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
     let (mut specs, mut strict): (Vec<ToolSpec>, Vec<String>) = (Vec::new(), Vec::new());
     let tools = match tools {
@@ -266,7 +266,7 @@ impl Conversation {
         self.messages.push(Message::Results { results: vec![result] });
     }
 
-    /// A part of what the model said: together with what stands directly before it, it is one message.
+    /// Adds a part to the model's message; consecutive parts are one message.
     fn part(&mut self, part: Part) {
         match self.messages.last_mut() {
             Some(Message::Assistant { parts }) => parts.push(part),
@@ -296,7 +296,7 @@ fn read_input(input: &Value) -> Result<Conversation, ApiError> {
             }
             "function_call" => conversation.call(field("call_id")?, field("name")?, &item["arguments"]),
             "function_call_output" => conversation.result(field("call_id")?, content_text(&item["output"])),
-            // Reasoning of other models, built-in tools and what will be invented: nothing a text-only model can use.
+            // Reasoning of other models, built-in tools, future items: nothing that a text-only model can use.
             _ => {}
         }
     }
@@ -308,7 +308,7 @@ pub(super) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, 
     value.as_str().ok_or_else(|| ApiError::invalid(param(), "This is needed, as a string."))
 }
 
-/// The text of a content: a string, or parts. What is no text is named, so that the model knows that it was there.
+/// The text of a content: a string, or parts. Parts without text are named, so that the model knows of them.
 pub(super) fn content_text(content: &Value) -> String {
     let part = |part: &Value| match part["type"].as_str() {
         _ if part["text"].is_string() => part["text"].as_str().unwrap_or_default().to_string(),

@@ -27,14 +27,9 @@ impl AnswerShape {
     pub fn new(schema: Value) -> Self {
         Self { schema, corrections: 2 }
     }
-
-    /// Sets how often the model is asked again.
-    #[must_use]
-    pub fn corrections(mut self, corrections: u32) -> Self {
-        self.corrections = corrections;
-        self
-    }
 }
+
+setters!(AnswerShape { corrections: u32 });
 
 impl Run {
     /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.

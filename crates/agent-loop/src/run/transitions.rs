@@ -28,23 +28,24 @@ impl Run {
             self.sum_up(limit, parts, &calls);
             return Ok(());
         }
+        let stop = match end {
+            EndReason::Complete => StopReason::Empty,
+            EndReason::Length => StopReason::Length,
+            EndReason::Filtered => StopReason::Filtered,
+            EndReason::Refused => StopReason::Refused,
+        };
         if parts.is_empty() {
-            self.stop(match end {
-                EndReason::Complete => StopReason::Empty,
-                EndReason::Length => StopReason::Length,
-                EndReason::Filtered => StopReason::Filtered,
-                EndReason::Refused => StopReason::Refused,
-            });
+            self.stop(stop);
             return Ok(());
         }
         self.add(Message::Assistant { parts });
         match end {
             EndReason::Filtered | EndReason::Refused => {
                 self.answer_all(&calls, "The reply was stopped; the call did not run.");
-                self.stop(if end == EndReason::Filtered { StopReason::Filtered } else { StopReason::Refused });
+                self.stop(stop);
             }
             EndReason::Complete | EndReason::Length if !calls.is_empty() => self.open(calls),
-            EndReason::Length => self.stop(StopReason::Length),
+            EndReason::Length => self.stop(stop),
             EndReason::Complete => self.conclude(),
         }
         Ok(())

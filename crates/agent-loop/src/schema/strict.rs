@@ -1,13 +1,13 @@
-//! OpenAI's strict mode: which schemas it takes, what is changed for it, and how that is taken back from a call.
+//! OpenAI's strict mode: which schemas it accepts, how they are converted, and how that is undone in a call.
 //!
-//! Strict mode wants every object closed and all its properties required. A property that may be missing is made one
-//! that may be null; a null that the schema itself does not allow is taken out of the call again. A schema that says
-//! something strict mode cannot is sent as it is, with an explicit `strict: false`: where that is left out, the API makes
+//! Strict mode requires that every object is closed and all its properties are required. An optional property becomes one
+//! that may be null; a null that the schema itself does not allow is removed from the call again. A schema that strict
+//! mode cannot express is sent as it is, with an explicit `strict: false`: where that is left out, the API makes
 //! schemas strict by itself, and optional fields come back as nulls that nobody expects.
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that strict mode takes.
+/// Keywords that strict mode accepts.
 const TAKEN: [&str; 18] = [
     "type",
     "properties",
@@ -28,24 +28,23 @@ const TAKEN: [&str; 18] = [
     "minItems",
     "maxItems",
 ];
-/// Keywords that only inform and are left out.
+/// Keywords that only inform and are dropped.
 const LEFT_OUT: [&str; 4] = ["default", "examples", "$schema", "format"];
 /// The API's limit of nesting.
 const DEEPEST: usize = 10;
 
-/// The schema of a tool in strict mode; `None` where strict mode cannot say what the schema does.
+/// The schema of a tool in strict mode; `None` if strict mode cannot express it.
 pub fn strict(schema: &Value) -> Option<Value> {
     closed_root(schema, true)
 }
 
-/// The schema of an answer in strict mode, if that means closing objects and nothing more: an answer is read as it
-/// comes, so that no null may be forced into it.
+/// The schema of an answer in strict mode, if that only closes objects: nothing removes forced nulls from an answer.
 pub fn strict_answer(schema: &Value) -> Option<Value> {
     closed_root(schema, false)
 }
 
-/// With `may_force_null`, a property that may be missing but not be null becomes one that may be null; without it, a
-/// schema with such a property cannot be strict.
+/// With `may_force_null`, an optional property becomes one that may be null; without it, a schema with an optional
+/// property that does not allow null cannot be strict.
 fn closed_root(schema: &Value, may_force_null: bool) -> Option<Value> {
     // The root must be a plain object; one without properties is a tool without arguments.
     let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
@@ -59,7 +58,7 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The schema with every object closed; `None` if it says what strict mode cannot.
+/// The schema with every object closed; `None` if strict mode cannot express it.
 fn closed(schema: &Value, depth: usize, may_force_null: bool) -> Option<Value> {
     let fields = schema.as_object()?;
     if depth > DEEPEST
@@ -129,39 +128,27 @@ fn allows_null(schema: &Value) -> bool {
     option_allows || (listed && (is_type(schema, "null") || is_anything))
 }
 
-/// Takes the nulls out of a call's arguments that strict mode forced the model to write: those of properties that may
-/// be missing and whose own schema does not allow null. `schema` is the one before it was made strict.
+/// Removes the nulls that strict mode forced the model to write: those of optional properties whose own schema does not
+/// allow null. `schema` is the original one.
 pub fn without_added_nulls(schema: &Value, arguments: &mut Value) {
-    match arguments {
-        Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else {
-                return without_added_nulls_of_options(schema, arguments);
-            };
-            fields.retain(|name, value| {
-                let added = |property| value.is_null() && !is_required(schema, name) && !allows_null(property);
-                !properties.get(name).is_some_and(added)
-            });
-            for (name, value) in fields {
-                if let Some(property) = properties.get(name) {
-                    without_added_nulls(property, value);
-                }
-            }
+    let kind = if arguments.is_object() { "object" } else { "array" };
+    let mut schema = schema;
+    while schema.get("properties").is_none() && schema.get("items").is_none() {
+        // If only one of the options has the value's type, it is the one that applies.
+        let mut options = schema["anyOf"].as_array().into_iter().flatten().filter(|option| is_type(option, kind));
+        match (options.next(), options.next()) {
+            (Some(only), None) => schema = only,
+            _ => return,
         }
-        Value::Array(items) => match schema.get("items") {
-            Some(item_schema) => items.iter_mut().for_each(|item| without_added_nulls(item_schema, item)),
-            None => without_added_nulls_of_options(schema, arguments),
-        },
-        _ => {}
     }
-}
-
-/// Where there are options, the only one that is of the value's kind is the one that was meant.
-fn without_added_nulls_of_options(schema: &Value, value: &mut Value) {
-    let kind = if value.is_object() { "object" } else { "array" };
-    let options = schema["anyOf"].as_array().into_iter().flatten();
-    let fitting: Vec<&Value> = options.filter(|option| is_type(option, kind)).collect();
-    if let [only] = fitting[..] {
-        without_added_nulls(only, value);
+    match arguments {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let Some(property) = schema["properties"].get(name) else { return true };
+            without_added_nulls(property, value);
+            !value.is_null() || is_required(schema, name) || allows_null(property)
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| without_added_nulls(&schema["items"], item)),
+        _ => {}
     }
 }
 

@@ -3,6 +3,7 @@
 mod set;
 mod typed;
 
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -72,33 +73,9 @@ impl ToolError {
     }
 }
 
-impl From<&str> for ToolError {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-impl From<String> for ToolError {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-// No blanket over std::error::Error: it would exclude the two above.
-impl From<serde_json::Error> for ToolError {
-    fn from(error: serde_json::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<std::io::Error> for ToolError {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<Box<dyn std::error::Error + Send + Sync>> for ToolError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+/// From a text, or any error by what it says.
+impl<T: fmt::Display> From<T> for ToolError {
+    fn from(error: T) -> Self {
         Self(error.to_string())
     }
 }

@@ -89,20 +89,14 @@ impl ToolSet {
             let names = if names.is_empty() { "there are no tools".into() } else { names.join(", ") };
             return Err(format!("There is no tool {:?}. The tools are: {names}.", call.name));
         };
-        let issues = self.issues(index, &call.arguments);
-        if !issues.is_empty() {
-            return Err(format!("The arguments do not fit the schema of {}:\n{}", call.name, list_issues(&issues)));
-        }
-        Ok(&self.specs[index])
-    }
-
-    fn issues(&self, index: usize, arguments: &Value) -> Vec<String> {
-        if !arguments.is_object() {
-            return vec!["the arguments must be a JSON object".into()];
-        }
         let check = &self.checks[index];
-        // Most calls fit, and asking only whether they do allocates nothing.
-        if check.is_valid(arguments) { Vec::new() } else { issues_of(check, arguments) }
+        let issues = match &call.arguments {
+            // Most calls fit, and asking only whether they do allocates nothing.
+            arguments if arguments.is_object() && check.is_valid(arguments) => return Ok(&self.specs[index]),
+            arguments if arguments.is_object() => issues_of(check, arguments),
+            _ => vec!["the arguments must be a JSON object".into()],
+        };
+        Err(format!("The arguments do not fit the schema of {}:\n{}", call.name, list_issues(&issues)))
     }
 }
 

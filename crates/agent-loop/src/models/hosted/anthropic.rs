@@ -11,7 +11,7 @@ use crate::tool::ToolSpec;
 use super::deltas::Deltas;
 use super::{Decode, failure, without_nulls};
 
-/// The API wants a limit; this one every model of the last years takes.
+/// The API requires a limit; all current models accept this one.
 const MAX_TOKENS: u32 = 8_192;
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
@@ -74,7 +74,7 @@ fn text_block(text: &str) -> Value {
 fn block(part: &Part, names: &WireNames) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
-        // A thought goes back exactly as it came, or, without its signature or from elsewhere, not at all.
+        // A thought goes back exactly as it came; without its signature, or from another wire, it does not.
         Part::Reasoning { opaque, .. } => {
             let is_thought = |block: &&Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
             opaque.as_ref().filter(is_thought).cloned()
@@ -86,7 +86,7 @@ fn block(part: &Part, names: &WireNames) -> Option<Value> {
     }
 }
 
-/// Ids of other providers may hold what is refused here.
+/// Ids of other providers may hold characters that this one refuses.
 fn tool_use_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
@@ -110,7 +110,7 @@ enum Block {
     },
     Call {
         index: usize,
-        /// Arguments that came as a whole, for as long as no piece of them has come.
+        /// Arguments that came with the start of the block, until a piece of them arrives.
         input: Option<Value>,
     },
     Text {
@@ -173,7 +173,9 @@ impl Decoder {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
             "tool_use" => {
-                self.block = Block::Call { index, input: whole_input(block) };
+                // Some servers send all arguments here, and no pieces.
+                let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
+                self.block = Block::Call { index, input: input.cloned() };
                 out.call_start(index, &block["id"], &block["name"]);
             }
             "thinking" => {
@@ -229,14 +231,5 @@ impl Decoder {
             self.usage.cached = read.unwrap_or(0);
         }
         self.usage.output = number("output_tokens").unwrap_or(self.usage.output);
-    }
-}
-
-/// Some servers send no pieces of the arguments.
-fn whole_input(block: &Value) -> Option<Value> {
-    match &block["input"] {
-        Value::Null => None,
-        Value::Object(fields) if fields.is_empty() => None,
-        input => Some(input.clone()),
     }
 }

@@ -28,19 +28,11 @@ pub(super) enum BodyFormat {
 }
 
 impl BodyFormat {
-    pub(super) fn events() -> Self {
-        Self::Events(SseParser::default())
-    }
-
-    pub(super) fn whole() -> Self {
-        Self::Whole(Vec::new())
-    }
-
     fn of_first(bytes: &[u8]) -> Self {
         match bytes.trim_ascii_start().first() {
             None => Self::Unknown,
-            Some(b'{' | b'[') => Self::whole(),
-            Some(_) => Self::events(),
+            Some(b'{' | b'[') => Self::Whole(Vec::new()),
+            Some(_) => Self::Events(SseParser::default()),
         }
     }
 }
@@ -57,7 +49,7 @@ impl BodyStream {
     /// The next delta; `None` at the end. Bytes that complete none yield progress, which shows that the model is not
     /// silent.
     async fn next(&mut self) -> Option<Result<Delta>> {
-        if let Some(delta) = self.deltas.take() {
+        if let Some(delta) = self.deltas.ready.pop_front() {
             return Some(Ok(delta));
         }
         let read = match self.body.as_mut()?.next().await {
@@ -73,10 +65,10 @@ impl BodyStream {
             self.body = None;
         }
         if let Err(error) = read {
-            self.deltas.clear();
+            self.deltas.ready.clear();
             return Some(Err(error));
         }
-        self.deltas.take().or(self.body.as_ref().map(|_| Delta::Progress)).map(Ok)
+        self.deltas.ready.pop_front().or(self.body.as_ref().map(|_| Delta::Progress)).map(Ok)
     }
 
     fn read(&mut self, bytes: &[u8]) -> Result<()> {

@@ -11,12 +11,13 @@ use crate::tool::ToolSpec;
 
 use super::{Provider, TextDeltas};
 
-/// What a decoder writes into, and the reader of the reply takes from.
+/// The output of a decoder.
 pub(super) struct Deltas {
-    ready: VecDeque<Delta>,
+    /// Those that were not taken yet.
+    pub(super) ready: VecDeque<Delta>,
     cursor: TextCursor,
     text_deltas: TextDeltas,
-    /// How many bytes of text the present event has held so far.
+    /// How many bytes of text the current event has added.
     in_event: usize,
     names: WireNames,
     /// Schemas of the tools that were sent as strict.
@@ -45,16 +46,6 @@ impl Deltas {
         self.in_event = 0;
     }
 
-    /// The next of those that are ready.
-    pub(super) fn take(&mut self) -> Option<Delta> {
-        self.ready.pop_front()
-    }
-
-    /// Drops those that were not taken.
-    pub(super) fn clear(&mut self) {
-        self.ready.clear();
-    }
-
     /// Whether the reply has ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.ready.back(), Some(Delta::End(_)))
@@ -75,7 +66,7 @@ impl Deltas {
         self.text_at(begin, text);
     }
 
-    /// Text that begins at this byte of the reply's; what has come of it already is left out.
+    /// Text that begins at this byte of the reply's text; only what lies beyond the position is new.
     pub(super) fn text_at(&mut self, begin: usize, text: &str) {
         match self.cursor.new_suffix(begin, text) {
             "" => {}
@@ -89,7 +80,7 @@ impl Deltas {
         }
     }
 
-    /// The beginning of a call, whose fields `id` and `name` this object has.
+    /// A call begins.
     pub(super) fn call_start(&mut self, index: usize, id: &Value, name: &Value) {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_string();
         let name = self.names.original(&text(name));
@@ -115,7 +106,7 @@ impl Deltas {
     /// Any other delta.
     pub(super) fn push(&mut self, delta: Delta) {
         if let Delta::End(_) = delta {
-            // Calls that never ended keep what there was of them, for whoever looks at the fault.
+            // Calls that never ended keep what has come of their arguments, which the fault quotes.
             let mut open: Vec<usize> = self.held.keys().copied().collect();
             open.sort_unstable();
             open.into_iter().for_each(|index| self.release(index));
@@ -123,7 +114,7 @@ impl Deltas {
         self.ready.push_back(delta);
     }
 
-    /// Passes on the arguments of a call that was held, without the nulls that were forced.
+    /// Emits the arguments of a held call, without the nulls that strict mode forced.
     fn release(&mut self, index: usize) {
         let Some((name, text)) = self.held.remove(&index) else { return };
         let text = match (read_arguments(&text), self.strict.get(&name)) {

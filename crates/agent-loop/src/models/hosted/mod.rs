@@ -45,9 +45,9 @@ const MAX_MESSAGE_BYTES: usize = 600;
 /// A request to send as `POST`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Where to.
+    /// The address.
     pub url: String,
-    /// With `content-type`; the key is in here.
+    /// With `content-type` and the key.
     pub headers: Vec<(String, String)>,
     /// JSON.
     pub body: Vec<u8>,
@@ -62,7 +62,7 @@ impl fmt::Debug for HttpRequest {
 /// The bytes of a body as they come.
 pub type ByteStream = BoxStream<'static, Result<Vec<u8>>>;
 
-/// What came back.
+/// The response to a request.
 pub struct HttpReply {
     /// The status.
     pub status: u16,
@@ -99,10 +99,10 @@ trait Decode: Send {
     /// The data of one event.
     fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()>;
 
-    /// The mark after the last event, where the wire has one; elsewhere gateways add it all the same.
+    /// `[DONE]`, which ends a stream where the wire defines it; some gateways add it on other wires.
     fn done(&mut self, _: &mut Deltas) {}
 
-    /// The body is over. Where the wire has an event for the end, that is the only end.
+    /// The body has ended. Wires with a terminal event ignore this.
     fn end(&mut self, _: &mut Deltas) {}
 
     /// A body that is one JSON object instead of events.
@@ -183,9 +183,9 @@ impl<T: Transport> Hosted<T> {
             return Err(failure::of_status(reply).await);
         }
         let form = match reply.header("content-type").unwrap_or_default() {
-            kind if kind.starts_with("application/json") => BodyFormat::whole(),
-            kind if kind.starts_with("text/event-stream") => BodyFormat::events(),
-            _ if self.provider.streaming == Streaming::No => BodyFormat::whole(),
+            kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
+            kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
+            _ if self.provider.streaming == Streaming::No => BodyFormat::Whole(Vec::new()),
             _ => BodyFormat::Unknown,
         };
         let deltas = Deltas::new(&request, names, &self.provider);

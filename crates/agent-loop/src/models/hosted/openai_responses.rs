@@ -58,7 +58,7 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
         }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
-            // An item of reasoning goes back as it came; a text of reasoning is no item.
+            // An item of reasoning goes back as it came; plain reasoning text does not.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
             Part::Call(call) => Some(call_item(call, names)),
         })),
@@ -84,7 +84,7 @@ pub(super) struct Decoder {
     is_refused: bool,
 }
 
-/// A call that has begun. Some servers say that every item is at position 0 of the output, some give items no id.
+/// A call that has begun. Some servers put every item at position 0 of the output, some give items no id.
 #[derive(Debug)]
 struct Call {
     item_id: String,
@@ -148,7 +148,7 @@ impl Decoder {
     fn start(&mut self, position: u64, item: &Value, out: &mut Deltas) -> usize {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
         let (item_id, call_id) = (text("id"), text("call_id"));
-        // The id that results name tells calls apart; without one it is the item's, and at last its position.
+        // Calls are identified by the id that results name, else by the item's id, else by position.
         let is_same = |call: &Call| match (call_id.as_str(), item_id.as_str()) {
             ("", "") => call.position == position,
             ("", item_id) => call.item_id == item_id,

@@ -10,7 +10,7 @@ use super::deltas::Deltas;
 #[derive(Debug, Default)]
 pub(super) struct OutputTexts(Vec<TextStart>);
 
-/// Where a text begins. Some servers say that every item is at index 0 of the output, some give items no id.
+/// Where a text begins. Some servers put every item at index 0 of the output, some give items no id.
 #[derive(Debug)]
 struct TextStart {
     item_id: String,

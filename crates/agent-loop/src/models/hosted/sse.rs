@@ -9,7 +9,7 @@ use super::ByteStream;
 /// The largest event or whole body that is accepted.
 pub(super) const MAX_BYTES: usize = 32 << 20;
 
-/// Splits a body into events, of which only the data counts: all wires name an event in there.
+/// Splits a body into events and returns their data; all wires repeat an event's name there.
 #[derive(Debug, Default)]
 pub(super) struct SseParser {
     buffer: Vec<u8>,

@@ -63,11 +63,11 @@ impl ChatEvents {
 
     /// The whole object, for clients that do not stream: a `chat.completion`, or an object with an `error`. `None`
     /// before the end.
-    pub fn completion(&self) -> Option<Value> {
-        self.completion.clone()
+    pub fn completion(&self) -> Option<&Value> {
+        self.completion.as_ref()
     }
 
-    /// The chunks for what the other API says.
+    /// The chunks for events of the Responses API.
     pub(in crate::responses) fn convert(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Vec<Value> {
         say(&mut self.events).iter().flat_map(|event| self.chunks_of(event)).collect()
     }
@@ -152,7 +152,7 @@ impl ChatEvents {
     }
 }
 
-/// A call of the other API's output.
+/// A call, from an item of the Responses API.
 fn call_object(item: &Value) -> Value {
     let function = json!({"name": item["name"], "arguments": item["arguments"]});
     json!({"id": item["call_id"], "type": "function", "function": function})

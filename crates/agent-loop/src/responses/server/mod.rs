@@ -202,13 +202,13 @@ impl Proxy {
     }
 
     /// Serves until `shutdown` is ready: then no connection is accepted any more, replies that are under way go on for
-    /// [`grace`](ProxyOptions::grace), then end with an error, and whoever does not take that is cut a second later.
+    /// [`grace`](ProxyOptions::grace), then end with an error, and connections that are still open a second later are closed.
     /// Dropping it ends everything at once.
     ///
-    /// Anybody who can reach the listener can ask: with one beyond loopback set a key, and its name in to `hosts`.
+    /// Anybody who can reach the listener can send requests: beyond loopback, set a key, and add its name to `hosts`.
     ///
     /// # Errors
-    /// None yet: what accepting fails with passes, or comes again.
+    /// None yet: errors of accepting are temporary, or concern one connection.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         connections::serve(self, listener, shutdown).await
     }

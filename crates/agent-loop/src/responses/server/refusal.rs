@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
+use axum::response::IntoResponse;
 use serde_json::Value;
 
 use super::super::ApiError;
@@ -45,8 +46,10 @@ impl Refusal {
     pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         ApiError { status, message: message.into(), param: None, code: Some(code.into()) }.into()
     }
+}
 
-    pub(super) fn response(&self) -> Response<Body> {
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
         let mut response = json_response(self.error.status, &self.error.body());
         let headers = response.headers_mut();
         if let Some(delay) = self.retry_after {

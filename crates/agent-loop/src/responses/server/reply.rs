@@ -20,9 +20,10 @@ use super::refusal::{Refusal, json_response};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 
-/// How many batches of events wait for a client before its backend does: few, so that a slow client holds little.
+/// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
+/// memory.
 const QUEUED_BATCHES: usize = 16;
-/// Clients take a line that begins with a colon for nothing.
+/// Clients ignore a line that begins with a colon.
 const COMMENT: &str = ": waiting for the model\n\n";
 
 pub(super) struct Job {
@@ -43,7 +44,7 @@ pub(super) enum Api {
 }
 
 impl Api {
-    /// What is said, as it goes to the client.
+    /// The bytes to send for these events.
     fn write(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Bytes {
         let lines: String = match self {
             Self::Responses(events) => say(events).iter().map(to_sse).collect(),
@@ -53,17 +54,10 @@ impl Api {
     }
 
     /// The whole object; `None` before the end.
-    fn whole(&self) -> Option<Value> {
+    fn whole(&self) -> Option<&Value> {
         match self {
-            Self::Responses(events) => events.response().cloned(),
+            Self::Responses(events) => events.response(),
             Self::Chat(events) => events.completion(),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Responses(events) => events.response().is_some(),
-            Self::Chat(events) => events.is_over(),
         }
     }
 }
@@ -75,7 +69,7 @@ impl Job {
         }
         let (accept, accepted) = oneshot::channel();
         let (out, waiting) = mpsc::channel(QUEUED_BATCHES);
-        // A task of its own, since the stream borrows the model; it ends with the body, which ends with the client.
+        // A task of its own, since the stream borrows the model. It ends when the client drops the body.
         let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
         accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
         let events = stream::unfold((waiting, task), |(mut waiting, task)| async move {
@@ -86,7 +80,7 @@ impl Job {
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
             (header::CACHE_CONTROL, "no-cache"),
-            // Some proxies gather what they pass on, unless they are told not to.
+            // Some proxies buffer responses without this.
             (HeaderName::from_static("x-accel-buffering"), "no"),
         ];
         response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -95,15 +89,14 @@ impl Job {
 
     async fn whole(mut self) -> Result<Value, Refusal> {
         let mut backend = Backend::new(&self.options, &self.stop);
-        let mut deltas = backend.start(&*self.model, self.request, None).await?;
-        let object = loop {
-            let Some(delta) = backend.next(&mut deltas).await? else { continue };
-            self.api.write(|events| events.push(delta));
-            if let Some(object) = self.api.whole() {
-                break object;
+        let mut deltas = backend.start(&*self.model, self.request, self.options.backend_timeout).await?;
+        while self.api.whole().is_none() {
+            if let Some(delta) = backend.next(&mut deltas).await? {
+                self.api.write(|events| events.push(delta));
             }
-        };
-        // A reply that came to its end may be wrong all the same.
+        }
+        let object = self.api.whole().cloned().unwrap_or_default();
+        // A reply may fail after its end, when it is checked.
         match object["error"]["message"].as_str() {
             Some(message) => Err(Refusal::new(502, "backend_error", message)),
             None => Ok(object),
@@ -113,7 +106,7 @@ impl Job {
     /// Writes the events of the reply; an error to `out` means that the client disconnected.
     async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
         let mut backend = Backend::new(&self.options, &self.stop);
-        let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {
+        let mut deltas = match backend.start(&*self.model, self.request, self.options.headers_within).await {
             Ok(deltas) => deltas,
             Err(error) => {
                 let _ = accept.send(Err(error.into()));
@@ -130,7 +123,7 @@ impl Job {
                 Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
                 Err(error) => self.api.write(|events| events.end(Some(&error))),
             };
-            if self.api.is_over() {
+            if self.api.whole().is_some() {
                 break bytes;
             }
             if bytes.is_empty() {
@@ -140,18 +133,18 @@ impl Job {
             if out.send(bytes).await.is_err() {
                 return;
             }
-            // Silence is the backend's own: a slow client does not make it longer.
+            // The time that a slow client takes does not count as silence of the backend.
             backend.received_at += sending.elapsed();
             backend.sent_at = Instant::now();
         };
-        // Whoever has read the end finds the place free.
+        // A client that has read the end can send its next request at once.
         drop(deltas);
         drop(self.permit);
         let _ = out.send(last).await;
     }
 }
 
-/// A backend that is waited for.
+/// The backend's side of a reply, with its timeouts.
 struct Backend<'a> {
     options: &'a ProxyOptions,
     stop: &'a CancellationToken,
@@ -164,16 +157,16 @@ impl<'a> Backend<'a> {
         Self { options, stop, received_at: Instant::now(), sent_at: Instant::now() }
     }
 
-    /// Asks the model. With `at_most`, a model that has not answered by then goes on answering inside the stream.
+    /// Asks the model. After `at_most`, a model that has not answered is waited for inside the stream.
     async fn start<'m>(
         &mut self,
         model: &'m dyn Model,
         request: Request,
-        at_most: Option<Duration>,
+        at_most: Duration,
     ) -> Result<ReplyStream<'m>> {
         let reply = AssertUnwindSafe(async move { model.reply(request).await });
         let mut starting = reply.catch_unwind().map(|caught| caught.unwrap_or_else(|_| Err(panicked()))).boxed();
-        let most = at_most.unwrap_or(self.options.backend_timeout).min(self.options.backend_timeout);
+        let most = at_most.min(self.options.backend_timeout);
         let started = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(stopping()),
@@ -189,7 +182,7 @@ impl<'a> Backend<'a> {
         }
     }
 
-    /// The next delta; `None` while the backend is silent, when it is time to tell the client that it is waited for.
+    /// The next delta; `None` when the backend is silent and a comment is due.
     async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
         let silent_at = self.received_at + self.options.backend_timeout;
         let until = silent_at.min(self.sent_at + self.options.keep_alive);
@@ -235,7 +228,7 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What makes ids unlike all others.
+/// The random part of ids.
 pub(super) fn stem() -> String {
     format!("{:016x}", fastrand::u64(..))
 }

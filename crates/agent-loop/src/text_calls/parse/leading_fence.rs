@@ -2,16 +2,16 @@
 
 use super::{Fences, OPEN, Parser, Piece, State};
 
-/// Before this byte the opening tag begins, or the reply is no such block.
+/// The opening tag must begin before this byte.
 const LONGEST_LEAD: usize = 256;
 
-/// Whether a reply that begins like this begins with a fence and then a call; `None` while it may.
+/// Whether a reply begins with a fence and a call; `None` while that is undecided.
 pub(super) fn begins_with_fenced_call(held: &str) -> Option<bool> {
     let mut fences = Fences::default();
     for (at, byte) in held.bytes().enumerate().take(LONGEST_LEAD) {
         let is_tag = byte == b'<' && fences.is_opening();
         fences.take(byte);
-        // A tag directly after the marks stands in the block as much as one on the next line.
+        // A tag directly after the marks is inside the block, as on the next line.
         if is_tag || (byte == b'\n' && fences.is_inside()) {
             let inner = held[at..].trim_ascii_start();
             return match held.len() - inner.len() {

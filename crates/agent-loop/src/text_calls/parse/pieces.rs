@@ -1,27 +1,27 @@
 //! The parser's output: text, calls and faults in order.
 
-/// What comes out of the text.
+/// A piece of a parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'p> {
-    /// Text, never empty. Two pieces of text side by side are one text.
+    /// Text, never empty. Adjacent pieces of text belong together.
     Text(&'p str),
     /// A complete call.
     Call {
-        /// The tool's name, which may be the name of none.
+        /// The name as written; there may be no such tool.
         name: String,
-        /// A JSON object as the model wrote it; `{}` where it wrote none.
+        /// A JSON object as the model wrote it; `{}` if it wrote none.
         arguments: String,
     },
-    /// A block that is no call.
+    /// A block that is not a valid call.
     Fault {
-        /// Why, in words for the model.
+        /// The reason, in words for the model.
         fault: String,
         /// The block as it was written.
         raw: String,
     },
 }
 
-/// What one input decided, in order: its text, and the other pieces, each with its offset in the text.
+/// Merges the text of one input with the other pieces, each of which comes with its offset in the text.
 pub(super) fn in_order<'p>(
     text: &'p str,
     others: impl Iterator<Item = (usize, Piece<'static>)> + 'p,

@@ -1,6 +1,6 @@
 //! Incremental UTF-8 decoder: bytes may be split inside a character.
 
-/// An incomplete character at the end of the last input, and room for the next one.
+/// The bytes of an incomplete character at the end of the last input.
 #[derive(Debug, Default)]
 pub(super) struct Utf8Decoder(Vec<u8>);
 
@@ -9,7 +9,7 @@ impl Utf8Decoder {
         self.0.is_empty()
     }
 
-    /// Forgets what is incomplete.
+    /// Drops the incomplete character.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
