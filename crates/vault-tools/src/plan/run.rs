@@ -107,12 +107,10 @@ fn run_approved(
             Ok(done) => run = (done.done > 0).then_some(done.id),
             Err(error) if error.kind() == ErrorKind::Conflict => return Err(error),
             // The vault is rolled back by now, so the next attempt starts at the first step.
-            Err(error) => match cursor.restart(error) {
-                Ok(()) => continue,
-                Err(error) => {
-                    cursor.outputs.clear();
-                    cursor.fail(error, cursor.disk_failures.max(1));
-                }
+            Err(error) => match cursor.restart(&error) {
+                Ok(true) => continue,
+                Ok(false) => cursor.fail_all(error),
+                Err(cancelled) => cursor.fail_all(cancelled),
             },
         }
         break;
@@ -196,20 +194,26 @@ impl<'a> StepCursor<'a> {
     /// After the disk failed, goes back to the first step if the current step allows another attempt.
     ///
     /// # Errors
-    /// The error if there is no other attempt; that it is cancelled while it waits.
-    fn restart(&mut self, error: Error) -> Result<()> {
-        let Some(step) = self.preview.steps.get(self.at) else { return Err(error) };
+    /// When it is cancelled while it waits.
+    fn restart(&mut self, error: &Error) -> Result<bool> {
+        let Some(step) = self.preview.steps.get(self.at) else { return Ok(false) };
         let retry = self.retry(step);
         self.disk_failures += 1;
         if error.kind() != ErrorKind::Io || self.disk_failures >= retry.max_attempts || self.host_acted {
-            return Err(error);
+            return Ok(false);
         }
-        self.report_failure(step, &error, self.disk_failures, true);
+        self.report_failure(step, error, self.disk_failures, true);
         self.cancel.sleep(backoff(retry, self.disk_failures))?;
         (self.at, self.started) = (0, None);
         self.outputs.clear();
         self.skipped.clear();
-        Ok(())
+        Ok(true)
+    }
+
+    /// The current step failed for good, and all steps were rolled back.
+    fn fail_all(&mut self, error: Error) {
+        self.outputs.clear();
+        self.fail(error, self.disk_failures.max(1));
     }
 
     /// Called before action `index`: finishes the steps before the one that the action belongs to, and starts that one.

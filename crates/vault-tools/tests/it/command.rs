@@ -422,7 +422,7 @@ fn a_call_is_made_even_if_it_cannot_be_logged() {
 }
 
 #[test]
-fn a_damaged_journal_is_reported_and_never_truncated() {
+fn a_damaged_journal_is_told_of_and_never_cut_off() {
     let shell = Shell::new("//- a.md\n0\n");
     for number in 1..=3 {
         let args = json!({ "path": format!("n{number}.md"), "content": "x" }).to_string();
