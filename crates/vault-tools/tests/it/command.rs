@@ -446,7 +446,7 @@ fn a_damaged_journal_is_told_of_and_never_cut_off() {
 }
 
 #[test]
-fn concurrent_writes_lose_nothing() {
+fn notes_that_are_written_at_once_lose_nothing() {
     let shell = Shell::new("//- a.md\nbegin\n");
     let append = |number: usize| {
         let args = json!({ "path": "a.md", "content": format!("- from {number}") }).to_string();
