@@ -281,6 +281,16 @@ impl State {
         (1..).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 
+    /// Refuses folders that have the names of files of ours.
+    pub(crate) fn check_no_folder(&self, names: &[&str]) -> Result<()> {
+        match names.iter().map(|name| self.folder.join(name)).find(|path| path.is_dir()) {
+            Some(path) => Err(Error::new(ErrorKind::Io, "is a folder, where a file of this program should be")
+                .at(path.display())
+                .with_remedy("move the folder away")),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn failed(&self, name: &str, error: &std::io::Error) -> Error {
         Error::io(self.folder.join(name).display(), error)
     }

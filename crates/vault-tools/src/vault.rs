@@ -324,9 +324,9 @@ impl Vault {
 }
 
 fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
-    let done = entry.actions.iter().take(entry.done);
+    let done = entry.actions.iter().take(entry.done).map(|action| action.outline.paths());
     let mut paths: Vec<String> =
-        done.flat_map(|action| [Some(&action.path), action.to.as_ref()]).flatten().map(ToString::to_string).collect();
+        done.flat_map(|(path, to)| [Some(path), to]).flatten().map(ToString::to_string).collect();
     paths.sort();
     paths.dedup();
     let root = Some(entry.of.unwrap_or(entry.id));
@@ -343,7 +343,7 @@ fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
     };
     TransactionInfo {
         id: entry.id,
-        time: entry.time,
+        time: entry.time(),
         label: entry.label.clone(),
         kind: entry.kind,
         of: entry.of,

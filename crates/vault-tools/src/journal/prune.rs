@@ -1,7 +1,6 @@
 //! Drops old transactions from the journal, and with them the contents that only they still hold.
 
-use std::time::SystemTime;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -65,21 +64,20 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
     let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
     let (entries, has_damage) = read::entries_of(&connection)?;
     if has_damage {
-        return Err(Failure::Damaged(rusqlite::Error::InvalidQuery));
+        return Err(Failure::Damaged("transactions are missing".to_owned()));
     }
     let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
     let mut bytes = 0;
     let mut left = 0;
     // From the newest back: what is left is a history without gaps.
     for entry in entries.iter().rev() {
-        let first = entry.actions.first().map_or(1, |first| first.row);
-        let last = first + entry.actions.len() as i64 - 1;
         bytes += connection.query_row(
-            "SELECT 300 + coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action WHERE id BETWEEN ? AND ?",
-            [first, last],
+            "SELECT 300 + coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action \
+             WHERE id >= ?1 AND id < ?1 + ?2",
+            (entry.first_action, entry.count),
             |row| row.get::<_, u64>(0),
         )?;
-        if entry.time < oldest || options.max_bytes.is_some_and(|max| bytes > max) {
+        if entry.time() < oldest || options.max_bytes.is_some_and(|max| bytes > max) {
             break;
         }
         left += 1;
@@ -90,7 +88,7 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
     };
     let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
     let before = length();
-    let first_left = entries[dropped..].iter().find_map(|entry| entry.actions.first()).map(|action| action.row);
+    let first_left = entries[dropped..].iter().find(|entry| entry.count > 0).map(|entry| entry.first_action);
     connection.execute_batch("BEGIN IMMEDIATE")?;
     connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last.id.0])?;
     connection.execute("DELETE FROM action WHERE ?1 IS NULL OR id < ?1", [first_left])?;
