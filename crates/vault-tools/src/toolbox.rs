@@ -239,7 +239,7 @@ impl Toolbox {
             cache: StepCache::default(),
         };
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
-        let mut change = draft.overlay.into_change();
+        let mut change = draft.overlay.change();
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let (mut paths, changed) = (done.paths, change.paths());
         self.policy.permit_changes(&paths, &changed)?;

@@ -1,14 +1,13 @@
 //! Which names links can lead to, and which notes may link to a name. What they really link to is read in their texts.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 
 use vault_index::links::{Names, keys_leading_to, ranked};
 use vault_index::{FileId, IndexVersion, VaultPath};
 
 use super::occurrences::link_keys;
 use crate::change::Notice;
-use crate::content::{Content, ContentHash};
+use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::note_index::{IndexUse, NoteIndex};
 use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
@@ -120,12 +119,8 @@ pub(crate) struct LinkIndex {
     disk: DiskLinks,
     /// Whether the notes that could not be read were named.
     are_unread_named: bool,
-    /// Notes with new content, with the keys of their links.
-    changed: HashMap<SafePath, Arc<HashSet<String>>>,
-    /// The other way round.
-    by_key: HashMap<String, BTreeSet<SafePath>>,
-    /// Link keys by content, since notes move.
-    keys: HashMap<ContentHash, Arc<HashSet<String>>>,
+    /// Notes with new content, by the keys of the links that they have or had.
+    changed: HashMap<String, BTreeSet<SafePath>>,
 }
 
 impl LinkIndex {
@@ -137,8 +132,6 @@ impl LinkIndex {
             disk,
             are_unread_named: false,
             changed: HashMap::new(),
-            by_key: HashMap::new(),
-            keys: HashMap::new(),
         };
         let files = std::mem::take(&mut index.disk.files);
         for path in files.iter().filter(|path| is_in_place(path)).chain(others) {
@@ -148,19 +141,10 @@ impl LinkIndex {
         index
     }
 
-    /// Learns what links a note has; `None` for one whose content is that of the disk, or that is no more.
-    pub fn set_content(&mut self, path: &SafePath, content: Option<&Content>) {
-        for key in self.changed.remove(path).iter().flat_map(|keys| keys.iter()) {
-            if let Some(notes) = self.by_key.get_mut(key) {
-                notes.remove(path);
-            }
-        }
-        if let Some(content) = content.filter(|_| path.is_note() && !path.is_in_trash()) {
-            let keys = self.keys.entry(content.hash()).or_insert_with(|| Arc::new(link_keys(path, &lossy(content))));
-            for key in keys.iter() {
-                self.by_key.entry(key.clone()).or_default().insert(path.clone());
-            }
-            self.changed.insert(path.clone(), Arc::clone(keys));
+    /// Learns what links the new content of a note has.
+    pub fn add_content(&mut self, path: &SafePath, content: &Content) {
+        for key in link_keys(path, &lossy(content)) {
+            self.changed.entry(key).or_default().insert(path.clone());
         }
     }
 
@@ -221,9 +205,9 @@ impl LinkIndex {
         self.disk.linking_by(index, keys)
     }
 
-    /// The notes with new content that hold a link under one of the keys.
+    /// The notes with new content that hold a link under one of the keys, or held one.
     pub fn linking_in_changed(&self, keys: &BTreeSet<String>) -> impl Iterator<Item = &SafePath> {
-        keys.iter().filter_map(|key| self.by_key.get(key)).flatten()
+        keys.iter().filter_map(|key| self.changed.get(key)).flatten()
     }
 }
 

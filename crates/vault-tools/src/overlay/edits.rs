@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{LookUp, Overlay};
+use super::{Node, Overlay};
 use crate::action::{Action, DeleteMode};
 use crate::change::{Notice, SYSTEM_TRASH, origin_of};
 use crate::content::Content;
@@ -286,8 +286,8 @@ impl Overlay<'_> {
     /// Whether anything is at a path, hidden or not.
     pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
         match self.look_up(path) {
-            LookUp::Disk => self.store.sandbox.is_there(path),
-            LookUp::Nothing => Ok(false),
+            None => self.store.sandbox.is_there(path),
+            Some(Node::Deleted) => Ok(false),
             _ => Ok(true),
         }
     }
@@ -297,7 +297,7 @@ impl Overlay<'_> {
         if stat.kind == EntryKind::File {
             return Ok(vec![path.clone()]);
         }
-        if matches!(self.look_up(path), LookUp::Disk) {
+        if self.look_up(path).is_none() {
             self.preconditions.folders.insert(path.clone(), files_below(&self.store.sandbox, path)?);
         }
         Ok(files_below(&*self, path)?.into_iter().collect())

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vault_index::links::keys_leading_to;
 
-use super::{LookUp, Overlay};
+use super::{Node, Overlay};
 use crate::content::Content;
 use crate::error::Result;
 use crate::links::{Delta, DiskLinks, LinkFormat, LinkIndex, Relinked, Relinking};
@@ -31,10 +31,10 @@ impl Overlay<'_> {
         self.touched = self.nodes.keys().cloned().collect();
         let disk = DiskLinks::now(&self.store.sandbox, &self.store.index)?;
         let is_file = |path: &&SafePath| {
-            matches!(self.look_up(path), LookUp::File(_)) && SafePath::found(path.vault_path().clone()).is_some()
+            matches!(self.look_up(path), Some(Node::File(_))) && SafePath::found(path.vault_path().clone()).is_some()
         };
         let others: Vec<SafePath> = self.nodes.keys().filter(is_file).cloned().collect();
-        Ok(LinkIndex::new(disk, |path| matches!(self.look_up(path), LookUp::Disk), &others))
+        Ok(LinkIndex::new(disk, |path| self.look_up(path).is_none(), &others))
     }
 
     fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<Relinked> {
@@ -48,7 +48,9 @@ impl Overlay<'_> {
             return Ok(Relinked::default());
         }
         for path in std::mem::take(&mut self.touched) {
-            index.set_content(&path, self.changed_file(&path));
+            if let Some(content) = self.changed_note(&path) {
+                index.add_content(&path, content);
+            }
         }
         let mut notes = self.notes_linking_by(index, &keys)?;
         self.preconditions.keys.extend(keys);
@@ -86,8 +88,8 @@ impl Overlay<'_> {
         for base in &on_disk {
             let now = self.moved.get(base).unwrap_or(base);
             let is_unchanged = match self.look_up(now) {
-                LookUp::Disk => now == base,
-                LookUp::File(file) => file.content.is_none() && file.base.as_ref() == Some(base),
+                None => now == base,
+                Some(Node::File(file)) => file.content.is_none() && file.base.as_ref() == Some(base),
                 _ => false,
             };
             if is_unchanged && !now.is_in_trash() {
@@ -95,7 +97,7 @@ impl Overlay<'_> {
             }
         }
         self.preconditions.linking.extend(on_disk);
-        notes.extend(index.linking_in_changed(keys).cloned());
+        notes.extend(index.linking_in_changed(keys).filter(|note| self.changed_note(note).is_some()).cloned());
         Ok(notes)
     }
 
