@@ -84,22 +84,6 @@ pub enum DeleteMode {
 /// An action whose contents are known by their hashes alone.
 pub(crate) type ActionOutline = Action<ContentHash>;
 
-impl<C: Clone> Action<C> {
-    /// The action that undoes it.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        match self.clone() {
-            Self::MakeFolder { path } => Self::RemoveFolder { path },
-            Self::RemoveFolder { path } => Self::MakeFolder { path },
-            Self::Create { path, content } => Self::Delete { path, content, mode: DeleteMode::Permanent },
-            Self::Edit { path, before, after } => Self::Edit { path, before: after, after: before },
-            Self::Move { from, to } => Self::Move { from: to, to: from },
-            Self::Delete { path, content, .. } => Self::Create { path, content },
-        }
-    }
-
-}
-
 impl<C> Action<C> {
     /// The path it is done to, and for a move the one it leads to.
     pub fn paths(&self) -> (&SafePath, Option<&SafePath>) {
@@ -163,28 +147,6 @@ impl Action {
             }
             Self::Move { from, to } => Action::Move { from, to },
             Self::Delete { path, content, mode } => Action::Delete { path, content: content.hash(), mode },
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_inverse_has_an_inverse() {
-        let path = |text| SafePath::new(text).unwrap();
-        let actions: [Action; 6] = [
-            Action::MakeFolder { path: path("a") },
-            Action::RemoveFolder { path: path("a") },
-            Action::Create { path: path("a"), content: "x".into() },
-            Action::Edit { path: path("a"), before: "x".into(), after: "y".into() },
-            Action::Move { from: path("a"), to: path("b") },
-            Action::Delete { path: path("a"), content: "x".into(), mode: DeleteMode::Permanent },
-        ];
-        for action in actions {
-            assert_ne!(action.inverse(), action);
-            assert_eq!(action.inverse().inverse(), action);
         }
     }
 }

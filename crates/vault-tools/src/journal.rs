@@ -44,7 +44,7 @@ pub use entry::{TransactionId, TransactionKind};
 pub(crate) use legacy::{FILE as LEGACY_FILE, take_over};
 pub(crate) use prune::prune;
 pub use prune::{PruneOptions, Pruned};
-pub(crate) use read::{contents, damaged, entries, has_all, is_whole, unfinished};
+pub(crate) use read::{contents, damaged, entries, has_all, has_damage, unfinished};
 pub(crate) use salvage::repair;
 pub(crate) use write::Writer;
 

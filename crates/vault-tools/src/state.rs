@@ -4,12 +4,12 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use vault_index::internal::{key_of_vault, private_file, private_folder};
+use vault_index::internal::{Lock, key_of_vault, lock_file, private_file, private_folder, vault_or_gone};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -42,12 +42,6 @@ pub struct State {
     folder: PathBuf,
 }
 
-/// The right to change the vault, until dropped. A process that is killed holds nothing.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _file: File,
-}
-
 impl State {
     /// The state folder of a vault: in the user's own, keyed by the vault's canonical path.
     ///
@@ -70,7 +64,7 @@ impl State {
 
     /// Whether it would lie in a folder.
     pub(crate) fn lies_in(&self, canonical_folder: &Path) -> bool {
-        there_or_gone(&self.folder).starts_with(canonical_folder)
+        vault_or_gone(&self.folder).unwrap_or_else(|_| self.folder.clone()).starts_with(canonical_folder)
     }
 
     /// Where it is.
@@ -261,6 +255,11 @@ impl State {
 
     /// Opens a file for reading and writing. A new one is private to the user (0600), and so is the folder (0700).
     pub(crate) fn open(&self, name: &str) -> Result<File> {
+        if self.folder.is_file() {
+            return Err(Error::new(ErrorKind::Io, "is a file, where the folder for journal, log and macros should be")
+                .at(self.folder.display())
+                .with_remedy("move the file away"));
+        }
         private_folder(&self.folder)?;
         Ok(private_file(&self.folder.join(name))?)
     }
@@ -295,7 +294,7 @@ impl State {
         Error::io(self.folder.join(name).display(), error)
     }
 
-    /// Takes the lock of the vault, waiting for at most `wait`.
+    /// Takes the right to change the vault, waiting for at most `wait`. A process that is killed holds nothing.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] with the holder when the wait is over.
@@ -312,40 +311,11 @@ impl State {
     }
 
     fn lock_on(&self, name: &str, what: &str, wait: Duration) -> Result<Lock> {
-        let mut file = self.open(name)?;
-        let started = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(self.failed(name, &error)),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= wait => {
-                    let mut holder = String::new();
-                    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&file).take(80).read_to_string(&mut holder));
-                    let holder = if read.is_ok() && !holder.is_empty() { &holder } else { "another process" };
-                    return Err(Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
-                        .with_remedy("nothing was done; try again when it has ended"));
-                }
-                // There is no portable way to wait for a file lock with a limit but to ask again.
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-        file.set_len(0)
-            .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| write!(file, "process {}", std::process::id()))
-            .map_err(|error| self.failed(name, &error))?;
-        Ok(Lock { _file: file })
-    }
-}
-
-/// The canonical path of a folder, or the one that it had when it was there.
-pub(crate) fn there_or_gone(folder: &Path) -> PathBuf {
-    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let mut above = whole.ancestors();
-    let canonical = above.find_map(|there| Some((there.canonicalize().ok()?, whole.strip_prefix(there).ok()?)));
-    match canonical {
-        Some((there, gone)) if gone.as_os_str().is_empty() => there,
-        Some((there, gone)) => there.join(gone),
-        None => whole,
+        drop(self.open(name)?);
+        lock_file(&self.folder.join(name), Some(wait), None)?.map_err(|holder| {
+            Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
+                .with_remedy("nothing was done; try again when it has ended")
+        })
     }
 }
 

@@ -88,23 +88,8 @@ impl Failure {
 /// The journal, if there is one.
 pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     finish_salvage(state)?;
-    if !state.has(FILE) {
-        return Ok(None);
-    }
     state.check_no_folder(&[FILE, ROLLBACK])?;
-    let connection = connect(&path(state))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version > VERSION {
-        let what = format!("the journal was written by a newer version of this program (format {version})");
-        return Err(Failure::Other(Error::new(ErrorKind::Journal, what).with_remedy(
-            "use that version; or move the file away to start a new journal, without what it can undo",
-        )));
-    }
-    if version == 0 {
-        // Whoever created it was killed before it had tables.
-        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
-    }
-    Ok(Some(connection))
+    state.has(FILE).then(|| with_tables(&path(state))).transpose()
 }
 
 /// The journal, made if there is none.
@@ -118,9 +103,24 @@ pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
 /// A new database, private to the user.
 pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
     state.open(name)?.set_len(0).map_err(|error| state.failed(name, &error))?;
-    let connection = connect(&state.folder().join(name))?;
-    connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+    let connection = with_tables(&state.folder().join(name))?;
     state.sync_folder();
+    Ok(connection)
+}
+
+fn with_tables(path: &Path) -> Result<Connection, Failure> {
+    let connection = connect(path)?;
+    match connection.query_row("PRAGMA user_version", [], |row| row.get(0))? {
+        // It is new, or whoever created it was killed before it had tables.
+        0 => connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?,
+        ..=VERSION => {}
+        version => {
+            let what = format!("the journal was written by a newer version of this program (format {version})");
+            return Err(Failure::Other(Error::new(ErrorKind::Journal, what).with_remedy(
+                "use that version; or move the file away to start a new journal, without what it can undo",
+            )));
+        }
+    }
     Ok(connection)
 }
 

@@ -61,6 +61,7 @@ struct Runs {
 
 /// Copies an old journal into the new one, if there is an old one, and renames it. The lock is held.
 pub(crate) fn take_over(state: &State) -> Result<()> {
+    state.check_no_folder(&[FILE])?;
     let bytes = match std::fs::read(state.folder().join(FILE)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         bytes => bytes.map_err(|error| state.failed(FILE, &error))?,

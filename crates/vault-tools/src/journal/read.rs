@@ -14,67 +14,57 @@ use crate::state::State;
 /// Most numbers between two readable transactions that are looked for one by one in a damaged file.
 const MOST_MISSING: i64 = 100_000;
 
+/// What `read` finds in the journal; nothing where there is none.
+fn found<T: Default>(state: &State, read: impl Fn(&Connection) -> Result<T, Failure>) -> Result<T, Failure> {
+    open(state)?.map_or_else(|| Ok(T::default()), |connection| read(&connection))
+}
+
 /// All transactions, oldest first, those that are damaged included; and whether the file has damage beyond those.
 pub(crate) fn entries(state: &State) -> Result<(Vec<JournalEntry>, bool)> {
-    let read = || match open(state)? {
-        Some(connection) => entries_of(&connection),
-        None => Ok((Vec::new(), false)),
-    };
-    match read() {
+    match found(state, entries_of) {
         Err(Failure::Damaged(_)) => Ok((Vec::new(), true)),
-        read => read.map_err(|failure| failure.into_error(state)),
+        found => found.map_err(|failure| failure.into_error(state)),
     }
 }
 
 /// The transaction that a crash interrupted, if there is one; the last of all it must be. In constant time.
 pub(crate) fn unfinished(state: &State) -> Result<Option<JournalEntry>> {
-    let last = || -> Result<Option<JournalEntry>, Failure> {
-        let Some(connection) = open(state)? else { return Ok(None) };
+    let last = |connection: &Connection| {
         let last = "SELECT id FROM transaction_ WHERE id = (SELECT max(id) FROM transaction_) AND state NOT IN (?, ?)";
         let ended = [EntryState::Done, EntryState::RolledBack].map(name_of);
-        match connection.query_row(last, ended, |row| row.get(0)).optional()? {
-            Some(id) => entry(&connection, id),
-            None => Ok(None),
-        }
+        let id = connection.query_row(last, ended, |row| row.get(0)).optional()?;
+        id.map_or(Ok(None), |id| entry(connection, id))
     };
-    let last = last().map_err(|failure| failure.into_error(state))?;
+    let last = found(state, last).map_err(|failure| failure.into_error(state))?;
     Ok(last.filter(JournalEntry::is_unfinished))
 }
 
-/// Whether nothing in the file is damaged. Reads all of it.
-pub(crate) fn is_whole(state: &State) -> Result<bool> {
-    let check = || -> Result<bool, Failure> {
-        let Some(connection) = open(state)? else { return Ok(true) };
+/// Whether anything in the file is damaged. Reads all of it.
+pub(crate) fn has_damage(state: &State) -> Result<bool> {
+    let check = |connection: &Connection| {
         let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-        let (entries, has_damage) = entries_of(&connection)?;
-        let mut is_whole = found == "ok" && !has_damage;
+        let (entries, mut has_damage) = entries_of(connection)?;
         for entry in &entries {
-            is_whole = is_whole && !entry.is_damaged && has_all(entry, &contents_of(&connection, entry)?);
+            has_damage = has_damage || entry.is_damaged || !has_all(&entry.actions, &contents_of(connection, entry)?);
         }
-        Ok(is_whole)
+        Ok(has_damage || found != "ok")
     };
-    match check() {
-        Err(Failure::Damaged(_)) => Ok(false),
-        checked => checked.map_err(|failure| failure.into_error(state)),
+    match found(state, check) {
+        Err(Failure::Damaged(_)) => Ok(true),
+        found => found.map_err(|failure| failure.into_error(state)),
     }
 }
 
 /// The contents that the inverses of a transaction's actions need; `None` for an action that removed none, and for
 /// a content that cannot be read.
 pub(crate) fn contents(state: &State, entry: &JournalEntry) -> Result<Vec<Option<Content>>> {
-    let read = || match open(state)? {
-        Some(connection) => contents_of(&connection, entry),
-        None => Ok(vec![None; entry.actions.len()]),
-    };
-    read().map_err(|failure| failure.into_error(state))
+    found(state, |connection| contents_of(connection, entry)).map_err(|failure| failure.into_error(state))
 }
 
-/// Whether no content is missing that an inverse needs.
-pub(crate) fn has_all(entry: &JournalEntry, contents: &[Option<Content>]) -> bool {
-    let is_there = |(action, content): (&JournalAction, &Option<Content>)| {
-        action.outline.removed_content().is_none() || content.is_some()
-    };
-    entry.actions.iter().zip(contents).all(is_there)
+/// Whether no content is missing that the inverses of some actions need.
+pub(crate) fn has_all(actions: &[JournalAction], contents: &[Option<Content>]) -> bool {
+    let needed = actions.iter().filter(|action| action.outline.removed_content().is_some()).count();
+    contents.iter().flatten().count() == needed
 }
 
 pub(crate) fn damaged(state: &State, what: String) -> Error {

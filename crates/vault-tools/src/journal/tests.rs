@@ -46,14 +46,14 @@ fn what_is_written_is_read() {
     let cut = unfinished(&state).unwrap().unwrap();
     assert_eq!((cut.id, cut.done, cut.state, cut.is_damaged), (TransactionId(1), 0, EntryState::Unfinished, false));
     writer.end(EntryState::Done, 5).unwrap();
-    assert!(unfinished(&state).unwrap().is_none() && is_whole(&state).unwrap());
-    let (mut read, has_damage) = entries(&state).unwrap();
+    assert!(unfinished(&state).unwrap().is_none() && !has_damage(&state).unwrap());
+    let (mut read, is_damaged) = entries(&state).unwrap();
     let read = read.remove(0);
     assert_eq!(
         (read.id, read.label.as_str(), read.done, read.state),
         (TransactionId(1), "a \"label\"", 5, EntryState::Done)
     );
-    assert!(!read.is_damaged && !has_damage);
+    assert!(!read.is_damaged && !is_damaged);
     let contents: Vec<Content> = contents(&state, &read).unwrap().into_iter().flatten().collect();
     assert_eq!(contents, [Content::from("was\n2\n\0"), Content::from("gone")]);
     let written: Vec<ActionOutline> = actions().iter().map(|(action, _)| action.outline()).collect();
@@ -70,7 +70,7 @@ fn numbers_are_never_given_twice() {
     let all = PruneOptions::default().older_than(std::time::Duration::ZERO);
     let pruned = prune(&state, &all).unwrap();
     assert_eq!((pruned.transactions, pruned.left), (3, 0));
-    assert!(entries(&state).unwrap().0.is_empty() && is_whole(&state).unwrap());
+    assert!(entries(&state).unwrap().0.is_empty() && !has_damage(&state).unwrap());
     assert_eq!(transaction(&state), TransactionId(4));
     transaction(&state);
     // Five actions are about two thousand bytes.

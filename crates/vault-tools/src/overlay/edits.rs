@@ -227,13 +227,8 @@ impl Overlay<'_> {
                 break to;
             }
         };
-        let mut actions = Vec::new();
-        let mut above = to.parent();
-        while let Some(folder) = above.filter(|folder| !self.is_there(folder).unwrap_or(true)) {
-            above = folder.parent();
-            actions.push(Action::MakeFolder { path: folder });
-        }
-        actions.reverse();
+        let missing = self.missing_above(&to)?.into_iter();
+        let mut actions: Vec<Action> = missing.map(|path| Action::MakeFolder { path }).collect();
         actions.push(Action::Move { from: path.clone(), to });
         Ok(actions)
     }
@@ -281,6 +276,18 @@ impl Overlay<'_> {
         // The deepest first.
         actions.extend(folders.into_iter().rev());
         Ok(actions)
+    }
+
+    /// The folders above a path at which nothing is, the outermost first.
+    pub(crate) fn missing_above(&self, path: &SafePath) -> Result<Vec<SafePath>> {
+        let mut missing = Vec::new();
+        for folder in std::iter::successors(path.parent(), SafePath::parent) {
+            if self.is_there(&folder)? {
+                break;
+            }
+            missing.insert(0, folder);
+        }
+        Ok(missing)
     }
 
     /// Whether anything is at a path, hidden or not.
@@ -381,8 +388,7 @@ impl Overlay<'_> {
     /// The folders that have to be made for a folder to be there, the outermost first.
     fn missing_folders(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
         let mut missing = Vec::new();
-        let mut folder = Some(path.clone());
-        while let Some(path) = folder {
+        for path in std::iter::successors(Some(path.clone()), SafePath::parent) {
             match self.stat(&path)? {
                 Some(stat) if stat.kind == EntryKind::Folder && !stat.symlink => break,
                 Some(_) => {
@@ -390,13 +396,10 @@ impl Overlay<'_> {
                         .at(&path)
                         .with_remedy("choose another folder"));
                 }
-                None => {}
+                None => self.check_new(&path, None)?,
             }
-            self.check_new(&path, None)?;
-            folder = path.parent();
-            missing.push(path);
+            missing.insert(0, path);
         }
-        missing.reverse();
         Ok(missing)
     }
 

@@ -19,7 +19,7 @@ impl Overlay<'_> {
             Some(index) => index,
             None => self.new_link_index()?,
         };
-        self.preconditions.observe(index.version());
+        self.preconditions.observe(index.disk.version.as_ref());
         // On an error the names are lost, and built again when they are next needed.
         let relinked = self.relink_with(delta, &mut index)?;
         self.check_size(delta.created_bytes + relinked.content_bytes())?;
@@ -42,7 +42,7 @@ impl Overlay<'_> {
         let named = moves.chain(&delta.created).chain(&delta.deleted);
         let keys: BTreeSet<String> = named.flat_map(|path| keys_leading_to(path.vault_path())).collect();
         let has_rivals = delta.created.iter().any(|path| index.is_name_taken(path));
-        self.preconditions.add_names(index.named(keys.iter()));
+        self.observe_names(&keys, index);
         if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() {
             index.apply(delta);
             return Ok(Relinked::default());
@@ -58,7 +58,7 @@ impl Overlay<'_> {
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         notes.retain(|note| !deleted.contains(note));
 
-        let mut unread = index.unread();
+        let mut unread = index.disk.unread();
         let mut read = Vec::new();
         for note in notes {
             // A symbolic link to a note has its text elsewhere, and is no note of its own.
@@ -71,7 +71,7 @@ impl Overlay<'_> {
             }
         }
         let relinking = Relinking::new(delta, read, &index.names);
-        self.preconditions.add_names(index.named(relinking.keys_within_moved().iter()));
+        self.observe_names(&relinking.keys_within_moved(), index);
         let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";
             unread.push(format!("{what}: {}", error.message()).into());
@@ -81,9 +81,16 @@ impl Overlay<'_> {
         Ok(Relinked { unread, ..relinked })
     }
 
+    /// Assumes that links under these keys can lead to the files that are on the disk now. What was observed first counts.
+    fn observe_names(&mut self, keys: &BTreeSet<String>, index: &LinkIndex) {
+        for key in keys {
+            self.preconditions.names.entry(key.clone()).or_insert_with(|| index.disk.named(key));
+        }
+    }
+
     /// The notes, where they are now, that may hold a link under one of the keys.
     fn notes_linking_by(&mut self, index: &LinkIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
-        let on_disk = index.linking_on_disk(&self.store.index, keys)?;
+        let on_disk = index.disk.linking_by(&self.store.index, keys)?;
         let mut notes = BTreeSet::new();
         for base in &on_disk {
             let now = self.moved.get(base).unwrap_or(base);

@@ -143,16 +143,7 @@ impl<'v> Inverses<'v> {
 
     /// Adds an action that puts something at a path, and the folders above it that somebody removed since.
     fn push_into(&mut self, path: &SafePath, action: Action, restore: &SavedMetadata) -> Result<()> {
-        let mut missing = Vec::new();
-        let mut above = path.parent();
-        while let Some(folder) = above {
-            if self.now.is_there(&folder)? {
-                break;
-            }
-            above = folder.parent();
-            missing.push(folder);
-        }
-        for path in missing.into_iter().rev() {
+        for path in self.now.missing_above(path)? {
             self.push(Action::MakeFolder { path }, &SavedMetadata::default());
         }
         self.push(action, restore);

@@ -105,7 +105,7 @@ impl VaultStore {
 
     /// Why an interrupted transaction is not rolled back unasked.
     fn reason_to_ask(&self, entry: &JournalEntry) -> Result<Option<String>> {
-        if entry.state == EntryState::Suspect || entry.is_damaged || !journal::is_whole(&self.state)? {
+        if entry.state == EntryState::Suspect || entry.is_damaged || journal::has_damage(&self.state)? {
             return Ok(Some("the journal is damaged".to_owned()));
         }
         if let (_, Some(path)) = self.point_of(entry)? {

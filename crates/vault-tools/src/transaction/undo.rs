@@ -84,7 +84,7 @@ impl VaultStore {
 
     /// What undoes a transaction: the newest that is not undone yet, or the one named.
     pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<Undoing> {
-        let entries = self.ended_transactions()?;
+        let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
         let root = match wanted {
             Some(wanted) => {
@@ -108,20 +108,21 @@ impl VaultStore {
                 .ok_or_else(|| not_found("there is no transaction that could be undone".to_owned()))?,
         };
         let Some(last) = chains.get(&root) else { return Err(not_found(format!("there is no transaction {root}"))) };
-        self.inverse(root, last, force)
+        self.inverse(root, last, force, lost)
     }
 
     /// What undoes the newest undo.
     pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
-        let entries = self.ended_transactions()?;
+        let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
         let newest =
             chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
         let Some((root, last)) = newest else { return Err(not_found("there is nothing to redo".into())) };
-        self.inverse(*root, last, force)
+        self.inverse(*root, last, force, lost)
     }
 
-    fn ended_transactions(&self) -> Result<Vec<JournalEntry>> {
+    /// The transactions that ended otherwise than rolled back, and what to say of those that a damaged journal lost.
+    fn ended_transactions(&self) -> Result<(Vec<JournalEntry>, Vec<String>)> {
         let (mut entries, has_damage) = journal::entries(&self.state)?;
         if has_damage || self.needs_recovery()? {
             let _lock = self.lock()?;
@@ -130,12 +131,19 @@ impl VaultStore {
             entries = journal::entries(&self.state)?.0;
         }
         entries.retain(|entry| entry.state != EntryState::RolledBack);
-        Ok(entries)
+        let lost = "transactions that the journal no longer has, since it was damaged, cannot be undone";
+        Ok((entries, has_damage.then(|| lost.to_owned()).into_iter().collect()))
     }
 
     /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
     /// on an overlay, since one may need what another puts there.
-    fn inverse(&self, root: TransactionId, entry: &JournalEntry, force: Force) -> Result<Undoing> {
+    fn inverse(
+        &self,
+        root: TransactionId,
+        entry: &JournalEntry,
+        force: Force,
+        mut lost: Vec<String>,
+    ) -> Result<Undoing> {
         if entry.is_damaged {
             return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
         }
@@ -159,19 +167,20 @@ impl VaultStore {
             ));
         }
         let mut contents = journal::contents(&self.state, entry)?;
-        if !journal::has_all(entry, &contents) {
+        contents.truncate(actions.len());
+        if !journal::has_all(actions, &contents) {
             let what = format!("it does not have all that transaction {} removed", entry.id);
             return Err(journal::damaged(&self.state, what));
         }
-        contents.truncate(actions.len());
-        let Inverses { now, restore, left: lost, .. } = Inverses::of(self, actions, contents, force)?;
+        let Inverses { now, restore, left, .. } = Inverses::of(self, actions, contents, force)?;
         let mut change = now.change();
-        if change.is_empty() && !lost.is_empty() {
-            let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, lost.join("; "));
+        if change.is_empty() && !left.is_empty() {
+            let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, left.join("; "));
             return Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"));
         }
         // What the inverses need is in them; nothing else was read.
         change.reads.clear();
+        lost.extend(left);
         let (kind, word) = if entry.kind == TransactionKind::Undo {
             (TransactionKind::Redo, "redo")
         } else {
