@@ -142,9 +142,7 @@ impl Action {
             Self::MakeFolder { path } => Action::MakeFolder { path },
             Self::RemoveFolder { path } => Action::RemoveFolder { path },
             Self::Create { path, content } => Action::Create { path, content: content.hash() },
-            Self::Edit { path, before, after } => {
-                Action::Edit { path, before: before.hash(), after: after.hash() }
-            }
+            Self::Edit { path, before, after } => Action::Edit { path, before: before.hash(), after: after.hash() },
             Self::Move { from, to } => Action::Move { from, to },
             Self::Delete { path, content, mode } => Action::Delete { path, content: content.hash(), mode },
         }

@@ -63,5 +63,8 @@ pub(crate) fn interrupt_last(state: &crate::state::State) {
 /// The sizes of the files that a transaction writes.
 #[cfg(test)]
 pub(crate) fn sizes(state: &crate::state::State) -> Vec<u64> {
-    [database::FILE, database::ROLLBACK].iter().map(|name| std::fs::metadata(state.folder().join(name)).unwrap().len()).collect()
+    [database::FILE, database::ROLLBACK]
+        .iter()
+        .map(|name| std::fs::metadata(state.folder().join(name)).unwrap().len())
+        .collect()
 }

@@ -186,9 +186,8 @@ impl<'v> Overlay<'v> {
             return None;
         }
         // Below what is gone or new, the disk does not show.
-        let is_hidden = || {
-            std::iter::successors(path.parent(), SafePath::parent).any(|folder| self.nodes.contains_key(&folder))
-        };
+        let is_hidden =
+            || std::iter::successors(path.parent(), SafePath::parent).any(|folder| self.nodes.contains_key(&folder));
         self.nodes.get(path).or_else(|| is_hidden().then_some(&Node::Deleted))
     }
 
@@ -315,8 +314,7 @@ impl<'v> Overlay<'v> {
     }
 
     fn enter_move(&mut self, from: &SafePath, to: &SafePath) {
-        let is_folder =
-            matches!(self.stat(from), Ok(Some(stat)) if stat.kind == EntryKind::Folder && !stat.symlink);
+        let is_folder = matches!(self.stat(from), Ok(Some(stat)) if stat.kind == EntryKind::Folder && !stat.symlink);
         let mut files = Vec::new();
         if is_folder {
             let mut carried = Carried::default();

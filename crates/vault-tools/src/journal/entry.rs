@@ -167,8 +167,8 @@ impl ActionRow {
             target: target.map(SafePath::to_string),
             before: before.map(ContentHash::to_string),
             after: after.map(ContentHash::to_string),
-            name: saved.name().map(str::to_owned),
-            mode: saved.mode(),
+            name: saved.name.clone(),
+            mode: saved.mode,
         }
     }
 

@@ -76,9 +76,9 @@ impl<'s> Writer<'s> {
 
     /// Continues with a transaction that was interrupted.
     pub fn resume(state: &'s State, entry: JournalEntry) -> Result<Self> {
-        let connection = open(state).map_err(|failure| failure.into_error(state))?.ok_or_else(|| {
-            Error::new(ErrorKind::Journal, format!("the journal has no transaction {}", entry.id))
-        })?;
+        let connection = open(state)
+            .map_err(|failure| failure.into_error(state))?
+            .ok_or_else(|| Error::new(ErrorKind::Journal, format!("the journal has no transaction {}", entry.id)))?;
         Ok(Self { entry, state, connection })
     }
 

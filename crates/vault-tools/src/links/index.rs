@@ -49,9 +49,7 @@ impl DiskLinks {
     pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
         // Without a model there may be no index; what links there are can be read from the notes all the same.
         let (mut disk, files) = match indexed(index) {
-            Some((files, version)) => {
-                (Self { is_indexed: true, version: Some(version), ..Self::default() }, files)
-            }
+            Some((files, version)) => (Self { is_indexed: true, version: Some(version), ..Self::default() }, files),
             None => {
                 let entries = sandbox.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
                 // A link to a note is no note of its own.

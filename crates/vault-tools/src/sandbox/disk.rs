@@ -197,7 +197,8 @@ impl Sandbox {
 
     /// A file's hash, whatever its size.
     fn hash_file(place: &Place, path: &SafePath) -> Result<ContentHash> {
-        let hash = Self::open_file(place).and_then(|file| file.map(|(file, _)| ContentHash::of_reader(file)).transpose());
+        let hash =
+            Self::open_file(place).and_then(|file| file.map(|(file, _)| ContentHash::of_reader(file)).transpose());
         let hash = hash.map_err(|error| Error::io(path, &error))?;
         hash.ok_or_else(|| Error::new(ErrorKind::Unsupported, "is no file").at(path))
     }

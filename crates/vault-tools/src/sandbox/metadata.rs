@@ -15,26 +15,13 @@ use crate::sandbox::{SafePath, Sandbox};
 /// is another spelling of the path's, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SavedMetadata {
-    name: Option<String>,
-    mode: Option<u32>,
+    pub name: Option<String>,
+    pub mode: Option<u32>,
 }
 
 impl SavedMetadata {
     pub(crate) fn new(name: Option<String>, mode: Option<u32>) -> Self {
         Self { name, mode: mode.map(|mode| mode & 0o7777) }
-    }
-
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    pub(crate) fn mode(&self) -> Option<u32> {
-        self.mode
-    }
-
-    /// The name alone: what is moved brings the rest along.
-    pub(crate) fn name_only(self) -> Self {
-        Self { mode: None, ..self }
     }
 
     /// What a path's last name is on the disk. One that does not spell it counts for nothing.

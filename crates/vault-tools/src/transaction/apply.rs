@@ -99,7 +99,8 @@ impl VaultStore {
         restore: &[SavedMetadata],
         mut progress: Option<&mut dyn FnMut(ApplyProgress) -> ControlFlow>,
     ) -> Result<Transaction> {
-        if change.is_empty() {
+        // An undo of which nothing is left to be done counts as done all the same.
+        if change.is_empty() && new.kind == TransactionKind::Apply {
             return Ok(Transaction { id: TransactionId(0), done: 0, stopped: false, lost: Vec::new() });
         }
         let _lock = self.lock()?;
@@ -142,7 +143,8 @@ impl VaultStore {
             let metadata = |path: &SafePath| self.sandbox.saved_metadata(&origin_of(&change.actions[..index], path));
             let saved = match action {
                 Action::MakeFolder { path } if existing.contains(path) => continue,
-                Action::Move { from, .. } => metadata(from)?.name_only(),
+                // What is moved brings its permissions along.
+                Action::Move { from, .. } => SavedMetadata { mode: None, ..metadata(from)? },
                 Action::Delete { path, .. } | Action::RemoveFolder { path } => metadata(path)?,
                 _ => SavedMetadata::default(),
             };
@@ -288,14 +290,15 @@ impl Running<'_> {
             [Some(path), to]
         });
         // The transaction counts as done only when what it wrote is durable.
-        let state = if stays == 0 { EntryState::RolledBack } else { EntryState::Done };
+        let is_in_effect = stays > 0 || self.writer.entry.kind != TransactionKind::Apply;
+        let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
         let synced = self.store.sandbox.sync(paths.flatten());
         if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
             let what = Error::new(error.kind(), "what was done could not be made durable, and all of it was put back");
             return Err(self.give_up(&what.because(&error)));
         }
         let stopped = stays < self.planned.len();
-        let id = if stays == 0 { TransactionId(0) } else { self.writer.entry.id };
+        let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
         Ok(Transaction { id, done: stays, stopped, lost: rollback.left })
     }
 

@@ -49,8 +49,7 @@ impl<'v> Inverses<'v> {
         contents: Vec<Option<Content>>,
         force: Force,
     ) -> Result<Self> {
-        let mut inverses =
-            Self { now: Overlay::new(store), restore: Vec::new(), reverted: 0, left: Vec::new(), force };
+        let mut inverses = Self { now: Overlay::new(store), restore: Vec::new(), reverted: 0, left: Vec::new(), force };
         for (action, content) in done.iter().zip(contents).rev() {
             let before = inverses.restore.len();
             inverses.add(action, content)?;

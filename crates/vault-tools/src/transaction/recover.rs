@@ -184,9 +184,10 @@ impl VaultStore {
             let moved = moves.iter().filter_map(|(from, to)| path.moved(from, to));
             moved.chain([path.clone()]).collect::<Vec<SafePath>>()
         });
-        paths.collect::<BTreeSet<_>>().iter().try_for_each(|path| {
-            self.sandbox.remove_temporary(path, &temporary(entry.id))
-        })
+        paths
+            .collect::<BTreeSet<_>>()
+            .iter()
+            .try_for_each(|path| self.sandbox.remove_temporary(path, &temporary(entry.id)))
     }
 
     /// How many actions were done when the transaction was interrupted, and a path that is not as expected then.

@@ -8,9 +8,7 @@ use super::inverse::{Force, Inverses};
 use crate::action::Action;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{
-    self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind, Writer,
-};
+use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
 use crate::note_index::IndexUse;
 use crate::sandbox::{Found, SavedMetadata};
 use crate::store::VaultStore;
@@ -70,14 +68,6 @@ impl VaultStore {
     /// Does what was worked out.
     pub(crate) fn apply_undo(&self, undoing: Undoing) -> Result<Transaction> {
         let Undoing { new, change, restore, lost } = undoing;
-        if change.is_empty() {
-            // Nothing is left to be done, but the transaction counts as undone from now on.
-            let _lock = self.lock()?;
-            self.recover_before_change()?;
-            let mut writer = Writer::begin(&self.state, &new, &[])?;
-            writer.end(EntryState::Done, 0)?;
-            return Ok(Transaction { id: writer.entry.id, done: 0, stopped: false, lost });
-        }
         let done = self.apply(&new, &change, &restore, None)?;
         Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
     }
