@@ -97,6 +97,12 @@ impl<C> Action<C> {
         }
     }
 
+    /// The same, one after the other.
+    pub(crate) fn all_paths(&self) -> impl Iterator<Item = &SafePath> {
+        let (path, to) = self.paths();
+        std::iter::once(path).chain(to)
+    }
+
     /// From where to where it moves something.
     pub(crate) fn moved(&self) -> Option<(&SafePath, &SafePath)> {
         match self {

@@ -77,11 +77,7 @@ impl State {
     /// # Errors
     /// When it cannot be read.
     pub fn read(&self, name: &str) -> Result<Option<String>> {
-        match std::fs::read_to_string(self.folder.join(name)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        self.if_there(name, std::fs::read_to_string(self.folder.join(name)))
     }
 
     /// The lines of a file; none when there is no file. What is not UTF-8 in them is replaced.
@@ -89,11 +85,8 @@ impl State {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn lines(&self, name: &str) -> Result<Vec<String>> {
-        match std::fs::read(self.folder.join(name)) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        let bytes = self.if_there(name, std::fs::read(self.folder.join(name)))?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
     }
 
     /// Adds one line at the end of a file. A line before it that a crash cut stays a line of its own.
@@ -121,11 +114,8 @@ impl State {
     /// # Errors
     /// When it cannot be looked at.
     pub(crate) fn length(&self, name: &str) -> Result<u64> {
-        match std::fs::metadata(self.folder.join(name)) {
-            Ok(metadata) => Ok(metadata.len()),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(0),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        let metadata = self.if_there(name, std::fs::metadata(self.folder.join(name)))?;
+        Ok(metadata.map_or(0, |metadata| metadata.len()))
     }
 
     /// Drops the lines of a file that are not wanted, then the oldest until the rest takes at most `max_bytes`.
@@ -195,9 +185,13 @@ impl State {
     /// # Errors
     /// When it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<()> {
-        match std::fs::remove_file(self.folder.join(name)) {
-            Err(error) if error.kind() != IoKind::NotFound => Err(self.failed(name, &error)),
-            _ => Ok(()),
+        self.if_there(name, std::fs::remove_file(self.folder.join(name))).map(drop)
+    }
+
+    fn if_there<T>(&self, name: &str, done: std::io::Result<T>) -> Result<Option<T>> {
+        match done {
+            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+            done => done.map(Some).map_err(|error| self.failed(name, &error)),
         }
     }
 

@@ -324,9 +324,8 @@ impl Vault {
 }
 
 fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
-    let done = entry.actions.iter().take(entry.done).map(|action| action.outline.paths());
-    let mut paths: Vec<String> =
-        done.flat_map(|(path, to)| [Some(path), to]).flatten().map(ToString::to_string).collect();
+    let done = entry.actions.iter().take(entry.done);
+    let mut paths: Vec<String> = done.flat_map(|action| action.outline.all_paths()).map(ToString::to_string).collect();
     paths.sort();
     paths.dedup();
     let root = Some(entry.of.unwrap_or(entry.id));

@@ -78,31 +78,35 @@ pub(crate) fn take_over(state: &State) -> Result<()> {
 fn copy(state: &State, runs: Runs) -> Result<(), Failure> {
     let connection = open_or_create(state)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
+    let last = runs.runs.len().saturating_sub(1);
+    let time_of = |id: u64| -> rusqlite::Result<Option<u64>> {
+        connection.query_row("SELECT time_ms FROM transaction_ WHERE id = ?", [id], |row| row.get(0)).optional()
+    };
     let mut clash = false;
-    let mut known = Vec::new();
-    for Run { entry, .. } in &runs.runs {
-        let select = "SELECT time_ms FROM transaction_ WHERE id = ?";
-        let time: Option<u64> = connection.query_row(select, [entry.id.0], |row| row.get(0)).optional()?;
+    let mut unknown = Vec::new();
+    for (number, run) in runs.runs.into_iter().enumerate() {
+        let time = time_of(run.entry.id.0)?;
+        clash |= time.is_some_and(|time| time != run.entry.time_ms);
         // One of the same number and time was taken over before a crash.
-        known.push(time == Some(entry.time_ms));
-        clash |= time.is_some_and(|time| time != entry.time_ms);
+        if time != Some(run.entry.time_ms) {
+            unknown.push((number == last, run));
+        }
     }
     // Both versions were used in turns.
     let offset: u64 = match clash {
         true => connection.query_row("SELECT max(id) FROM transaction_", [], |row| row.get(0))?,
         false => 0,
     };
-    let last = runs.runs.len().saturating_sub(1);
-    for (number, run) in runs.runs.into_iter().enumerate().filter(|(number, _)| !known[*number]) {
+    for (is_last, run) in unknown {
         let Run { mut entry, contents, has_begin, is_ready } = run;
         let is_over = !entry.is_unfinished();
-        if number == last && !is_over && !is_ready && entry.done == 0 {
+        if is_last && !is_over && !is_ready && entry.done == 0 {
             // It never began.
             continue;
         }
-        let is_whole = has_begin && is_ready && (is_over || number == last);
+        let is_whole = has_begin && is_ready && (is_over || is_last);
         entry.state = match entry.state {
-            EntryState::Unfinished if number != last => EntryState::Done,
+            EntryState::Unfinished if !is_last => EntryState::Done,
             EntryState::Unfinished if runs.is_damaged => EntryState::Suspect,
             state => state,
         };

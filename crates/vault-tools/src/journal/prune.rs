@@ -50,14 +50,7 @@ pub struct Pruned {
 
 /// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
 pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<Pruned> {
-    let pruned = match try_prune(state, options) {
-        Err(Failure::Damaged(_)) => {
-            salvage::set_aside(state)?;
-            try_prune(state, options)
-        }
-        pruned => pruned,
-    };
-    pruned.map_err(|failure| failure.into_error(state))
+    salvage::with_repair(state, || try_prune(state, options))
 }
 
 fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {

@@ -18,6 +18,18 @@ const MENDED: &str = "journal.db.try";
 /// A transaction that can be read, with what of its contents can.
 type Found = (JournalEntry, Vec<Option<Content>>);
 
+/// Does something with the journal: if that finds it damaged, once more with what can be read of it. The lock is held.
+pub(super) fn with_repair<T>(state: &State, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T> {
+    let done = match work() {
+        Err(Failure::Damaged(_)) => {
+            set_aside(state)?;
+            work()
+        }
+        done => done,
+    };
+    done.map_err(|failure| failure.into_error(state))
+}
+
 /// If the file is damaged beyond single transactions, puts a new journal in its place, with all that can be read, and
 /// returns where the old one is kept. The lock is held.
 pub(crate) fn repair(state: &State) -> Result<Option<PathBuf>> {
@@ -25,7 +37,7 @@ pub(crate) fn repair(state: &State) -> Result<Option<PathBuf>> {
 }
 
 /// Puts a new journal in the place of a damaged one, with all that can be read. Returns where the old one is kept.
-pub(super) fn set_aside(state: &State) -> Result<PathBuf> {
+fn set_aside(state: &State) -> Result<PathBuf> {
     let copied = || -> Result<(), Failure> {
         let new = database::create(state, SALVAGED)?;
         let (found, newest) = readable(state)?;

@@ -26,19 +26,12 @@ impl<'s> Writer<'s> {
     /// Writes down what will be done, so that it is durable when this returns. The lock is held, and no transaction is
     /// unfinished. A damaged journal is replaced first by what can be read of it.
     pub fn begin(state: &'s State, new: &NewTransaction, actions: &[(&Action, &SavedMetadata)]) -> Result<Self> {
-        let begun = match Self::try_begin(state, new, actions) {
-            Err(Failure::Damaged(_)) => {
-                salvage::set_aside(state)?;
-                Self::try_begin(state, new, actions)
+        let begun = salvage::with_repair(state, || Self::try_begin(state, new, actions));
+        begun.map_err(|error| match error.kind() {
+            ErrorKind::Io if error.remedy().is_none() => {
+                error.with_remedy("nothing was done; see to it that there is room for the journal")
             }
-            begun => begun,
-        };
-        begun.map_err(|failure| {
-            let error = failure.into_error(state);
-            match error.kind() {
-                ErrorKind::Io => error.with_remedy("nothing was done; see to it that there is room for the journal"),
-                _ => error,
-            }
+            _ => error,
         })
     }
 

@@ -162,28 +162,12 @@ fn relative(folder: &str, file: &str) -> String {
     way.join("/")
 }
 
-/// What cannot stand in a destination, or would be read as something else there.
-const DESTINATION: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'%')
-    .add(b'#')
-    .add(b'?')
-    .add(b'(')
-    .add(b')')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'"')
-    .add(b'|')
-    .add(b'`')
-    .add(b'$')
-    .add(b'^')
-    .add(b'[')
-    .add(b']');
-
-/// The same between `<` and `>`.
+/// What cannot stand in a destination between `<` and `>`, or would be read as something else there.
 const POINTED: &AsciiSet =
     &CONTROLS.add(b'%').add(b'#').add(b'<').add(b'>').add(b'\\').add(b'|').add(b'`').add(b'$').add(b'[').add(b']');
+
+/// The same where there are none.
+const DESTINATION: &AsciiSet = &POINTED.add(b' ').add(b'?').add(b'(').add(b')').add(b'"').add(b'^');
 
 /// Writes a path as it stands in a link; `old` is what stands there now.
 pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {

@@ -128,7 +128,8 @@ impl VaultStore {
             }
             let restored = restore.get(next.index).unwrap_or(&plain);
             if let Err(error) = self.act(running.writer.entry.id, next.action, restored, new.kind) {
-                return Err(running.give_up(&with_position(&error, next.index, total)));
+                let what = format!("action {} of {total} failed, and all was put back", next.index + 1);
+                return Err(running.give_up(error.within(what)));
             }
             running.done = number + 1;
             failpoint::step();
@@ -168,11 +169,7 @@ impl VaultStore {
             if expected.is_met_by(found) {
                 continue;
             }
-            let touches = |action: &&Action| {
-                let (first, second) = action.paths();
-                *first == path || second == Some(&path)
-            };
-            let first = change.actions.iter().find(touches);
+            let first = change.actions.iter().find(|action| action.all_paths().any(|touched| *touched == path));
             if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
                 existing.insert(path);
                 continue;
@@ -229,15 +226,13 @@ impl VaultStore {
             match self.act(id, action, restore, TransactionKind::Undo) {
                 // Something is in the way.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    let (path, to) = action.paths();
-                    left.push(format!("{}: {CHANGED}", to.unwrap_or(path)));
+                    left.extend(action.all_paths().last().map(|path| format!("{path}: {CHANGED}")));
                     reverted = reverted.saturating_sub(1);
                 }
                 acted => acted?,
             }
         }
-        let paths = done.iter().map(|done| done.outline.paths());
-        self.sandbox.sync(paths.flat_map(|(path, to)| [Some(path), to]).flatten())?;
+        self.sandbox.sync(done.iter().flat_map(|done| done.outline.all_paths()))?;
         Ok(Rollback { reverted, left })
     }
 
@@ -285,17 +280,14 @@ impl Running<'_> {
     /// Ends it, so that the first `stays` actions are done and no others. If the disk does not take that, none is.
     fn end(mut self, stays: usize) -> Result<Transaction> {
         let rollback = if stays < self.done { self.roll_back(stays)? } else { Rollback::default() };
-        let paths = self.planned[..stays].iter().flat_map(|planned| {
-            let (path, to) = planned.action.paths();
-            [Some(path), to]
-        });
+        let paths = self.planned[..stays].iter().flat_map(|planned| planned.action.all_paths());
         // The transaction counts as done only when what it wrote is durable.
         let is_in_effect = stays > 0 || self.writer.entry.kind != TransactionKind::Apply;
         let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
-        let synced = self.store.sandbox.sync(paths.flatten());
+        let synced = self.store.sandbox.sync(paths);
         if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
             let what = Error::new(error.kind(), "what was done could not be made durable, and all of it was put back");
-            return Err(self.give_up(&what.because(&error)));
+            return Err(self.give_up(what.because(&error)));
         }
         let stopped = stays < self.planned.len();
         let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
@@ -303,7 +295,7 @@ impl Running<'_> {
     }
 
     /// Rolls back all that was done, because of an error. Returns the error to report.
-    fn give_up(&mut self, error: &Error) -> Error {
+    fn give_up(&mut self, error: Error) -> Error {
         ::log::warn!("transaction {} is rolled back: {error}", self.writer.entry.id);
         match self.roll_back(0) {
             Err(second) => {
@@ -316,8 +308,8 @@ impl Running<'_> {
                 // If this cannot be written either, the next start finds that nothing is left to be rolled back.
                 let _ = self.writer.end(EntryState::RolledBack, 0);
                 match rollback.left.as_slice() {
-                    [] => error.clone(),
-                    left => error.clone().with_remedy(format!("left as it is: {}", left.join("; "))),
+                    [] => error,
+                    left => error.with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
         }
@@ -330,19 +322,5 @@ impl Running<'_> {
         let rollback = self.store.roll_back(self.writer.entry.id, done, contents.collect())?;
         self.done = from;
         Ok(rollback)
-    }
-}
-
-/// Says at which action of a transaction something failed.
-fn with_position(error: &Error, index: usize, total: usize) -> Error {
-    let text = format!("action {} of {total} failed, and all was put back", index + 1);
-    let mut positioned = Error::new(error.kind(), text).because(error.message());
-    if let Some(path) = error.path() {
-        positioned = positioned.at(path);
-    }
-    match error.remedy() {
-        // Theirs may say that nothing was done, which is so again.
-        Some(remedy) => positioned.with_remedy(remedy),
-        None => positioned,
     }
 }

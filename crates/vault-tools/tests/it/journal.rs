@@ -37,9 +37,10 @@ fn an_undo_names_that_the_journal_lost_transactions() {
     }
     let file = shell.state().join("journal.db");
     let mut bytes = std::fs::read(&file).unwrap();
-    let label = bytes.windows(10).position(|window| window == b"write_note").unwrap();
-    // No text in UTF-8, so that the row of the second transaction cannot be read.
-    bytes[label] = 0xff;
+    let mut labels: Vec<usize> = (0..bytes.len()).filter(|at| bytes[*at..].starts_with(b"write_note")).collect();
+    // The last is that of the first transaction. No text in UTF-8, so that the row of the second cannot be read.
+    labels.pop();
+    labels.into_iter().for_each(|at| bytes[at] = 0xff);
     std::fs::write(&file, &bytes).unwrap();
     assert!(shell.run(&["undo", "--list"]).err.contains("transactions that it lost"));
     let ran = shell.run(&["undo", "--yes"]);
@@ -96,7 +97,7 @@ fn a_plan_is_not_blamed_for_a_state_folder_that_cannot_be_made() {
 fn a_recovery_from_a_damaged_record_is_no_success() {
     for json in [false, true] {
         let shell = Shell::new("//- a.md\n0\n");
-        shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1","overwrite":true}"#, "--yes"]);
+        shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1"}"#, "--yes"]);
         let journal = rusqlite::Connection::open(shell.state().join("journal.db")).unwrap();
         let row =
             "SELECT json_object('id', id, 'time_ms', time_ms, 'label', label, 'kind', kind, 'of', of, 'first_action',
