@@ -60,6 +60,8 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
         return Err(Failure::Damaged("transactions are missing".to_owned()));
     }
     let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
+    let oldest_ms = oldest.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as i64);
+    let max_bytes = options.max_bytes.map_or(i64::MAX, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
     // Everything older than the newest that goes, too: what is left is a history without gaps.
     let last: Option<i64> = connection.query_row(
         "SELECT max(id) FROM (
@@ -70,10 +72,7 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
                 ) AS bytes FROM transaction_
             )
         ) WHERE time_ms < ? OR bytes_since > ?",
-        (
-            oldest.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as i64),
-            options.max_bytes.unwrap_or(u64::MAX >> 1),
-        ),
+        [oldest_ms, max_bytes],
         |row| row.get(0),
     )?;
     let Some(last) = last else { return Ok(Pruned { left: entries.len(), ..Pruned::default() }) };
