@@ -153,19 +153,15 @@ impl State {
         Ok(dropped)
     }
 
-    /// Gives a file new text, all at once: whoever reads it sees the old or the new.
+    /// Gives a file new content, all at once: whoever reads it sees the old or the new.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn replace(&self, name: &str, text: &str) -> Result<()> {
-        self.replace_bytes(name, text.as_bytes())
-    }
-
-    pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<()> {
         let temporary = format!("{name}.{}.new", std::process::id());
         let mut file = self.open(&temporary)?;
         file.set_len(0)
-            .and_then(|()| file.write_all(bytes))
+            .and_then(|()| file.write_all(bytes.as_ref()))
             .and_then(|()| file.sync_all())
             .and_then(|()| std::fs::rename(self.folder.join(&temporary), self.folder.join(name)))
             .map_err(|error| self.failed(name, &error))?;

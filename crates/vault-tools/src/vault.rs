@@ -337,7 +337,7 @@ fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
     let mut paths: Vec<String> = done.flat_map(|action| action.outline.all_paths()).map(ToString::to_string).collect();
     paths.sort();
     paths.dedup();
-    let root = Some(entry.of.unwrap_or(entry.id));
+    let root = Some(entry.root());
     let is_in_effect = |later: &&JournalEntry| !later.is_unfinished() && later.state != EntryState::RolledBack;
     let mut later = all.iter().filter(|later| later.of == root && later.id > entry.id);
     let status = match later.rfind(is_in_effect) {

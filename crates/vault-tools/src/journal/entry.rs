@@ -109,6 +109,11 @@ impl JournalEntry {
         matches!(self.state, State::Unfinished | State::Suspect)
     }
 
+    /// The transaction of which it is an undo, or the undo of an undo; itself, if it is neither.
+    pub fn root(&self) -> TransactionId {
+        self.of.unwrap_or(self.id)
+    }
+
     /// When it began.
     pub fn time(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.time_ms)

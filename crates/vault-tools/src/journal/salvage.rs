@@ -122,6 +122,6 @@ fn mended(state: &State) -> Result<PathBuf, Failure> {
         // How many pages there are.
         page[28..32].copy_from_slice(&pages.to_be_bytes());
     }
-    state.replace_bytes(MENDED, &bytes)?;
+    state.replace(MENDED, &bytes)?;
     Ok(state.folder().join(MENDED))
 }

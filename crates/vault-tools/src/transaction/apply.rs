@@ -164,11 +164,7 @@ impl VaultStore {
         change.preconditions.check(self)?;
         let mut existing = BTreeSet::new();
         let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
-        for (path, expected) in ExpectedPaths::before(outlines.iter()).0 {
-            let found = self.sandbox.found(&path)?;
-            if expected.is_met_by(found) {
-                continue;
-            }
+        for (path, expected, found) in self.unmet(ExpectedPaths::before(outlines.iter()))? {
             let first = change.actions.iter().find(|action| action.all_paths().any(|touched| *touched == path));
             if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
                 existing.insert(path);
@@ -182,6 +178,18 @@ impl VaultStore {
             return Err(Error::conflict(&path, what));
         }
         Ok(existing)
+    }
+
+    /// The paths at which the disk has something else than expected, and what it has.
+    pub(super) fn unmet(&self, expected: ExpectedPaths) -> Result<Vec<(SafePath, Expected, Found)>> {
+        let mut unmet = Vec::new();
+        for (path, expected) in expected.0 {
+            let found = self.sandbox.found(&path)?;
+            if !expected.is_met_by(found) {
+                unmet.push((path, expected, found));
+            }
+        }
+        Ok(unmet)
     }
 
     /// Does one action. `restore` is the metadata of what it creates or moves.

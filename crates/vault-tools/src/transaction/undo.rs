@@ -76,39 +76,33 @@ impl VaultStore {
     pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<Undoing> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
-        let root = match wanted {
+        let last = match wanted {
             Some(wanted) => {
                 let entry = entries.iter().find(|entry| entry.id == wanted);
                 let entry = entry.ok_or_else(|| not_found(format!("there is no transaction {wanted}")))?;
-                let root = entry.of.unwrap_or(entry.id);
-                let last = chains.get(&root).copied().unwrap_or(entry);
+                let last = chains.get(&entry.root()).copied().unwrap_or(entry);
                 if (entry.kind == TransactionKind::Undo) != (last.kind == TransactionKind::Undo) {
-                    return Err(not_found(format!(
-                        "transaction {wanted} is undone already, by transaction {}",
-                        last.id
-                    )));
+                    let what = format!("transaction {wanted} is undone already, by transaction {}", last.id);
+                    return Err(not_found(what));
                 }
-                root
+                last
             }
             None => chains
-                .iter()
-                .rev()
-                .find(|(_, last)| last.kind != TransactionKind::Undo)
-                .map(|(root, _)| *root)
+                .values()
+                .copied()
+                .rfind(|last| last.kind != TransactionKind::Undo)
                 .ok_or_else(|| not_found("there is no transaction that could be undone".to_owned()))?,
         };
-        let Some(last) = chains.get(&root) else { return Err(not_found(format!("there is no transaction {root}"))) };
-        self.inverse(root, last, force, lost)
+        self.inverse(last, force, lost)
     }
 
     /// What undoes the newest undo.
     pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
         let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
-        let newest =
-            chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
-        let Some((root, last)) = newest else { return Err(not_found("there is nothing to redo".into())) };
-        self.inverse(*root, last, force, lost)
+        let undone = chains.values().filter(|last| last.kind == TransactionKind::Undo);
+        let newest = undone.max_by_key(|last| last.id);
+        self.inverse(newest.ok_or_else(|| not_found("there is nothing to redo".to_owned()))?, force, lost)
     }
 
     /// The transactions that ended otherwise than rolled back, and what to say of those that a damaged journal lost.
@@ -127,13 +121,8 @@ impl VaultStore {
 
     /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
     /// on an overlay, since one may need what another puts there.
-    fn inverse(
-        &self,
-        root: TransactionId,
-        entry: &JournalEntry,
-        force: Force,
-        mut lost: Vec<String>,
-    ) -> Result<Undoing> {
+    fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<Undoing> {
+        let root = entry.root();
         if entry.is_damaged {
             return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
         }
@@ -183,10 +172,10 @@ impl VaultStore {
     /// The files that are not as the transaction left them, and how they differ.
     fn changed_since(&self, actions: &[JournalAction]) -> Result<Vec<String>> {
         let mut changed = Vec::new();
-        for (path, expected) in ExpectedPaths::after(actions.iter().map(|action| &action.outline)).0 {
-            let found = self.sandbox.found(&path)?;
+        let expected = ExpectedPaths::after(actions.iter().map(|action| &action.outline));
+        for (path, expected, found) in self.unmet(expected)? {
             // A folder that the transaction made may be gone, and one with new files in it stays.
-            if expected.is_met_by(found) || (expected == Expected::Folder && found == Found::Nothing) {
+            if expected == Expected::Folder && found == Found::Nothing {
                 continue;
             }
             let how = match (expected, found) {
@@ -204,7 +193,7 @@ impl VaultStore {
 fn chains(entries: &[JournalEntry]) -> BTreeMap<TransactionId, &JournalEntry> {
     let mut chains = BTreeMap::new();
     for entry in entries {
-        chains.insert(entry.of.unwrap_or(entry.id), entry);
+        chains.insert(entry.root(), entry);
     }
     chains
 }
