@@ -8,14 +8,17 @@ use vault_cli::{CliResult, Failure, VaultSources, find_vaults, note, say};
 use vault_index::internal::{config_folder, home, read_toml};
 
 use super::args::VaultArgs;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Settings;
 use crate::vault::{Vault, VaultOptions};
 
-/// The setting of the search commands that counts here too.
+/// The settings of the search commands that count here too.
 #[derive(Debug, Default, Deserialize)]
+#[serde(default)]
 struct SearchConfig {
     vault: Option<String>,
+    /// The index is shared: a sync without these globs would add what they leave out.
+    exclude: Vec<String>,
 }
 
 /// Opens the vault that is meant.
@@ -25,7 +28,9 @@ struct SearchConfig {
 pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
     let mut options = VaultOptions::new();
     options.index.index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
-    let vault = Vault::open(folder(vault_args)?, options)?;
+    let mut config = search_config()?;
+    options.index.exclude = std::mem::take(&mut config.exclude);
+    let vault = Vault::open(find(vault_args, config)?, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
         let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
@@ -49,7 +54,10 @@ pub(super) fn policy() -> Result<Settings> {
 /// # Errors
 /// As [`open`]; several vaults.
 pub(super) fn folder(vault_args: &VaultArgs) -> CliResult<PathBuf> {
-    let config: SearchConfig = read("config.toml")?.unwrap_or_default();
+    find(vault_args, search_config()?)
+}
+
+fn find(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<PathBuf> {
     let sources = VaultSources {
         flags: vault_args.vault.as_slice(),
         variable: variable("VAULT_DIR").map(PathBuf::into_os_string),
@@ -68,8 +76,18 @@ fn variable(name: &str) -> Option<PathBuf> {
     std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from)
 }
 
+fn search_config() -> Result<SearchConfig> {
+    Ok(read("config.toml")?.unwrap_or_default())
+}
+
 /// A file of the user's configuration folder; `None` if there is none.
 fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
     let Some(file) = config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
-    Ok(read_toml(&file, "vault-tools --help says what it may hold")?)
+    let remedy = "vault-tools --help says what it may hold";
+    read_toml(&file, remedy).map_err(|error| match error.kind() {
+        vault_index::ErrorKind::Query => {
+            Error::new(ErrorKind::Config, error.message()).at(file.display()).with_remedy(remedy)
+        }
+        _ => error.into(),
+    })
 }

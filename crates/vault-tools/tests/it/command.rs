@@ -337,7 +337,22 @@ fn user_settings_can_deny_and_vault_files_are_ignored() {
     std::fs::write(folder.join("tools.toml"), "denied = 1\n").unwrap();
     let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert_eq!(wrong.code, 2);
-    assert!(wrong.err.contains("tools.toml"), "{}", wrong.err);
+    assert!(wrong.err.contains("CONFIG") && wrong.err.contains("tools.toml"), "{}", wrong.err);
+}
+
+#[test]
+fn what_the_search_settings_exclude_is_not_indexed() {
+    let shell = Shell::new("//- a.md\nx\n//- b.md\n[[a]]\n//- Old/c.md\n[[a]]\n");
+    let folder = shell.home.path().join("vault-index");
+    std::fs::create_dir_all(&folder).unwrap();
+    if cfg!(target_os = "macos") {
+        return; // Its configuration folder lies elsewhere.
+    }
+    let backlinks = || shell.done(&["call", "list_backlinks", r#"{"path":"a.md"}"#, "--yes", "--json"]);
+    assert!(backlinks().contains("Old/c.md"));
+    std::fs::write(folder.join("config.toml"), "exclude = ['Old/**']\n").unwrap();
+    let left = backlinks();
+    assert!(left.contains("b.md") && !left.contains("Old/c.md"), "{left}");
 }
 
 /// A vault in which many notes link to one.
