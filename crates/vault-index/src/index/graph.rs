@@ -6,9 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::error::Result;
 use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
-use crate::links::{
-    Among, Direction, Edge, Graph, Names, Rule, Target, block_at, heading_at, ranked, resolve, unresolved_key,
-};
+use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, unresolved_key};
 use crate::note::{LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
@@ -106,10 +104,10 @@ impl Index {
             for (id, before) in steps {
                 let mut links = match direction {
                     Direction::Links => store.links_from(id)?,
-                    _ => store.links_to(id)?,
+                    Direction::Backlinks => store.links_to(id)?,
                 };
                 add_paths(store, &mut paths, links.iter().flat_map(|link| [Some(link.source), link.target]).flatten())?;
-                if direction != Direction::Links {
+                if direction == Direction::Backlinks {
                     links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
                 }
                 for link in links {
@@ -198,7 +196,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn orphans(&self) -> Result<Vec<VaultPath>> {
-        self.read(|store| sorted_paths(store, graph(store)?.orphans(Among::Notes)))
+        self.read(|store| unlinked(store, Direction::Backlinks))
     }
 
     /// Notes that link to nothing.
@@ -206,7 +204,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn deadends(&self) -> Result<Vec<VaultPath>> {
-        self.read(|store| sorted_paths(store, graph(store)?.deadends(Among::Notes)))
+        self.read(|store| unlinked(store, Direction::Links))
     }
 
     /// Every tag with its notes counted, by name.
@@ -443,29 +441,16 @@ fn edges_by_path(store: &Store, paths: &HashMap<FileId, VaultPath>) -> Result<Ve
     Ok(edges)
 }
 
-/// Excluded notes are link targets, not nodes whose orphanhood counts.
 fn graph(store: &Store) -> Result<Graph> {
-    let notes: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
-    let files: Vec<(FileId, FileKind)> = store
-        .paths()?
-        .into_iter()
-        .map(|(id, path)| (id, if notes.contains(&id) { path.kind() } else { FileKind::Attachment }))
-        .collect();
-    let edges = store.edges()?;
-    let keys: Vec<String> = edges.iter().map(|(_, _, path)| unresolved_key(path)).collect();
-    let links = edges.iter().zip(&keys).map(|((source, target, _), key)| Edge {
-        source: *source,
-        target: match target {
-            Some(target) => Target::File(*target),
-            None => Target::Unresolved(key),
-        },
-    });
-    Ok(Graph::new(files, links))
+    Ok(Graph::new(store.edges()?.into_iter().filter_map(|(source, target, _)| Some((source, target?)))))
 }
 
-fn sorted_paths(store: &Store, ids: impl Iterator<Item = FileId>) -> Result<Vec<VaultPath>> {
-    let paths = paths(store)?;
-    let mut found: Vec<VaultPath> = ids.filter_map(|id| paths.get(&id).cloned()).collect();
+/// The notes without links in one direction, by path. Excluded notes are link targets, and not listed themselves. As in
+/// Obsidian a link of a note to itself counts.
+fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
+    let graph = graph(store)?;
+    let notes = store.notes()?.into_iter().filter(|(id, ..)| graph.neighbours(*id, direction).next().is_none());
+    let mut found: Vec<VaultPath> = notes.map(|(_, path, _)| path).collect();
     found.sort();
     Ok(found)
 }
