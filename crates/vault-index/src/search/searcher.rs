@@ -112,7 +112,7 @@ impl Searcher {
         let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
-            if eligible.as_ref().is_none_or(|eligible| eligible.contains(at))
+            if eligible.as_ref().is_none_or(|eligible| eligible[at])
                 && (query.grouping == Grouping::Passages || listed.insert(passage.note))
             {
                 rows.push((notes.get(&passage.note), passage));

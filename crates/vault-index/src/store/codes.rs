@@ -82,13 +82,8 @@ impl Store {
         self.blocks(self.block_states()?.iter().map(|(number, _)| *number), |number, bytes| {
             block.load_block(0, bytes)?;
             let slots: Vec<u32> = (0..block.len() as u32).collect();
-            let of_block = block.intervals(query, &slots);
-            let has_row = |slot: u32| block.contains(slot as usize);
             intervals.resize(number * BLOCK_ROWS, Interval::NONE);
-            intervals.extend(slots.into_iter().zip(of_block).map(|(slot, interval)| match has_row(slot) {
-                true => interval,
-                false => Interval::NONE,
-            }));
+            intervals.extend(block.intervals(query, &slots));
             Ok(())
         })?;
         Ok(intervals)
@@ -170,7 +165,8 @@ mod tests {
 
     /// What a scan says of every slot.
     fn upper_bounds(loaded: &LoadedCodes) -> Vec<f32> {
-        loaded.codes.upper_bounds(&QueryCodes::new(&vector(1)).unwrap(), None)
+        let slots: Vec<u32> = (0..loaded.codes.len() as u32).collect();
+        loaded.codes.upper_bounds(&QueryCodes::new(&vector(1)).unwrap(), &slots)
     }
 
     #[track_caller]
@@ -215,11 +211,7 @@ mod tests {
         let query = QueryCodes::new(&vector(1)).unwrap();
         let codes = store.codes(None).unwrap().unwrap().codes;
         let slots: Vec<u32> = (0..codes.len() as u32).collect();
-        let mut expected = codes.intervals(&query, &slots);
-        for slot in slots.into_iter().filter(|slot| !codes.contains(*slot as usize)) {
-            expected[slot as usize] = Interval::NONE;
-        }
-        assert_eq!(store.intervals(&query).unwrap(), expected);
+        assert_eq!(store.intervals(&query).unwrap(), codes.intervals(&query, &slots));
     }
 
     #[test]
