@@ -82,17 +82,15 @@ impl<'a> Semantic<'a> {
         let bounds = match source {
             Source::Stored(store, _) => Bounds::Fine(store.intervals(&query)?),
             Source::Loaded(codes) => {
-                let mut is_scanned = vec![eligible.is_none(); codes.len()];
-                for (passage, _) in passages.iter().zip(eligible.unwrap_or_default()).filter(|(_, eligible)| **eligible) {
-                    let slots = semantic.slots(passage).into_iter().flatten().map(|slot| slot.get() as usize);
-                    slots.filter(|slot| *slot < codes.len()).for_each(|slot| is_scanned[slot] = true);
-                }
-                let slots: Vec<u32> = (0..codes.len() as u32).filter(|slot| is_scanned[*slot as usize]).collect();
-                let mut upper = vec![f32::NEG_INFINITY; codes.len()];
-                for (slot, bound) in slots.iter().zip(codes.upper_bounds(&query, &slots)) {
-                    upper[*slot as usize] = bound;
-                }
-                Bounds::Coarse(codes, upper)
+                let filter: Option<Vec<bool>> = eligible.map(|eligible| {
+                    let mut filter = vec![false; codes.len()];
+                    for (passage, _) in passages.iter().zip(eligible).filter(|(_, eligible)| **eligible) {
+                        let slots = semantic.slots(passage).into_iter().flatten().map(|slot| slot.get() as usize);
+                        slots.filter(|slot| *slot < codes.len()).for_each(|slot| filter[slot] = true);
+                    }
+                    filter
+                });
+                Bounds::Coarse(codes, codes.upper_bounds(&query, filter.as_deref()))
             }
         };
         semantic.scan = Some(Scan { query, bounds });

@@ -165,8 +165,7 @@ mod tests {
 
     /// What a scan says of every slot.
     fn upper_bounds(loaded: &LoadedCodes) -> Vec<f32> {
-        let slots: Vec<u32> = (0..loaded.codes.len() as u32).collect();
-        loaded.codes.upper_bounds(&QueryCodes::new(&vector(1)).unwrap(), &slots)
+        loaded.codes.upper_bounds(&QueryCodes::new(&vector(1)).unwrap(), None)
     }
 
     #[track_caller]

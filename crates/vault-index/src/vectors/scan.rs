@@ -28,41 +28,48 @@ impl Interval {
 }
 
 impl Codes {
-    /// The most that each of some slots can score, from the upper four bits of the codes: at most about .24 above the
-    /// exact score. Negative infinity where a slot has no row.
+    /// The most that each slot can score, from the upper four bits of the codes: at most about .24 above the exact score.
+    /// Negative infinity where a slot has no row, or `filter` (by slot; `None`: all pass) has false for it.
     ///
     /// # Panics
-    /// If the query has other dimensions than the rows, or a slot is not below [`len`](Self::len).
-    pub(crate) fn upper_bounds(&self, query: &QueryCodes, slots: &[u32]) -> Vec<f32> {
-        self.upper_bounds_by(threads_for(slots.len() * width(self.dimensions())), query, slots)
+    /// If the query has other dimensions than the rows.
+    pub(crate) fn upper_bounds(&self, query: &QueryCodes, filter: Option<&[bool]>) -> Vec<f32> {
+        let slots = filter.map_or(self.len(), |filter| filter.iter().filter(|passes| **passes).count());
+        self.upper_bounds_by(threads_for(slots * width(self.dimensions())), query, filter)
     }
 
     /// The same on so many threads; their number does not change the result.
-    pub(super) fn upper_bounds_by(&self, threads: usize, query: &QueryCodes, slots: &[u32]) -> Vec<f32> {
+    pub(super) fn upper_bounds_by(&self, threads: usize, query: &QueryCodes, filter: Option<&[bool]>) -> Vec<f32> {
         assert_eq!(query.dimensions(), self.dimensions(), "a query of other dimensions than the rows");
-        let mut uppers = vec![f32::NEG_INFINITY; slots.len()];
-        let part = slots.len().div_ceil(GROUP).div_ceil(threads).max(1) * GROUP;
+        let mut uppers = vec![f32::NEG_INFINITY; self.len()];
+        let part = self.len().div_ceil(threads).max(1);
         std::thread::scope(|scope| {
-            let mut parts = slots.chunks(part).zip(uppers.chunks_mut(part));
+            let mut parts = uppers.chunks_mut(part).enumerate();
             let mine = parts.next();
-            for (slots, uppers) in parts {
-                scope.spawn(move || self.upper_bounds_of(query, slots, uppers));
+            for (i, uppers) in parts {
+                scope.spawn(move || self.upper_bounds_from(i * part, query, filter, uppers));
             }
-            if let Some((slots, uppers)) = mine {
-                self.upper_bounds_of(query, slots, uppers);
+            if let Some((_, uppers)) = mine {
+                self.upper_bounds_from(0, query, filter, uppers);
             }
         });
         uppers
     }
 
-    fn upper_bounds_of(&self, query: &QueryCodes, slots: &[u32], uppers: &mut [f32]) {
-        for (start, uppers) in (0..).step_by(GROUP).zip(uppers.chunks_mut(GROUP)) {
+    /// The upper bounds of the slots from `first` on.
+    fn upper_bounds_from(&self, first: usize, query: &QueryCodes, filter: Option<&[bool]>, uppers: &mut [f32]) {
+        let range = first as u32..(first + uppers.len()) as u32;
+        let slots: Vec<u32> = match filter {
+            Some(filter) => range.filter(|slot| filter[*slot as usize]).collect(),
+            None => range.collect(),
+        };
+        for start in (0..slots.len()).step_by(GROUP) {
             let slots = &slots[start..];
-            let sums = self.dots(query, &self.high, slots);
-            for ((upper, &slot), sum) in uppers.iter_mut().zip(slots).zip(sums) {
-                let (scale, error) = (self.scales[slot as usize], self.coarse_errors[slot as usize]);
-                if scale != 0.0 {
-                    *upper = query.coarse_score(sum, scale) + query.error(error);
+            for (&slot, sum) in slots.iter().zip(self.dots(query, &self.high, slots)) {
+                let slot = slot as usize;
+                if self.scales[slot] != 0.0 {
+                    let error = query.error(self.coarse_errors[slot]);
+                    uppers[slot - first] = query.coarse_score(sum, self.scales[slot]) + error;
                 }
             }
         }

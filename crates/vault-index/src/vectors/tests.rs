@@ -32,14 +32,16 @@ fn codes_of(dimensions: usize, rows: &[Option<Vec<f32>>]) -> Codes {
     codes
 }
 
-/// The bounds hold for every row, and are the same for all kernels, threads and choices of slots (`some`).
+/// The bounds hold for every row, and are the same for all kernels, threads and filters (`some` slots pass).
 fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = usize>) {
     let codes = codes_of(q.len(), rows);
     let query = &QueryCodes::new(q).unwrap();
     let slots: Vec<u32> = (0..codes.len() as u32).collect();
-    let some: Vec<u32> = some.into_iter().filter(|slot| *slot < codes.len()).map(|slot| slot as u32).collect();
-    let uppers = codes.upper_bounds(query, &slots);
-    let of_some: Vec<f32> = some.iter().map(|slot| uppers[*slot as usize]).collect();
+    let mut filter = vec![false; codes.len()];
+    some.into_iter().filter(|slot| *slot < codes.len()).for_each(|slot| filter[slot] = true);
+    let uppers = codes.upper_bounds(query, None);
+    let filtered = |(upper, passes): (&f32, &bool)| if *passes { *upper } else { f32::NEG_INFINITY };
+    let of_some: Vec<f32> = uppers.iter().zip(&filter).map(filtered).collect();
     let intervals = codes.intervals(query, &slots);
     for (slot, row) in rows.iter().enumerate() {
         let Some(row) = row else {
@@ -56,8 +58,8 @@ fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = us
         codes.kernel = kernel;
         assert_eq!(codes.intervals(query, &slots), intervals, "{}", kernel.name());
         for threads in [1, 2, 64] {
-            assert_eq!(codes.upper_bounds_by(threads, query, &slots), uppers, "{}, {threads} threads", kernel.name());
-            assert_eq!(codes.upper_bounds_by(threads, query, &some), of_some, "{}, {threads} threads", kernel.name());
+            assert_eq!(codes.upper_bounds_by(threads, query, None), uppers, "{}, {threads} threads", kernel.name());
+            assert_eq!(codes.upper_bounds_by(threads, query, Some(&filter)), of_some, "{}, {threads} threads", kernel.name());
         }
     }
 }
@@ -173,10 +175,10 @@ proptest! {
         }
         let blocks = blocks_of(5, &slots);
         order.iter().for_each(|&number| codes.load_block(number, &blocks[number]).unwrap());
+        let stored: Vec<Block> = blocks.into_iter().map(|bytes| Block::from_bytes(5, bytes).unwrap()).collect();
         for (slot, row) in slots.iter().enumerate() {
             let (number, at) = block_and_row(slot);
-            let stored = Block::from_bytes(5, blocks[number].clone()).unwrap().row(at);
-            prop_assert_eq!(stored, row.as_ref().map(|row| Quantized::new(row).unwrap()));
+            prop_assert_eq!(stored[number].row(at), row.as_ref().map(|row| Quantized::new(row).unwrap()));
             prop_assert_eq!(codes.contains(slot), row.is_some());
         }
         let expected = codes_of(5, &slots);
@@ -235,7 +237,7 @@ fn few_rows_reach_the_best_score() {
     let score = rescore(&q, &q);
     let reaching = |uppers: Vec<f32>| uppers.iter().filter(|upper| **upper >= score).count();
     let slots: Vec<u32> = (0..5000).collect();
-    assert_eq!(reaching(codes.upper_bounds(&query, &slots)), 1);
+    assert_eq!(reaching(codes.upper_bounds(&query, None)), 1);
     assert_eq!(reaching(codes.intervals(&query, &slots).iter().map(|interval| interval.upper).collect()), 1);
 }
 

@@ -23,7 +23,7 @@ pub(super) fn kernel() -> Option<Kernel> {
 ///
 /// # Safety
 /// The machine has the features. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`, and
-/// each row of `which` is within `rows`.
+/// each of its rows is within `rows`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
 unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     // SAFETY: by the caller's promise, each of the eight rows is `width` bytes within `rows`.

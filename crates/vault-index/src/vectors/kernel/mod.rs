@@ -71,14 +71,11 @@ impl Kernel {
     ///
     /// # Panics
     /// If the lengths do not fit: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, `which` no shorter than
-    /// `out`, and each row of `which` within `rows`.
+    /// `out`, and each row whose dot product is wanted within `rows`.
     pub fn dots(&self, query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
         assert!(!query.is_empty() && query.len().is_multiple_of(2 * LINE), "a query of {} codes", query.len());
-        assert!(which.len() >= out.len(), "as many rows as sums");
-        let last = which.iter().max().map_or(0, |last| *last as usize);
-        assert!(out.is_empty() || last < rows.len() / (query.len() / 2 / LINE), "row {last} is out of range");
-        if !out.is_empty() {
-            (self.dots)(query, rows, which, out);
-        }
+        let Some(last) = which[..out.len()].iter().max() else { return };
+        assert!((*last as usize) < rows.len() / (query.len() / 2 / LINE), "row {last} is out of range");
+        (self.dots)(query, rows, which, out);
     }
 }
