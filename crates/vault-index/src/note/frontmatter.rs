@@ -73,11 +73,7 @@ pub fn frontmatter_span(text: &str) -> Option<Range<usize>> {
 /// # Errors
 /// A warning with the line, from 1, when the block is not valid YAML, not keys and values, or over its budget.
 pub fn frontmatter_properties(yaml: &str) -> Result<Properties, Warning> {
-    let says_nothing = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    if yaml.lines().all(says_nothing) {
-        return Ok(Properties::default());
-    }
-    entries(yaml)
+    if first_line(yaml).is_none() { Ok(Properties::default()) } else { entries(yaml) }
 }
 
 /// What a frontmatter says.
@@ -202,12 +198,18 @@ fn entries(yaml: &str) -> Result<Properties, Warning> {
     match Value(&Cell::new(BUDGET)).deserialize(serde_yaml::Deserializer::from_str(yaml)) {
         Ok(Property::Map(properties)) => Ok(properties),
         Ok(Property::Null) => Ok(Properties::default()),
-        Ok(_) => Err(refuse(1, "it is not valid YAML: expected keys and values")),
+        Ok(_) => Err(refuse(first_line(yaml).unwrap_or(1), "it is not valid YAML: expected keys and values")),
         Err(error) => {
             let line = error.location().map_or(1, |location| location.line());
             Err(refuse(line.max(1), &format!("it is not valid YAML: {error}")))
         }
     }
+}
+
+/// The first line that is not blank, a comment or the opening fence, from 1.
+fn first_line(yaml: &str) -> Option<usize> {
+    let says_nothing = |line: &str| line.is_empty() || line.starts_with('#') || is_fence(line);
+    yaml.lines().position(|line| !says_nothing(line.trim_start())).map(|at| at + 1)
 }
 
 /// The line on which brackets are nested deeper than [`MAX_DEPTH`]. Those in texts count too:
