@@ -7,7 +7,7 @@ use std::path::Path;
 use vault_cli::{Paint, char_columns, sanitize_line};
 
 use crate::Hit;
-use crate::search::marks;
+use crate::search::matched_ranges;
 
 /// The lines of one result; `path` is shown, `file` is what it opens.
 pub(super) fn lines(
@@ -62,7 +62,7 @@ type Line = Vec<(String, bool)>;
 
 /// The part of a passage worth showing, in lines of at most `width` columns.
 fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
-    let marked = marks(text, terms);
+    let marked = matched_ranges(text, terms);
     let rows = rows(text, width.max(10));
     let first = best_window(text, &rows, &marked);
     let shown = &rows[first..rows.len().min(first + LINES)];

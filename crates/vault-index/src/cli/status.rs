@@ -138,25 +138,22 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
     let rows: Vec<ModelRecord> =
         crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
     out.list(args.format(), &rows, |out, rows| {
-        let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
-        for row in rows {
-            let mark = if row.in_index { "*" } else { " " };
-            let location = if row.local { "local " } else { "remote" };
-            let lacking =
-                row.needs_feature.as_ref().map(|f| format!(" (not in this program: it lacks the feature {f})"));
-            let name = out.paint.bold(&padded(&row.name, width));
-            let line =
-                format!("{mark} {name}  {location}  {}{}", row.note, out.paint.bad(&lacking.unwrap_or_default()));
-            out.line(&line)?;
+        let width = rows.iter().map(|row| columns(&row.model.name)).max().unwrap_or(0);
+        let lacks = |feature| format!(" (not in this program: it lacks the feature {feature})");
+        for ModelRecord { model, in_index } in rows {
+            let mark = if *in_index { "*" } else { " " };
+            let location = if model.local { "local " } else { "remote" };
+            let name = out.paint.bold(&padded(&model.name, width));
+            let lacking = out.paint.bad(&model.needs_feature.map(lacks).unwrap_or_default());
+            out.line(&format!("{mark} {name}  {location}  {}{lacking}", model.note))?;
         }
         match &has {
             Some(has) => out.line(&format!("* the index has vectors of {}", sanitize_line(has))),
             None => out.line("there is no index of this vault yet"),
         }?;
-        let lacking =
-            if cfg!(feature = "fastembed") { "" } else { " (not in this program: it lacks the feature fastembed)" };
+        let lacking = if cfg!(feature = "fastembed") { String::new() } else { lacks("fastembed") };
         let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
-        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(lacking)))
+        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))
     })
 }
 

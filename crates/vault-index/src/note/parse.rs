@@ -93,7 +93,9 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
     note.properties = head.properties;
     note.warnings = head.warnings;
     head.tags.iter().for_each(|tag| found.tags.add(tag));
-    found.links.extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
+    found
+        .links
+        .extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
 }
 
 /// The first level-1 heading that has text, else the file's name. A canvas is called as its file.

@@ -127,8 +127,15 @@ fn asked() -> impl Strategy<Value = Asked> {
     let eligible = prop::option::of(prop::collection::vec(any::<bool>(), 150));
     let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5))];
     (unit(), mode, any::<bool>(), eligible, grouping, min_score, 0_usize..30).prop_map(
-        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| {
-            Asked { query, mode, weights, with_titles, eligible, grouping, min_score, k }
+        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| Asked {
+            query,
+            mode,
+            weights,
+            with_titles,
+            eligible,
+            grouping,
+            min_score,
+            k,
         },
     )
 }

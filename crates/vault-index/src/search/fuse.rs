@@ -124,7 +124,7 @@ impl Candidates<'_> {
         }
         let mut candidates = self.bounded(floor);
         if let Some(reach) = self.kth_best(k, candidates.iter().map(|c| (c.position, c.upper))) {
-            // What looks best already shows, looked at more closely, what the k best reach at least.
+            // The fine intervals of the most promising passages give a lower bound of the k-th best score.
             let first: Vec<Bounded> = candidates.iter().filter(|c| c.upper >= reach).copied().collect();
             let lower = self.intervals(&first).into_iter().map(|interval| interval.lower);
             let least = self.kth_best(k, first.iter().map(|c| c.position).zip(lower));

@@ -87,6 +87,12 @@ impl Searcher {
         answers
     }
 
+    /// An answer without results.
+    #[cfg(feature = "cli")]
+    pub(crate) fn nothing(&self, mode: Mode) -> Hits {
+        hits(&self.snapshot, Vec::new(), mode, Vec::new())
+    }
+
     /// `vector` is that of the query's text, where it is known already.
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;

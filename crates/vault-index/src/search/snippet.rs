@@ -6,7 +6,7 @@ use crate::terms::Terms;
 
 /// The byte ranges of `text` that the query's terms (as [`Why::terms`](super::Why::terms) has them) stand for.
 /// Ascending; ranges that touch or overlap are one.
-pub fn marks(text: &str, terms: &[String]) -> Vec<Range<usize>> {
+pub fn matched_ranges(text: &str, terms: &[String]) -> Vec<Range<usize>> {
     let mut marks: Vec<Range<usize>> = Vec::new();
     if terms.is_empty() {
         return marks;
@@ -36,7 +36,7 @@ mod tests {
     fn marked_words() {
         fn check(text: &str, terms: &[&str], expected: &[&str]) {
             let terms: Vec<String> = terms.iter().map(|t| (*t).to_string()).collect();
-            let marked: Vec<&str> = marks(text, &terms).into_iter().map(|r| &text[r]).collect();
+            let marked: Vec<&str> = matched_ranges(text, &terms).into_iter().map(|r| &text[r]).collect();
             assert_eq!(marked, expected, "{text:?}");
         }
         check("Gardens and gardening", &["garden"], &["Gardens", "gardening"]);

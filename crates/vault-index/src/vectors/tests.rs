@@ -59,7 +59,12 @@ fn check(rows: &[Option<Vec<f32>>], q: &[f32], some: impl IntoIterator<Item = us
         assert_eq!(codes.intervals(query, &slots), intervals, "{}", kernel.name());
         for threads in [1, 2, 64] {
             assert_eq!(codes.upper_bounds_by(threads, query, None), uppers, "{}, {threads} threads", kernel.name());
-            assert_eq!(codes.upper_bounds_by(threads, query, Some(&filter)), of_some, "{}, {threads} threads", kernel.name());
+            assert_eq!(
+                codes.upper_bounds_by(threads, query, Some(&filter)),
+                of_some,
+                "{}, {threads} threads",
+                kernel.name()
+            );
         }
     }
 }
