@@ -191,11 +191,12 @@ fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Reranked, VaultPath, Why};
 
-    fn hit(path: &str, score: f32) -> Hit {
+    /// A sample.
+    pub(in crate::cli) fn hit(path: &str, score: f32) -> Hit {
         Hit {
             path: VaultPath::new(path).unwrap(),
             title: "A \u{1b}[31mtitle".into(),

@@ -134,24 +134,6 @@ impl Filter {
     pub fn before(self, moment: Timestamp) -> Self {
         Self { before: Some(moment), ..self }
     }
-
-    /// Excludes a tag.
-    ///
-    /// # Errors
-    /// As [`Filter::tag`].
-    pub fn without_tag(mut self, tag: &str) -> Result<Self> {
-        self.without_tags.push(checked_tag(tag)?);
-        Ok(self)
-    }
-
-    /// Excludes a path.
-    ///
-    /// # Errors
-    /// As [`Filter::path`].
-    pub fn without_path(mut self, glob: &str) -> Result<Self> {
-        self.without_paths.push(checked_path(glob)?);
-        Ok(self)
-    }
 }
 
 /// A path glob that can be understood.
