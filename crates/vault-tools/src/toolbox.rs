@@ -110,8 +110,7 @@ pub(crate) fn text_of(value: &Value) -> String {
 impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
-        let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
-        Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
+        Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 
     /// Whether it changes nothing, so that only its output remains to be shown.
@@ -232,7 +231,7 @@ impl Toolbox {
         let vault = Arc::clone(&self.vault);
         let mut draft = self.draft(&vault, vault.overlay().of_one_call())?;
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
-        let mut change = draft.overlay.into_change();
+        let mut change = draft.overlay.change();
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let spec = self.spec(name)?;
         let mut paths = done.paths;
