@@ -87,8 +87,7 @@ fn passage_texts(model: &dyn Embedder, folder: &Path) -> Result<Vec<String>> {
 }
 
 fn texts_of(vault: &Path, model: &dyn Embedder) -> Result<Vec<String>> {
-    let mut options = ChunkOptions::default();
-    options.max_tokens = model.max_tokens();
+    let options = ChunkOptions { max_tokens: model.max_tokens(), ..ChunkOptions::default() };
     let mut texts = Vec::new();
     for file in notes_in(vault)? {
         let path = VaultPath::from_disk(file.strip_prefix(vault)?).ok_or("a note without a path")?;
