@@ -43,7 +43,6 @@ pub trait TokenCount: Send + Sync {
 
 /// How large chunks are.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub struct ChunkOptions {
     /// The model's window without its special tokens: title, heading path and text together stay within it.
     /// Taken as 16 if it is less.

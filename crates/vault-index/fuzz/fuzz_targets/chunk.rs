@@ -9,10 +9,11 @@ use vault_index::note::{ParseOptions, TitleSource, parse};
 
 fuzz_target!(|bytes: &[u8]| {
     // Small windows, so that short notes are cut; a length stands for options, so that seeds are plain notes.
-    let mut options = ChunkOptions::default();
-    options.max_tokens = 16 + bytes.len() % 37;
-    options.max_context_tokens = bytes.len() % 23;
-    options.min_tokens = bytes.len() % 13;
+    let options = ChunkOptions {
+        max_tokens: 16 + bytes.len() % 37,
+        max_context_tokens: bytes.len() % 23,
+        min_tokens: bytes.len() % 13,
+    };
     let name = if bytes.starts_with(b"{") { "a.canvas" } else { "a.md" };
     let note = parse(&VaultPath::new(name).unwrap(), bytes, &ParseOptions::default());
     let title = (note.title.source != TitleSource::FileName).then_some(note.title.text.as_str());
