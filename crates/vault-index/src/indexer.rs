@@ -25,7 +25,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
@@ -34,6 +34,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{
     Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle, walk,
 };
+use crate::indexer::prepare::now_ns;
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::lock::{self, Lock, LockName};
 use crate::path::{FileId, VaultPath};
@@ -166,14 +167,13 @@ impl Indexer<'_> {
         self.progress(Stage::Walk, walked.files.len(), walked.files.len());
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
+        let changes = settle(&difference, &self.hash(&difference.to_hash())?);
+        end_stage(report, "read", stage);
         let has_other_warnings = self.store.walk_warnings()? != walked.warnings;
-        if difference.is_empty() && !has_other_warnings {
+        if changes.is_empty() && !has_other_warnings && self.store.unread()? == 0 {
             report.unchanged = known.iter().filter(|k| k.indexed && k.path.kind().is_note()).count();
             return Ok(walked.unlisted);
         }
-        let hashes = self.hash(&difference.to_hash())?;
-        let changes = settle(&difference, &hashes);
-        end_stage(report, "read", stage);
 
         // One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
         let batch = self.store.begin()?;
@@ -378,8 +378,4 @@ fn end_stage(report: &mut Report, name: &str, since: &mut Instant) {
 
 fn milliseconds(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
-}
-
-fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -2,12 +2,12 @@
 
 use std::cell::RefCell;
 use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
-use crate::indexer::now_ns;
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
@@ -206,4 +206,9 @@ fn collect(key: &str, property: &Property, values: &mut Vec<(String, PropertyVal
                 .for_each(|(inner, value)| collect(&format!("{key}.{}", inner.to_lowercase()), value, values));
         }
     }
+}
+
+/// The time as stats of files have it: nanoseconds since 1970.
+pub(super) fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -5,7 +5,6 @@ use std::sync::mpsc::sync_channel;
 use rayon::prelude::*;
 
 use crate::error::{Error, Result, Warning};
-use crate::files::DiskFile;
 use crate::indexer::prepare::{PreparedNote, Preparer};
 use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
@@ -27,19 +26,21 @@ const TRANSACTION_WORDS: usize = 16 << 20;
 
 /// Writes notes, some batches a transaction.
 ///
-/// Their words are written last in each transaction: SQLite makes the keyword index write out what it has gathered
-/// before any statement that may have to be undone alone, such as an upsert or the removal of a note's words, and a part
-/// of that index a note is ruinous.
+/// SQLite makes the keyword index write out what it has gathered before any statement that may have to be undone
+/// alone, such as an upsert or the removal of a note's words, and a part of that index a note is ruinous. The rows of
+/// a new note need no such statement: its words go with them. Those of other notes are written last in each
+/// transaction.
 struct Writer<'a> {
     indexer: &'a Indexer<'a>,
     next_passage: i64,
     /// Notes not written yet.
     unread: usize,
     transaction: Option<Batch<'a>>,
-    /// What the transaction has so far: notes, words by passage, and their bytes.
+    /// What the transaction has so far, in notes and bytes of words.
     notes: usize,
-    words: Vec<(i64, Fields)>,
     bytes: usize,
+    /// The words that are written last, by passage.
+    words: Vec<(i64, Fields)>,
 }
 
 impl Indexer<'_> {
@@ -53,8 +54,8 @@ impl Indexer<'_> {
             unread: total,
             transaction: None,
             notes: 0,
-            words: Vec::new(),
             bytes: 0,
+            words: Vec::new(),
         };
         let options = self.options;
         std::thread::scope(|scope| {
@@ -89,20 +90,23 @@ impl Writer<'_> {
         }
         self.notes += batch.len();
         self.unread -= batch.len();
-        batch.into_iter().try_for_each(|(job, note)| self.write_note(job, note, report))?;
+        batch.iter().try_for_each(|(job, note)| self.write_note(job, note, report))?;
+        // What others have made is given back by others, and this thread writes on.
+        rayon::spawn(move || drop(batch));
         if self.notes >= TRANSACTION_NOTES || self.bytes >= TRANSACTION_WORDS { self.commit() } else { Ok(()) }
     }
 
     /// Puts a note in the place of what the index had of it; of one that could not be read, only why.
-    fn write_note(&mut self, job: Job, note: Result<PreparedNote, Warning>, report: &mut Report) -> Result<()> {
+    fn write_note(&mut self, job: &Job, note: &Result<PreparedNote, Warning>, report: &mut Report) -> Result<()> {
         let (indexer, store) = (self.indexer, self.indexer.store);
         let path = job.file.path.as_str();
-        let had_rows = job.counts_as != CountsAs::Added && indexer.remove_note(job.id)?;
+        let is_new = job.counts_as == CountsAs::Added;
+        let had_rows = !is_new && indexer.remove_note(job.id)?;
         let note = match note {
             Ok(note) => note,
             Err(warning) => {
                 report.removed += usize::from(had_rows);
-                return store.put_warnings(path, &[warning], true);
+                return store.put_warnings(path, std::slice::from_ref(warning), true);
             }
         };
         match job.counts_as {
@@ -112,17 +116,19 @@ impl Writer<'_> {
             _ => report.added += 1,
         }
         store.put_warnings(path, &note.warnings, false)?;
-        let file = DiskFile { stat: note.stat, ..job.file };
-        indexer.put_file(job.id, &file, Some(note.hash), note.checked_at_ns)?;
+        store.set_read(job.id, &note.stat, &note.hash, note.checked_at_ns, indexer.version())?;
         let title_vector = note.title_key.map_or(Ok(None), |key| store.find_vector(&key))?;
         store.put_note(job.id, &note.row, title_vector)?;
         store.put_links(job.id, &note.links)?;
-        for passage in note.passages {
+        for passage in &note.passages {
             let vector = store.find_vector(&passage.key)?;
             report.reused += usize::from(vector.is_some());
-            store.put_passage(self.next_passage, job.id, vector, &passage)?;
+            store.put_passage(self.next_passage, job.id, vector, passage)?;
             self.bytes += passage.fields.bytes();
-            self.words.push((self.next_passage, passage.fields));
+            match is_new {
+                true => store.put_words(self.next_passage, &passage.fields)?,
+                false => self.words.push((self.next_passage, passage.fields.clone())),
+            }
             self.next_passage += 1;
         }
         Ok(())

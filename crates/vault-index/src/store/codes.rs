@@ -2,7 +2,7 @@
 
 use rusqlite::params;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::store::Store;
 use crate::vectors::{
     BLOCK_ROWS, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes, row_offsets,
@@ -68,9 +68,7 @@ impl Store {
         while let Some(row) = rows.next().map_err(fail)? {
             let number: i64 = row.get(0).map_err(fail)?;
             if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&number) {
-                return Err(Error::new(ErrorKind::Damaged, format!("there is no block {number} of vectors"))
-                    .at(&self.path)
-                    .with_remedy("run `vault-index check --repair`"));
+                return Err(self.damaged(format!("there is no block {number} of vectors")));
             }
             let bytes = row.get_ref(1).and_then(|bytes| Ok(bytes.as_blob()?)).map_err(fail)?;
             each(number as usize, bytes).map_err(|e| e.at(&self.path))?;

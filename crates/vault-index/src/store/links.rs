@@ -40,11 +40,13 @@ const KINDS: [LinkKind; 3] = [LinkKind::Wikilink, LinkKind::Markdown, LinkKind::
 impl Store {
     /// Adds the links of a note.
     pub(crate) fn put_links(&self, source: FileId, links: &[LinkRow]) -> Result<()> {
-        for (id, LinkRow { link, name, target }) in ids_of(source).zip(links) {
-            self.run(
+        self.with(|conn| {
+            let mut insert = conn.prepare_cached(
                 "INSERT INTO link(id, source, line, start, end, kind, raw, path, subpath, display, name, target)
                  VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
-                params![
+            )?;
+            for (id, LinkRow { link, name, target }) in ids_of(source).zip(links) {
+                insert.execute(params![
                     id,
                     source,
                     link.line,
@@ -57,10 +59,10 @@ impl Store {
                     link.display,
                     name,
                     target,
-                ],
-            )?;
-        }
-        Ok(())
+                ])?;
+            }
+            Ok(())
+        })
     }
 
     /// Removes the links of a note.

@@ -52,6 +52,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, Transactio
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::private_file::{make_private, private_file};
+use crate::report::counted_as;
 
 pub(crate) use chunks::{NewPassage, PassageText, PendingText};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
@@ -269,8 +270,13 @@ impl Store {
     pub(crate) fn faults(&self) -> Result<Vec<String>> {
         let mut faults: Vec<String> = self.all("PRAGMA integrity_check(20)", [], |row| row.get(0))?;
         faults.retain(|row| row != "ok");
-        faults.extend(self.check_vectors()?);
-        faults.extend(self.check_passage_blocks()?);
+        let one_and_many =
+            ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
+        let vectors = (self.unsound_vectors()?, one_and_many);
+        let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
+        let blocks = (self.outdated_passage_blocks()?, one_and_many);
+        let unsound = [vectors, blocks].into_iter().filter(|(number, _)| *number > 0);
+        faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
     }
 
@@ -299,6 +305,10 @@ impl Store {
     /// Works with the connection; an error says which file it is of.
     fn with<'s, T>(&'s self, work: impl FnOnce(&'s Connection) -> rusqlite::Result<T>) -> Result<T> {
         work(&self.conn).map_err(|error| Error::from(error).at(&self.path))
+    }
+
+    fn damaged(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy("run `vault-index check --repair`")
     }
 
     /// Runs a statement that has no results.

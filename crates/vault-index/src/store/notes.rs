@@ -4,7 +4,7 @@ use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Warning, WarningKind};
-use crate::files::{FileStat, KnownFile};
+use crate::files::{ContentHash, FileStat, KnownFile};
 use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
@@ -126,6 +126,31 @@ impl Store {
     /// Forgets a file.
     pub(crate) fn remove_file(&self, id: FileId) -> Result<()> {
         self.run("DELETE FROM file WHERE id = ?1", [id])
+    }
+
+    /// Marks a file as read, as it was then.
+    pub(crate) fn set_read(
+        &self,
+        id: FileId,
+        stat: &FileStat,
+        hash: &ContentHash,
+        checked_at_ns: i64,
+        version: i64,
+    ) -> Result<()> {
+        self.run(
+            "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7,
+               version = ?8 WHERE id = ?1",
+            params![
+                id,
+                stat.size as i64,
+                stat.mtime_ns,
+                stat.ctime_ns,
+                stat.inode as i64,
+                checked_at_ns,
+                hash.as_slice(),
+                version
+            ],
+        )
     }
 
     /// Adds a note with its tags and properties.

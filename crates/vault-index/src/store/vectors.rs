@@ -7,7 +7,6 @@ use rusqlite::params;
 use rusqlite::types::ValueRef;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::report::counted_as;
 use crate::store::{Store, schema};
 use crate::vectors::{Block, Quantized, block_and_row};
 
@@ -151,11 +150,7 @@ impl Store {
     /// One vector, as the model gave it.
     pub(crate) fn vector(&self, slot: i64) -> Result<Vec<f32>> {
         let (table, _) = self.table()?;
-        self.stored_vector(&table, slot)?.ok_or_else(|| {
-            Error::new(ErrorKind::Damaged, format!("vector {slot} is missing"))
-                .at(&self.path)
-                .with_remedy("run `vault-index check --repair`")
-        })
+        self.stored_vector(&table, slot)?.ok_or_else(|| self.damaged(format!("vector {slot} is missing")))
     }
 
     fn stored_vector(&self, table: &str, slot: i64) -> Result<Option<Vec<f32>>> {
@@ -166,22 +161,15 @@ impl Store {
         })
     }
 
-    /// How many vectors are missing, or are not what their codes say: one line if there are any.
-    pub(crate) fn check_vectors(&self) -> Result<Option<String>> {
-        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(None) };
-        let mut wrong = 0;
+    /// How many vectors are missing, or are not what their codes say.
+    pub(super) fn unsound_vectors(&self) -> Result<usize> {
+        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(0) };
+        let mut unsound = 0;
         self.each_vector(&table_of(&embedder), dimensions, |_, _, vector| {
-            wrong += usize::from(vector.is_none());
+            unsound += usize::from(vector.is_none());
             Ok(())
         })?;
-        let fault = || {
-            counted_as(
-                wrong,
-                "vector differs from its codes or is missing",
-                "vectors differ from their codes or are missing",
-            )
-        };
-        Ok((wrong > 0).then(fault))
+        Ok(unsound)
     }
 
     /// Calls `each` with every slot, its key, and its vector if that is sound: there, finite, and as its codes say.
