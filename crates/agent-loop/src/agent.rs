@@ -71,6 +71,8 @@ impl fmt::Debug for Agent {
     }
 }
 
+setters!(Agent { limits: Limits });
+
 /// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pause {
@@ -103,13 +105,6 @@ impl Agent {
     #[must_use]
     pub fn compaction(mut self, compaction: impl Compaction + 'static) -> Self {
         self.compaction = Arc::new(compaction);
-        self
-    }
-
-    /// Sets timeouts, parallelism and retries.
-    #[must_use]
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
         self
     }
 

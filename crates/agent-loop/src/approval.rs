@@ -1,4 +1,4 @@
-//! Approval of tool calls: the policy's permission, a person's decision bound to one call, and [`check`], which combines them.
+//! Approval of tool calls: the policy's permission, and a person's decision, which is bound to one call.
 //!
 //! ```text
 //! call ──> Policy::permission ──┬─ Allow ───────────────────────────────> runs
@@ -7,15 +7,14 @@
 //!                               └─ Deny ──> a result that says why
 //! ```
 //!
-//! `run/calls.rs` calls [`check`] for every open call, applies decisions, and runs what is approved in order.
+//! `run/calls.rs` asks the policy about every open call, applies decisions, and runs what is approved in order.
 
-use std::collections::BTreeSet;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::canonical::{Fingerprint, canonical_json};
+use crate::canonical::{canonical_json, fingerprint};
 use crate::message::{CallId, ToolCall};
 use crate::tool::{Effect, ToolOutput, ToolSpec};
 
@@ -93,44 +92,6 @@ impl<F: Fn(&ToolCall, &ToolSpec) -> Permission + Send + Sync> Policy for F {
     }
 }
 
-/// What the policy asked about a call.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct ApprovalRequest {
-    pub(crate) why: String,
-    pub(crate) grant: String,
-    pub(crate) effect: Effect,
-}
-
-/// Whether a call may run now.
-pub(crate) enum Approval {
-    /// It runs. The policy may have asked first.
-    Approved(Option<ApprovalRequest>),
-    /// A person has to decide.
-    Pending(ApprovalRequest),
-    /// It does not run, for this reason.
-    Denied(String),
-}
-
-/// Decides whether a call may run: the policy first; where it asks, a grant for the session or a person's decision about
-/// this call. A denial by the policy stands, whatever a person said.
-pub(crate) fn check(
-    policy: &dyn Policy,
-    call: &ToolCall,
-    spec: &ToolSpec,
-    grants: &BTreeSet<String>,
-    allowed_by_person: bool,
-) -> Approval {
-    match policy.permission(call, spec) {
-        Permission::Allow => Approval::Approved(None),
-        Permission::Deny { reason } => Approval::Denied(reason),
-        Permission::Ask { why, grant } => {
-            let is_granted = allowed_by_person || grants.contains(&grant);
-            let request = ApprovalRequest { why, grant, effect: spec.effect };
-            if is_granted { Approval::Approved(Some(request)) } else { Approval::Pending(request) }
-        }
-    }
-}
-
 /// The name of a run, unique among all runs of a program's users.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -151,12 +112,12 @@ pub struct Digest(pub String);
 impl Digest {
     /// The digest of a call of a run, and of its result if the question is about the result.
     pub fn of(run: &RunId, call: &ToolCall, output: Option<&ToolOutput>) -> Self {
-        let mut all = Fingerprint::of([&run.0, &call.id.0, &call.name, &*canonical_json(&call.arguments)]);
-        if let Some(output) = output {
-            all.add("result");
-            output.items.iter().for_each(|item| all.add(item));
-        }
-        Self(all.hex())
+        let arguments = canonical_json(&call.arguments);
+        let result = output
+            .into_iter()
+            .flat_map(|output| std::iter::once("result").chain(output.items.iter().map(String::as_str)));
+        let texts = [run.0.as_str(), &call.id.0, &call.name, &arguments];
+        Self(fingerprint(texts.into_iter().chain(result)).to_string())
     }
 }
 

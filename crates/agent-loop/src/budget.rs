@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::canonical::{Fingerprint, canonical_json};
+use crate::canonical::{canonical_json, fingerprint};
 
 /// The limits of one run, counted from the person's last message on. `None` is no limit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -103,16 +103,12 @@ pub struct Spent {
 impl Budget {
     /// The limit that forbids another turn, if one does.
     pub fn reached(&self, spent: &Spent) -> Option<Limit> {
-        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used >= limit);
-        if over(self.tokens, spent.tokens) {
-            Some(Limit::Tokens)
-        } else if self.time.is_some_and(|limit| spent.time >= limit) {
-            Some(Limit::Time)
-        } else if over(self.turns.map(u64::from), u64::from(spent.turns)) {
-            Some(Limit::Turns)
-        } else {
-            None
-        }
+        let limits = [
+            (Limit::Tokens, self.tokens.is_some_and(|limit| spent.tokens >= limit)),
+            (Limit::Time, self.time.is_some_and(|limit| spent.time >= limit)),
+            (Limit::Turns, self.turns.is_some_and(|limit| spent.turns >= limit)),
+        ];
+        limits.into_iter().find_map(|(limit, is_reached)| is_reached.then_some(limit))
     }
 
     /// How many more calls may run.
@@ -135,7 +131,9 @@ impl Repeats {
 
     /// Counts one call with its result; gives the count.
     pub fn count(&mut self, name: &str, arguments: &Value, result: &str) -> u32 {
-        let key = Fingerprint::of([name, &canonical_json(arguments), result]).short();
+        // The first eight bytes of the hash: a collision does no harm.
+        let hash = fingerprint([name, &canonical_json(arguments), result]);
+        let key = hash.as_bytes().first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
         if let Some((_, count)) = self.seen.iter_mut().find(|(seen, _)| *seen == key) {
             *count = count.saturating_add(1);
             return *count;

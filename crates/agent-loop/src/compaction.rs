@@ -82,14 +82,13 @@ impl DropThenSummarize {
     /// The older part as text of about `most` bytes at most. It is data for the model that sums it up, so no message of
     /// it is a message there.
     fn as_text(&self, messages: &[Message], most: usize) -> String {
-        let mut excerpt = self.excerpt;
-        let mut text = excerpts(messages, excerpt);
-        while text.len() > most && excerpt > SHORTEST_EXCERPT {
-            excerpt /= 2;
+        let halves = std::iter::successors(Some(self.excerpt), |half| (*half > SHORTEST_EXCERPT).then_some(half / 2));
+        let mut text = String::new();
+        for excerpt in halves {
             text = excerpts(messages, excerpt);
-        }
-        if text.len() <= most {
-            return text;
+            if text.len() <= most {
+                return text;
+            }
         }
         // Even the beginnings of so many messages are too much: the newest tell where the conversation stands.
         let newest = &text[text.ceil_char_boundary(text.len() - most)..];

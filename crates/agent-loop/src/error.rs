@@ -132,19 +132,15 @@ impl Error {
         self
     }
 
-    /// Removes a secret from the message and the cause: providers repeat keys in their messages.
-    pub(crate) fn without(mut self, secret: &str) -> Self {
+    /// Removes a secret from the message and the cause, since providers repeat keys in their messages; then shortens the
+    /// message. In the other order half of a key could stay.
+    pub(crate) fn redacted(mut self, secret: &str, most: usize) -> Self {
         if !secret.is_empty() {
             self.0.message = self.0.message.replace(secret, "…");
             if self.0.source.as_ref().is_some_and(|source| source.to_string().contains(secret)) {
                 self.0.source = None;
             }
         }
-        self
-    }
-
-    /// Truncates the message. Remove secrets first: a search for the whole key would not find half of it.
-    pub(crate) fn shortened(mut self, most: usize) -> Self {
         self.0.message.truncate(self.0.message.floor_char_boundary(most));
         self
     }
@@ -171,27 +167,15 @@ impl Error {
 
     /// The full text including the cause, for output that has no error chain.
     pub(crate) fn text_with_source(&self) -> String {
-        let mut text = self.head();
-        if let Some(source) = &self.0.source {
-            text.push_str(&format!(": {source}"));
-        }
-        text + &self.tail()
+        self.text(self.0.source.as_ref().map_or_else(String::new, |source| format!(": {source}")))
     }
 
-    fn head(&self) -> String {
-        let mut text = self.path().map_or_else(String::new, |path| format!("{path}: "));
-        text.push_str(self.message());
-        if let Some(status) = self.status() {
-            text.push_str(&format!(" (status {status})"));
-        }
-        if let Some(id) = self.request_id() {
-            text.push_str(&format!(" [request {id}]"));
-        }
-        text
-    }
-
-    fn tail(&self) -> String {
-        self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"))
+    fn text(&self, source: String) -> String {
+        let path = self.path().map_or_else(String::new, |path| format!("{path}: "));
+        let status = self.status().map_or_else(String::new, |status| format!(" (status {status})"));
+        let id = self.request_id().map_or_else(String::new, |id| format!(" [request {id}]"));
+        let remedy = self.remedy().map_or_else(String::new, |remedy| format!(" ({remedy})"));
+        format!("{path}{}{status}{id}{source}{remedy}", self.message())
     }
 
     /// The HTTP status it came with, if any.
@@ -213,8 +197,7 @@ impl Error {
 /// Everything but the cause, which [`source`](std::error::Error::source) returns.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.head())?;
-        f.write_str(&self.tail())
+        f.write_str(&self.text(String::new()))
     }
 }
 

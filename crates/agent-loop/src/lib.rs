@@ -105,7 +105,7 @@ pub use models::{
 pub use models::{Http, HttpOptions, HttpProxy};
 #[doc(hidden)]
 pub use run::VERSION;
-pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, SavedRun, StopReason};
+pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
     BoxFuture, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,

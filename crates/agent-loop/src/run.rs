@@ -28,7 +28,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::approval::{BoundDecision, Policy, Question, Rejection, RunId};
+use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{CallId, History, Message, ToolCall};
@@ -36,7 +36,8 @@ use crate::model::{Parallel, Request, ToolChoice};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
 pub use answer::AnswerShape;
-pub use saved::{SavedRun, VERSION};
+pub(crate) use saved::SavedRun;
+pub use saved::VERSION;
 
 use calls::Calls;
 
@@ -360,7 +361,8 @@ impl Run {
             let call = decision.call.clone();
             let taken = match &mut self.state.phase {
                 Phase::Calls { calls } => calls.decide(context, &self.id, &mut self.state.grants, decision),
-                _ => Err(calls::why_not_open(&self.history, &call)),
+                _ if self.history.has_call(&call) => Err(RejectedBecause::AlreadyDecided),
+                _ => Err(RejectedBecause::UnknownCall),
             };
             rejections.extend(taken.err().map(|why| Rejection { call, why }));
         }

@@ -1,5 +1,5 @@
-//! What the command lines of a vault share: output, a terminal filter, signals, manuals, exit codes. It knows nothing
-//! of notes, indexes or tools, and promises no public API.
+//! What the command lines of a vault share: output, a terminal filter, signals, manuals, exit codes, and which
+//! folder is meant. It knows nothing of notes, indexes or tools, and promises no public API.
 //!
 //! Data goes to standard output ([`Out`]), everything else to standard error ([`say`]). Text that comes from outside
 //! the program goes through [`sanitize`] before a terminal gets it.
@@ -24,6 +24,7 @@ mod signals;
 
 mod forget;
 mod manual;
+mod vault_folders;
 
 pub use exit::{CliResult, Failure, Outcome, note, say};
 pub use forget::{AdoptArgs, ForgetArgs, forget};
@@ -32,3 +33,4 @@ pub use output::{Captured, Format, JsonArgs, ListArgs, Out, counted};
 pub use sanitize::{char_columns, columns, escape_json, padded, sanitize, sanitize_line};
 pub use signals::{Listening, Writing, install_handler, listen, write_section};
 pub use terminal::{Paint, ask, can_ask, confirm, stderr_is_terminal};
+pub use vault_folders::{NamedVaults, VaultSources, find_vaults};

@@ -82,6 +82,7 @@ pub use vectors::{Kernel, TopK, rescore};
 #[doc(hidden)]
 pub mod internal {
     pub use crate::dirs::{config_folder, default_index_file, home, key_of_vault, state_folder};
+    pub use crate::files::read_toml;
     pub use crate::private_file::{make_private, private, private_file, private_folder};
 }
 

@@ -3,7 +3,6 @@
 //! The file lies in the vault's state folder, private to the user. Long texts in it are cut: it says what happened; what
 //! undo needs is in the journal.
 
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
@@ -12,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::policy::Permission;
 use crate::state::State;
 
 const FILE: &str = "log.jsonl";
@@ -39,6 +39,19 @@ pub enum Approval {
 }
 
 impl Approval {
+    /// Requires that the policy allows `what`, or that a person approved it.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn check(self, permission: Permission, what: &str) -> Result<()> {
+        match self {
+            Self::Denied => Permission::Deny(format!("{what} was not approved")),
+            Self::Approved | Self::Edited => permission,
+            Self::Allowed | Self::Granted => permission.unattended(what),
+        }
+        .not_denied()
+    }
+
     /// What the log says of a call that failed before anybody was asked.
     pub(crate) fn of_failure(error: &Error) -> Self {
         if error.kind() == ErrorKind::Denied { Self::Denied } else { Self::Allowed }
@@ -71,21 +84,10 @@ pub struct Record {
 }
 
 impl Record {
-    /// A record of now, cut to size.
+    /// A record of now, cut to size; `calls` are the arguments of one call, or of all calls of a step.
     pub(crate) fn new(
         tool: &str,
-        arguments: &Value,
-        outcome: Result<&Value, &Error>,
-        duration_ms: u64,
-        approval: Approval,
-    ) -> Self {
-        Self::of_calls(tool, std::iter::once(arguments.clone()), outcome, duration_ms, approval)
-    }
-
-    /// A record of all calls of a step at once.
-    pub(crate) fn of_calls(
-        tool: &str,
-        arguments: impl ExactSizeIterator<Item = Value>,
+        calls: &[&Value],
         outcome: Result<&Value, &Error>,
         duration_ms: u64,
         approval: Approval,
@@ -94,17 +96,12 @@ impl Record {
             Ok(value) => (Some(shortened(value)), None),
             Err(error) => (None, Some(error.to_string())),
         };
+        let arguments = match calls {
+            [only] => shortened(only),
+            several => shortened_list(several.iter().copied()),
+        };
         let timestamp = Timestamp::now().to_string();
-        Self {
-            timestamp,
-            tool: tool.into(),
-            arguments: all_shortened(arguments),
-            result,
-            error,
-            duration_ms,
-            decision: approval,
-            run: None,
-        }
+        Self { timestamp, tool: tool.into(), arguments, result, error, duration_ms, decision: approval, run: None }
     }
 }
 
@@ -181,21 +178,10 @@ pub fn stats(records: &[Record]) -> Vec<ToolStats> {
     named.collect()
 }
 
-/// The arguments of one call, or a list of those of several.
-fn all_shortened(mut calls: impl ExactSizeIterator<Item = Value>) -> Value {
-    match (calls.len(), calls.next()) {
-        (1, Some(only)) => shortened(&only),
-        (_, None) => Value::Array(Vec::new()),
-        (_, Some(first)) => shortened_list(calls.len() + 1, std::iter::once(first).chain(calls)),
-    }
-}
-
-fn shortened_list(count: usize, items: impl Iterator<Item: Borrow<Value>>) -> Value {
-    let mut short: Vec<Value> = items.take(LONGEST_LIST).map(|item| shortened(item.borrow())).collect();
-    if count > LONGEST_LIST {
-        short.push(Value::String(format!("… ({count} in all)")));
-    }
-    Value::Array(short)
+fn shortened_list<'v>(items: impl ExactSizeIterator<Item = &'v Value>) -> Value {
+    let left_out = items.len().saturating_sub(LONGEST_LIST);
+    let note = (left_out > 0).then(|| Value::String(format!("… ({} in all)", items.len())));
+    Value::Array(items.take(LONGEST_LIST).map(shortened).chain(note).collect())
 }
 
 /// A value with long texts and lists cut.
@@ -205,7 +191,7 @@ fn shortened(value: &Value) -> Value {
             Some((end, _)) => Value::String(format!("{}… ({} bytes)", &text[..end], text.len())),
             None => value.clone(),
         },
-        Value::Array(items) => shortened_list(items.len(), items.iter()),
+        Value::Array(items) => shortened_list(items.iter()),
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
         other => other.clone(),
     }
@@ -221,7 +207,7 @@ mod tests {
     use serde_json::json;
 
     fn record(tool: &str, outcome: Result<Value>, decision: Approval) -> Record {
-        Record::new(tool, &json!({ "path": "a.md" }), outcome.as_ref(), 10, decision)
+        Record::new(tool, &[&json!({ "path": "a.md" })], outcome.as_ref(), 10, decision)
     }
 
     #[test]

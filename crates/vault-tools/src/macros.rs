@@ -113,9 +113,9 @@ pub enum IfExists {
 /// use vault_tools::{IfExists, SaveOptions};
 ///
 /// let options = SaveOptions::default().description("one note per bullet").if_exists(IfExists::Replace);
-/// assert!(options.require_success);
+/// assert!(!options.allow_untried);
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct SaveOptions {
     /// What the macro is for.
@@ -124,14 +124,8 @@ pub struct SaveOptions {
     pub defaults: Vec<(String, String)>,
     /// What happens if a macro of the same name exists.
     pub if_exists: IfExists,
-    /// Whether the plan must have succeeded in this vault. On by default.
-    pub require_success: bool,
-}
-
-impl Default for SaveOptions {
-    fn default() -> Self {
-        Self { description: String::new(), defaults: Vec::new(), if_exists: IfExists::Refuse, require_success: true }
-    }
+    /// Whether the plan is saved even if it never succeeded in this vault.
+    pub allow_untried: bool,
 }
 
 impl SaveOptions {
@@ -157,7 +151,7 @@ impl SaveOptions {
     /// Saves a plan that never ran, too.
     #[must_use]
     pub fn allow_untried(self) -> Self {
-        Self { require_success: false, ..self }
+        Self { allow_untried: true, ..self }
     }
 }
 
@@ -192,8 +186,9 @@ impl<'s> Macros<'s> {
     /// # Errors
     /// [`ErrorKind::NotFound`], with all names.
     pub fn get(&self, name: &str) -> Result<Macro> {
-        let macros = self.list()?;
-        macros.iter().find(|saved| saved.name == name).cloned().ok_or_else(|| unknown(name, &macros))
+        let mut macros = self.list()?;
+        let at = position(&macros, name)?;
+        Ok(macros.swap_remove(at))
     }
 
     /// Saves a plan. Its parameters are taken from its references.
@@ -201,8 +196,8 @@ impl<'s> Macros<'s> {
     /// # Errors
     /// An invalid or taken name; an invalid plan; [`ErrorKind::Refused`] for a plan that never succeeded.
     pub fn save(&self, toolbox: &Toolbox, name: &str, plan: &Value, options: &SaveOptions) -> Result<Macro> {
-        let checked = checked(toolbox, plan)?;
-        if options.require_success && !has_succeeded(self.state, &checked.plan)? {
+        let checked = validate(plan, toolbox)?;
+        if !options.allow_untried && !has_succeeded(self.state, &checked.plan)? {
             return Err(Error::new(ErrorKind::Refused, "this plan never succeeded in this vault")
                 .with_remedy("run it first (vault-tools plan run), or save it anyway with --untried"));
         }
@@ -234,7 +229,7 @@ impl<'s> Macros<'s> {
     pub fn rename(&self, name: &str, new_name: &str) -> Result<()> {
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
-        let Some(at) = macros.iter().position(|saved| saved.name == name) else { return Err(unknown(name, &macros)) };
+        let at = position(&macros, name)?;
         let renamed = Macro { name: checked_name(new_name)?, ..macros.remove(at) };
         put(&mut macros, renamed, IfExists::Refuse)?;
         self.write(macros)
@@ -247,8 +242,7 @@ impl<'s> Macros<'s> {
     pub fn delete(&self, name: &str) -> Result<()> {
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
-        let Some(at) = macros.iter().position(|saved| saved.name == name) else { return Err(unknown(name, &macros)) };
-        macros.remove(at);
+        macros.remove(position(&macros, name)?);
         self.write(macros)
     }
 
@@ -258,8 +252,8 @@ impl<'s> Macros<'s> {
     /// An unknown name.
     pub fn export(&self, names: &[String]) -> Result<Export> {
         let mut macros = self.list()?;
-        if let Some(missing) = names.iter().find(|name| !macros.iter().any(|saved| saved.name == **name)) {
-            return Err(unknown(missing, &macros));
+        for name in names {
+            position(&macros, name)?;
         }
         macros.retain(|saved| names.is_empty() || names.contains(&saved.name));
         Ok(Export { version: VERSION.into(), exported: now(), macros })
@@ -307,10 +301,6 @@ fn parameters(checked: Checked) -> Vec<Parameter> {
     asked.map(|name| Parameter { kind: kind_of(&name), name, default: None }).collect()
 }
 
-fn checked(toolbox: &Toolbox, plan: &Value) -> Result<Checked> {
-    validate(plan, toolbox).map_err(Error::from)
-}
-
 /// The kind that the name suggests.
 fn kind_of(name: &str) -> ParameterKind {
     let lower = name.to_lowercase();
@@ -326,7 +316,7 @@ fn kind_of(name: &str) -> ParameterKind {
 fn read(toolbox: &Toolbox, entry: &Value) -> Result<Macro> {
     let saved: Macro = serde_json::from_value(entry.clone())
         .map_err(|error| Error::new(ErrorKind::InvalidArguments, error.to_string()))?;
-    let mut found = parameters(checked(toolbox, &saved.plan)?);
+    let mut found = parameters(validate(&saved.plan, toolbox)?);
     for parameter in &mut found {
         if let Some(given) = saved.parameters.iter().find(|given| given.name == parameter.name) {
             *parameter = given.clone();
@@ -366,16 +356,17 @@ fn checked_name(name: &str) -> Result<String> {
     }
 }
 
-fn unknown(name: &str, macros: &[Macro]) -> Error {
-    let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
-    let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
-    match names.is_empty() {
-        true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
-        false => error.with_remedy(format!("there are: {}", names.join(", "))),
-    }
+fn position(macros: &[Macro], name: &str) -> Result<usize> {
+    macros.iter().position(|saved| saved.name == name).ok_or_else(|| {
+        let names: Vec<&str> = macros.iter().map(|saved| saved.name.as_str()).collect();
+        let error = Error::new(ErrorKind::NotFound, format!("there is no macro `{name}`"));
+        match names.is_empty() {
+            true => error.with_remedy("none is saved yet: run a plan, then vault-tools macro save NAME"),
+            false => error.with_remedy(format!("there are: {}", names.join(", "))),
+        }
+    })
 }
 
 fn now() -> String {
-    let now = Timestamp::now();
-    Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
+    format!("{:.0}", Timestamp::now())
 }

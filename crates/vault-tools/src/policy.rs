@@ -11,7 +11,6 @@
 //! tools and changes; the risk that a plan declares plays no part.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use globset::{GlobBuilder, GlobMatcher};
 use schemars::JsonSchema;
@@ -47,17 +46,12 @@ impl Risk {
     }
 }
 
-impl fmt::Display for Risk {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
-
 /// The named sets in which tools are offered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
 pub enum Toolset {
-    /// For a model that works on notes: the default.
+    /// For a model that works on notes.
     #[default]
     Notes,
     /// For a conversation: two tools that only read, and ask first.
@@ -67,9 +61,6 @@ pub enum Toolset {
 }
 
 impl Toolset {
-    /// All of them.
-    pub const ALL: [Self; 3] = [Self::Notes, Self::Chat, Self::Actions];
-
     /// The name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
@@ -77,12 +68,6 @@ impl Toolset {
             Self::Chat => "chat",
             Self::Actions => "actions",
         }
-    }
-}
-
-impl fmt::Display for Toolset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 
@@ -201,6 +186,15 @@ impl Permission {
             other => other,
         }
     }
+
+    /// # Errors
+    /// [`ErrorKind::Denied`] if it denies the call.
+    pub(crate) fn not_denied(self) -> Result<()> {
+        match self {
+            Self::Deny(reason) => Err(Error::new(ErrorKind::Denied, reason)),
+            Self::Allow | Self::Ask => Ok(()),
+        }
+    }
 }
 
 impl Settings {
@@ -210,13 +204,12 @@ impl Settings {
     /// [`ErrorKind::Config`] for a glob with wrong syntax.
     pub fn compile(&self) -> Result<Policy> {
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
-        let paths =
-            PathRules { allowed: allowed_matchers(&self.allowed_paths)?, denied: denied_matchers(&self.denied_paths)? };
         Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,
             denied_tools: tools(&self.denied_tools)?,
+            allowed_paths: path_matchers(&self.allowed_paths, false)?,
+            denied_paths: path_matchers(&self.denied_paths, true)?,
             tool_settings: self.tools.iter().map(|(name, setting)| (key(name), *setting)).collect(),
-            paths,
             settings: self.clone(),
         })
     }
@@ -240,8 +233,9 @@ pub struct Policy {
     settings: Settings,
     allowed_tools: Vec<GlobMatcher>,
     denied_tools: Vec<GlobMatcher>,
+    allowed_paths: Vec<GlobMatcher>,
+    denied_paths: Vec<GlobMatcher>,
     tool_settings: BTreeMap<String, ToolSetting>,
-    paths: PathRules,
 }
 
 impl Default for Policy {
@@ -277,7 +271,7 @@ impl Policy {
 
     /// Whether a path may be read; searches and listings leave out the others.
     pub fn permits_path(&self, path: &str) -> bool {
-        self.paths.refusal(path).is_none()
+        self.path_refusal(path).is_none()
     }
 
     /// Where deleted files go.
@@ -287,7 +281,7 @@ impl Policy {
 
     /// Whether every path may be read, so that none has to be checked.
     pub(crate) fn permits_all_paths(&self) -> bool {
-        self.paths.allowed.is_empty() && self.paths.denied.is_empty()
+        self.allowed_paths.is_empty() && self.denied_paths.is_empty()
     }
 
     /// Requires that a call may make its changes. `named` are the paths that the call itself names; the error reveals
@@ -329,7 +323,7 @@ impl Policy {
         if !self.allowed_tools.is_empty() && !self.allowed_tools.iter().any(|glob| glob.is_match(&tool)) {
             return Some(format!("the tool {} is not among the tools your settings allow", call.tool));
         }
-        if let Some(reason) = call.paths.iter().find_map(|path| self.paths.refusal(path)) {
+        if let Some(reason) = call.paths.iter().find_map(|path| self.path_refusal(path)) {
             return Some(reason);
         }
         match call.risk {
@@ -343,6 +337,18 @@ impl Policy {
         }
     }
 
+    fn path_refusal(&self, path: &str) -> Option<String> {
+        let normal = folded(path.trim_start_matches("./"));
+        let normal = normal.trim_end_matches('/');
+        if self.denied_paths.iter().any(|glob| glob.is_match(normal)) {
+            return Some(format!("{path}: this path is denied by your settings"));
+        }
+        if !self.allowed_paths.is_empty() && !self.allowed_paths.iter().any(|glob| glob.is_match(normal)) {
+            return Some(format!("{path}: this path is not among those your settings allow"));
+        }
+        None
+    }
+
     fn default_of(&self, call: &Call<'_>) -> Permission {
         match self.tool_settings.get(&key(call.tool)).copied().unwrap_or_default() {
             ToolSetting::AlwaysAsk => Permission::Ask,
@@ -353,27 +359,6 @@ impl Policy {
                 _ => Permission::Ask,
             },
         }
-    }
-}
-
-/// Which paths may be read and written.
-#[derive(Debug, Clone, Default)]
-struct PathRules {
-    allowed: Vec<GlobMatcher>,
-    denied: Vec<GlobMatcher>,
-}
-
-impl PathRules {
-    fn refusal(&self, path: &str) -> Option<String> {
-        let normal = folded(path.trim_start_matches("./"));
-        let normal = normal.trim_end_matches('/');
-        if self.denied.iter().any(|glob| glob.is_match(normal)) {
-            return Some(format!("{path}: this path is denied by your settings"));
-        }
-        if !self.allowed.is_empty() && !self.allowed.iter().any(|glob| glob.is_match(normal)) {
-            return Some(format!("{path}: this path is not among those your settings allow"));
-        }
-        None
     }
 }
 
@@ -391,24 +376,22 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher> {
 }
 
 /// A pattern matches a path, everything below it, and (without an extension) the note of that name. Case is ignored,
-/// as most file systems of macOS and Windows do.
-fn allowed_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
+/// as most file systems of macOS and Windows do. With `at_any_depth`, a pattern without a folder matches in every folder;
+/// it is set for denied paths only, so that both lists err on the safe side.
+fn path_matchers(patterns: &[String], at_any_depth: bool) -> Result<Vec<GlobMatcher>> {
     let mut matchers = Vec::new();
     for pattern in patterns {
-        let stem = folded(bare(pattern).trim_matches('/'));
-        add_matchers(&stem, pattern, &mut matchers)?;
-    }
-    Ok(matchers)
-}
-
-/// As [`allowed_matchers`], and a pattern without a folder matches in every folder: both lists err on the safe side.
-fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
-    let mut matchers = Vec::new();
-    for pattern in patterns {
-        let stem = folded(bare(pattern).trim_matches('/'));
-        add_matchers(&stem, pattern, &mut matchers)?;
-        if !bare(pattern).trim_end_matches('/').contains('/') {
-            add_matchers(&format!("**/{stem}"), pattern, &mut matchers)?;
+        let bare = pattern.trim().trim_start_matches("./");
+        let stem = folded(bare.trim_matches('/'));
+        if stem.is_empty() {
+            return Err(Error::new(ErrorKind::Config, format!("`{pattern}` is not a pattern: it names nothing")));
+        }
+        let has_folder = bare.trim_end_matches('/').contains('/');
+        let prefixes: &[&str] = if at_any_depth && !has_folder { &["", "**/"] } else { &[""] };
+        for prefix in prefixes {
+            for glob in [format!("{prefix}{stem}"), format!("{prefix}{stem}/**"), format!("{prefix}{stem}.md")] {
+                matchers.push(matcher(&glob, pattern)?);
+            }
         }
     }
     Ok(matchers)
@@ -417,20 +400,6 @@ fn denied_matchers(patterns: &[String]) -> Result<Vec<GlobMatcher>> {
 /// The form in which paths are compared: globs ignore the case of ASCII letters only.
 fn folded(path: &str) -> String {
     path.nfc().collect::<String>().to_lowercase().nfc().collect()
-}
-
-fn bare(pattern: &str) -> &str {
-    pattern.trim().trim_start_matches("./")
-}
-
-fn add_matchers(stem: &str, written: &str, matchers: &mut Vec<GlobMatcher>) -> Result<()> {
-    if stem.is_empty() {
-        return Err(Error::new(ErrorKind::Config, format!("`{written}` is not a pattern: it names nothing")));
-    }
-    for glob in [stem.to_string(), format!("{stem}/**"), format!("{stem}.md")] {
-        matchers.push(matcher(&glob, written)?);
-    }
-    Ok(())
 }
 
 #[cfg(test)]

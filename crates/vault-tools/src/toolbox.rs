@@ -5,6 +5,7 @@
 //! call leaves a line in the log, written here and nowhere else.
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -16,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
+use crate::overlay::Overlay;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
@@ -170,9 +172,7 @@ impl Toolbox {
     }
 
     pub(crate) fn tool(&self, name: &str) -> Result<&Tool> {
-        let found = self.tools.iter().find(|tool| tool.spec().name == name);
-        let found = found.or_else(|| self.tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
-        found.ok_or_else(|| unknown(name, self.tools.iter().map(Tool::spec)))
+        find(&self.tools, name)
     }
 
     /// Whether the policy permits a call, going by its arguments. Ask the policy again about the proposal, which knows
@@ -221,7 +221,7 @@ impl Toolbox {
             Err(error) => {
                 let name = self.spec(name).map_or(name, |spec| &spec.name);
                 let approval = Approval::of_failure(&error);
-                let record = Record::new(name, &args, Err(&error), millis_since(started), approval);
+                let record = Record::new(name, &[&args], Err(&error), millis_since(started), approval);
                 self.log(&record);
                 Err(error)
             }
@@ -230,23 +230,14 @@ impl Toolbox {
 
     fn try_propose(&mut self, name: &str, args: &Value, cancel: Cancel<'_>) -> Result<Proposal> {
         let vault = Arc::clone(&self.vault);
-        let mut draft = Draft {
-            vault: &vault,
-            overlay: vault.overlay().of_one_call(),
-            editor: self.editor()?,
-            effects: Vec::new(),
-            now: self.now(),
-            cache: StepCache::default(),
-        };
+        let mut draft = self.draft(&vault, vault.overlay().of_one_call())?;
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
         let mut change = draft.overlay.into_change();
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
-        let (mut paths, changed) = (done.paths, change.paths());
-        self.policy.permit_changes(&paths, &changed)?;
-        paths.extend(changed);
         let spec = self.spec(name)?;
-        let proposal = Proposal {
-            risk: if change.deletes() { spec.risk.max(Risk::Delete) } else { spec.risk },
+        let mut paths = done.paths;
+        Ok(Proposal {
+            risk: self.check_changes(spec, &mut paths, &change, 0..change.actions().len())?,
             tool: spec.name.clone(),
             args: done.args,
             output: done.output,
@@ -257,9 +248,34 @@ impl Toolbox {
             tool_risk: spec.risk,
             editor: draft.editor,
             took_ms: 0,
-        };
-        self.not_denied(&proposal.as_call())?;
-        Ok(proposal)
+        })
+    }
+
+    /// What calls begin on.
+    pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
+        let (editor, now) = (self.editor()?, self.now());
+        Ok(Draft { vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() })
+    }
+
+    /// Requires that the policy permits the actions of one or more calls of a tool, and adds the paths that they change to
+    /// those that the calls name. Returns the worst that the calls do.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Denied`].
+    pub(crate) fn check_changes(
+        &self,
+        spec: &ToolSpec,
+        paths: &mut Vec<String>,
+        change: &Change,
+        actions: Range<usize>,
+    ) -> Result<Risk> {
+        let risk = if change.deletes_in(actions.clone()) { spec.risk.max(Risk::Delete) } else { spec.risk };
+        let changed = change.paths_in(actions);
+        self.policy.permit_changes(paths, &changed)?;
+        paths.extend(changed);
+        let call = Call { risk, ..spec.as_call(paths) };
+        self.policy.decide(&call, &Grants::default()).not_denied()?;
+        Ok(risk)
     }
 
     /// Checks a call and runs it on a draft. This is the only place where tools are called.
@@ -270,10 +286,10 @@ impl Toolbox {
         args: Value,
         cancel: Cancel<'_>,
     ) -> Result<Done> {
-        let tool = self.tool(name)?;
+        let tool = find(&self.tools, name)?;
         let args = tool.checked(args)?;
-        let (paths, name) = (tool.paths(&args), tool.spec().name.clone());
-        self.not_denied(&tool.spec().as_call(&paths))?;
+        let paths = tool.paths(&args);
+        self.policy.decide(&tool.spec().as_call(&paths), &Grants::default()).not_denied()?;
         cancel.check()?;
         let mut context = Context {
             vault: draft.vault,
@@ -286,19 +302,11 @@ impl Toolbox {
             cancel,
             cache: &draft.cache,
         };
-        let tool = self.tools.iter().find(|tool| tool.spec().name == name).expect("it was just found");
         let output = tool.run(args.clone(), &mut context).map_err(|error| self.policy.discreet(error, &paths))?;
         if tool.spec().risk > Risk::Read {
             draft.cache = StepCache::default();
         }
         Ok(Done { args, paths, output })
-    }
-
-    fn not_denied(&self, call: &Call<'_>) -> Result<()> {
-        match self.policy.decide(call, &Grants::default()) {
-            Permission::Deny(reason) => Err(Error::new(ErrorKind::Denied, reason)),
-            Permission::Allow | Permission::Ask => Ok(()),
-        }
     }
 
     /// Makes the changes that were proposed. `approval` says who approved them.
@@ -313,7 +321,7 @@ impl Toolbox {
         let refused = matches!(value, Err(error) if error.kind() == ErrorKind::Denied);
         let approval = if refused { Approval::Denied } else { approval };
         let took = proposal.took_ms + millis_since(started);
-        let mut record = Record::new(&proposal.tool, &proposal.args, value, took, approval);
+        let mut record = Record::new(&proposal.tool, &[&proposal.args], value, took, approval);
         record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
         self.log(&record);
         outcome
@@ -342,16 +350,8 @@ impl Toolbox {
         if approval == Approval::Granted {
             grants.grant(&proposal.tool);
         }
-        let permission = self.policy.decide(&proposal.as_call(), &grants);
         // A person approves this very call; a grant approves its tool, up to the tool's own risk.
-        let permission = match approval {
-            Approval::Denied => return Err(Error::new(ErrorKind::Denied, "it was not approved")),
-            Approval::Approved | Approval::Edited => permission,
-            Approval::Allowed | Approval::Granted => permission.unattended(&proposal.tool),
-        };
-        if let Permission::Deny(reason) = permission {
-            return Err(Error::new(ErrorKind::Denied, reason));
-        }
+        approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
         let mut value = proposal.output.clone();
         let mut run = None;
         if !proposal.change.is_empty() {
@@ -374,7 +374,7 @@ impl Toolbox {
     /// Logs a call that was not made because a person refused it or nobody could be asked.
     pub fn refuse(&mut self, name: &str, args: &Value, reason: &Error) {
         let name = self.spec(name).map_or(name, |spec| &spec.name);
-        let record = Record::new(name, args, Err(reason), 0, Approval::Denied);
+        let record = Record::new(name, &[args], Err(reason), 0, Approval::Denied);
         self.log(&record);
     }
 
@@ -396,17 +396,18 @@ impl fmt::Debug for Toolbox {
     }
 }
 
-/// The built-in tools.
-#[cfg(feature = "cli")]
-pub(crate) fn built_in() -> Vec<ToolSpec> {
-    tools::all().iter().map(|tool| tool.spec().clone()).collect()
-}
-
-/// The error for a name that no tool has.
-pub(crate) fn unknown<'s>(name: &str, specs: impl IntoIterator<Item = &'s ToolSpec>) -> Error {
-    let names: Vec<&str> = specs.into_iter().map(|spec| spec.name.as_str()).collect();
-    Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
-        .with_remedy(format!("there are {}", names.join(", ")))
+/// A tool by its name, or by the one without dots.
+///
+/// # Errors
+/// `Unknown tool: X`, with the names of all tools.
+pub(crate) fn find<'t>(tools: &'t [Tool], name: &str) -> Result<&'t Tool> {
+    let found = tools.iter().find(|tool| tool.spec().name == name);
+    let found = found.or_else(|| tools.iter().find(|tool| tool.spec().alias.as_deref() == Some(name)));
+    found.ok_or_else(|| {
+        let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name.as_str()).collect();
+        Error::new(ErrorKind::NotFound, format!("Unknown tool: {name}"))
+            .with_remedy(format!("there are {}", names.join(", ")))
+    })
 }
 
 /// A call that ran on a draft.

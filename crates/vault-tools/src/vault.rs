@@ -17,7 +17,9 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use vault_index::Index;
 
 use crate::change::Change;
@@ -122,12 +124,15 @@ impl fmt::Debug for Vault {
 }
 
 /// A transaction, for a list.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, JsonSchema)]
 #[non_exhaustive]
 pub struct TransactionInfo {
     /// Its number.
+    #[serde(rename = "run")]
     pub id: TransactionId,
-    /// When it began.
+    /// When it began; in JSON as RFC 3339.
+    #[serde(serialize_with = "rfc3339")]
+    #[schemars(with = "String")]
     pub time: SystemTime,
     /// Its label.
     pub label: String,
@@ -143,8 +148,12 @@ pub struct TransactionInfo {
     pub status: TransactionStatus,
 }
 
+fn rfc3339<S: Serializer>(time: &SystemTime, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{:.0}", Timestamp::try_from(*time).unwrap_or_default()))
+}
+
 /// What became of a transaction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum TransactionStatus {

@@ -2,7 +2,7 @@
 
 #![no_main]
 
-use agent_loop::text_calls::{Parser, Piece, Pieces, escape};
+use agent_loop::text_calls::{Parser, Piece, escape};
 use libfuzzer_sys::fuzz_target;
 
 /// What a reply came to: its text, and all else with the place in it.
@@ -19,7 +19,7 @@ enum Other {
 }
 
 impl Reply {
-    fn take(&mut self, pieces: Pieces<'_>) {
+    fn take<'p>(&mut self, pieces: impl Iterator<Item = Piece<'p>>) {
         for piece in pieces {
             let other = match piece {
                 Piece::Text(text) => {

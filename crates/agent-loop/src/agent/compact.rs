@@ -41,7 +41,7 @@ impl Agent {
     }
 }
 
-/// The model as it is lent to a compaction: what that uses of it belongs to the run's budget, whatever comes of it.
+/// The model that a compaction uses, with a count of its tokens: they belong to the run's budget even if it fails.
 struct Metered<'m> {
     model: &'m dyn Model,
     tokens: AtomicU64,

@@ -1,22 +1,21 @@
 //! Runs a batch of calls in parallel, each with its timeout; cancelling ends all of them within a bound.
 
-use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::sync::Semaphore;
-use tokio::task::{Id, JoinSet};
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::Result;
-use crate::message::CallId;
 use crate::run::{ReadyCall, Run};
 use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
 use super::{Agent, Event, Observer};
-
-const FOREVER: Duration = Duration::from_secs(60 * 60 * 24 * 365);
 
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
@@ -29,42 +28,33 @@ impl Agent {
     ) -> Result<()> {
         let started = Instant::now();
         let permits = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
-        let (mut tasks, mut ids) = (JoinSet::new(), HashMap::<Id, (CallId, Effect)>::new());
+        let mut tasks = JoinSet::new();
         for ready in calls {
             observer.event(Event::ToolStarted { call: ready.call.clone() });
-            let (id, effect) = (ready.call.id.clone(), ready.effect);
             let (tools, permits, cancel) = (Arc::clone(&self.tools), Arc::clone(&permits), cancel.child_token());
             let limit = ready.time_limit.unwrap_or(self.limits.tool);
-            let task = tasks.spawn(async move {
+            tasks.spawn(async move {
                 let _permit = permits.acquire().await;
-                run_one(&*tools, &ready, limit, &cancel).await
+                let end = AssertUnwindSafe(run_one(&*tools, &ready, limit, &cancel)).catch_unwind().await;
+                let crashed = |_| Err(ToolError(format!("The tool crashed.{}", write_warning(ready.effect))));
+                (ready.call.id, end.unwrap_or_else(crashed))
             });
-            ids.insert(task.id(), (id, effect));
         }
-        let mut deadline = None;
+        // Once cancelled, tools have a moment to stop.
+        let mut given_up = pin!(async {
+            cancel.cancelled().await;
+            sleep(self.limits.cancel).await;
+        });
         loop {
             let joined = tokio::select! {
                 biased;
-                joined = tasks.join_next_with_id() => joined,
-                () = cancel.cancelled(), if deadline.is_none() => {
-                    // A bound too large for the clock means no bound.
-                    let bound = Instant::now().checked_add(self.limits.cancel);
-                    deadline = Some(bound.unwrap_or_else(|| Instant::now() + FOREVER));
-                    continue;
-                }
-                () = sleep_until(deadline.unwrap_or(started)), if deadline.is_some() => break,
+                joined = tasks.join_next() => joined,
+                () = &mut given_up => break,
             };
-            let (task, end) = match joined {
-                Some(Ok((task, end))) => (task, Some(end)),
-                Some(Err(error)) => (error.id(), None),
-                None => break,
-            };
-            if let Some((call, effect)) = ids.remove(&task) {
-                let end = end.unwrap_or_else(|| Err(ToolError(format!("The tool crashed.{}", write_warning(effect)))));
-                observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
-                run.finished(self.context(), &call, end)?;
-                observer.save(run)?;
-            }
+            let Some(Ok((call, end))) = joined else { break };
+            observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
+            run.finished(self.context(), &call, end)?;
+            observer.save(run)?;
         }
         run.spend_time(started.elapsed());
         Ok(())

@@ -4,14 +4,15 @@ use std::collections::HashSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, ErrorKind, Result};
 
 use super::{CallId, Message};
 
 /// An immutable, shared list of messages. Cloning is O(1).
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Messages(Arc<Vec<Arc<Message>>>);
 
 impl Messages {
@@ -19,9 +20,7 @@ impl Messages {
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
-}
 
-impl Messages {
     /// Checks what every provider requires: each call has exactly one result, and ids are unique. O(n).
     ///
     /// # Errors
@@ -31,28 +30,21 @@ impl Messages {
     }
 }
 
-/// Checks a growing list incrementally: only the new messages are examined.
+/// Checks lists of messages. Of a list that goes on from the one before, only the new messages are looked at.
 #[derive(Debug, Default)]
-pub(crate) struct Checked {
-    messages: Vec<Arc<Message>>,
-    ids: HashSet<CallId>,
-}
+pub(crate) struct Checked(History);
 
 impl Checked {
-    /// Checks as [`Messages::check`] does, and says how many messages it looked at: where they go on from those of the
-    /// last check, only the new ones.
+    /// Checks as [`Messages::check`] does, and returns how many messages it looked at.
     pub(crate) fn check(&mut self, messages: &Messages) -> Result<usize> {
         let is_same = |(checked, message): (&Arc<Message>, &Arc<Message>)| Arc::ptr_eq(checked, message);
-        if messages.len() < self.messages.len() || !self.messages.iter().zip(messages.iter()).all(is_same) {
+        let checked = self.0.messages();
+        if messages.len() < checked.len() || !checked.iter().zip(messages.iter()).all(is_same) {
             *self = Self::default();
         }
-        let new = &messages[self.messages.len()..];
-        for message in new {
-            check_next(self.messages.last().map(|last| &**last), |id| self.ids.contains(id), message)?;
-            self.ids.extend(message.calls().map(|call| call.id.clone()));
-            self.messages.push(Arc::clone(message));
-        }
-        match messages.last().and_then(|message| message.calls().next()) {
+        let new = &messages[self.0.messages().len()..];
+        new.iter().try_for_each(|message| self.0.add(Arc::clone(message)))?;
+        match self.0.open_calls().next() {
             Some(call) => refuse(format!("the call {} has no result", call.id)),
             None => Ok(new.len()),
         }
@@ -70,18 +62,6 @@ impl Deref for Messages {
 impl FromIterator<Message> for Messages {
     fn from_iter<I: IntoIterator<Item = Message>>(messages: I) -> Self {
         Self(Arc::new(messages.into_iter().map(Arc::new).collect()))
-    }
-}
-
-impl Serialize for Messages {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(self.iter().map(|message| &**message))
-    }
-}
-
-impl<'de> Deserialize<'de> for Messages {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Vec::<Message>::deserialize(deserializer).map(Self::from_iter)
     }
 }
 
@@ -120,10 +100,14 @@ impl History {
     /// # Errors
     /// `History` when the message would break the rule; nothing is added then.
     pub fn push(&mut self, message: Message) -> Result<()> {
+        self.add(Arc::new(message))
+    }
+
+    fn add(&mut self, message: Arc<Message>) -> Result<()> {
         self.check(&message)?;
         self.ids.extend(message.calls().map(|call| call.id.clone()));
         self.size += message.size();
-        Arc::make_mut(&mut self.messages.0).push(Arc::new(message));
+        Arc::make_mut(&mut self.messages.0).push(message);
         Ok(())
     }
 
@@ -152,32 +136,31 @@ impl History {
         self.ids.len()
     }
 
+    /// Whether this message may be the next one.
     fn check(&self, message: &Message) -> Result<()> {
-        check_next(self.messages.last().map(|last| &**last), |id| self.has_call(id), message)
-    }
-}
-
-/// Whether a message may stand behind `last`, where `is_used` knows the ids before it.
-fn check_next(last: Option<&Message>, is_used: impl Fn(&CallId) -> bool, message: &Message) -> Result<()> {
-    let open: Vec<&CallId> = last.into_iter().flat_map(Message::calls).map(|call| &call.id).collect();
-    match message {
-        Message::Results { .. } if open.is_empty() => refuse("results without calls directly before them".into()),
-        Message::Results { results } => {
-            let given: Vec<&CallId> = results.iter().map(|result| &result.call).collect();
-            if given == open {
-                return Ok(());
+        let open: Vec<&CallId> = self.open_calls().map(|call| &call.id).collect();
+        match message {
+            Message::Results { .. } if open.is_empty() => refuse("results without calls directly before them".into()),
+            Message::Results { results } => {
+                let given: Vec<&CallId> = results.iter().map(|result| &result.call).collect();
+                if given == open {
+                    return Ok(());
+                }
+                refuse(format!("results for {}, but the calls were {}", list(&given), list(&open)))
             }
-            refuse(format!("results for {}, but the calls were {}", list(&given), list(&open)))
-        }
-        _ if !open.is_empty() => refuse(format!("a message before the results of {}", list(&open))),
-        Message::User { .. } | Message::Note { .. } => Ok(()),
-        Message::Assistant { parts } if parts.is_empty() => refuse("an assistant message without any part".into()),
-        Message::Assistant { .. } if last.is_none() => refuse("an assistant message at the beginning".into()),
-        Message::Assistant { .. } => {
-            let mut new = HashSet::new();
-            match message.calls().find(|call| call.id.0.is_empty() || is_used(&call.id) || !new.insert(&call.id)) {
-                Some(call) => refuse(format!("the call id {:?}, which is empty or there before", call.id.0)),
-                None => Ok(()),
+            _ if !open.is_empty() => refuse(format!("a message before the results of {}", list(&open))),
+            Message::User { .. } | Message::Note { .. } => Ok(()),
+            Message::Assistant { parts } if parts.is_empty() => refuse("an assistant message without any part".into()),
+            Message::Assistant { .. } if self.messages.is_empty() => {
+                refuse("an assistant message at the beginning".into())
+            }
+            Message::Assistant { .. } => {
+                let mut new = HashSet::new();
+                let mut is_bad = |id: &CallId| id.0.is_empty() || self.has_call(id) || !new.insert(id.clone());
+                match message.calls().find(|call| is_bad(&call.id)) {
+                    Some(call) => refuse(format!("the call id {:?}, which is empty or there before", call.id.0)),
+                    None => Ok(()),
+                }
             }
         }
     }

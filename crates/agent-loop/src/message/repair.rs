@@ -42,35 +42,15 @@ impl fmt::Display for Repair {
 /// The result of a call whose own result was lost.
 const LOST: &str = "No result was recorded. The call may or may not have taken effect: check before repeating it.";
 
-fn repair(messages: impl IntoIterator<Item = Message>) -> (History, Vec<Repair>) {
-    let (mut history, mut repairs) = (History::new(), Vec::new());
-    let mut open: Vec<Open> = Vec::new();
-    let mut orphans: Vec<String> = Vec::new();
-    for message in messages {
-        if let Message::Results { results } = message {
-            orphans.extend(take_results(&mut open, results, &mut repairs));
-            // Some writers give each result a message of its own; the calls stay open until something else comes.
-            if open.iter().all(|call| call.result.is_some()) {
-                close(&mut history, &mut open, &mut orphans, &mut repairs);
-            }
-            continue;
-        }
-        close(&mut history, &mut open, &mut orphans, &mut repairs);
-        match message {
-            Message::Assistant { parts } if parts.is_empty() => repairs.push(Repair::EmptyMessage),
-            Message::Assistant { mut parts } => {
-                if history.messages().is_empty() {
-                    repairs.push(Repair::NoBeginning);
-                    add(&mut history, Message::note("(the beginning of this conversation is not there)"));
-                }
-                rename(&history, &mut parts, &mut open, &mut repairs);
-                add(&mut history, Message::Assistant { parts });
-            }
-            other => add(&mut history, other),
-        }
-    }
-    close(&mut history, &mut open, &mut orphans, &mut repairs);
-    (history, repairs)
+/// A history that is being repaired.
+#[derive(Default)]
+struct Repairing {
+    history: History,
+    repairs: Vec<Repair>,
+    /// The calls of the last message.
+    open: Vec<Open>,
+    /// Results without calls, as text.
+    orphans: Vec<String>,
 }
 
 /// A call that waits for its result, under the id its result will name.
@@ -80,65 +60,101 @@ struct Open {
     result: Option<ToolResult>,
 }
 
-/// Gives results to the open calls they name; what is left over comes back as text.
-fn take_results(open: &mut [Open], results: Vec<ToolResult>, repairs: &mut Vec<Repair>) -> Vec<String> {
-    let mut orphans = Vec::new();
-    for mut result in results {
-        let of_this = |call: &&mut Open| call.written == result.call;
-        if let Some(call) = open.iter_mut().filter(|call| call.result.is_none()).find(of_this) {
+impl Repairing {
+    fn take(&mut self, message: Message) {
+        if let Message::Results { results } = message {
+            results.into_iter().for_each(|result| self.take_result(result));
+            // Some writers give each result a message of its own; the calls stay open until something else comes.
+            if self.open.iter().all(|call| call.result.is_some()) {
+                self.close();
+            }
+            return;
+        }
+        self.close();
+        match message {
+            Message::Assistant { parts } if parts.is_empty() => self.repairs.push(Repair::EmptyMessage),
+            Message::Assistant { mut parts } => {
+                if self.history.messages().is_empty() {
+                    self.repairs.push(Repair::NoBeginning);
+                    self.add(Message::note("(the beginning of this conversation is not there)"));
+                }
+                for (written, call) in self.history.free_ids(&mut parts) {
+                    if call.id != written {
+                        self.repairs.push(Repair::RenamedCall(written.clone(), call.id.clone()));
+                    }
+                    self.open.push(Open { written, call, result: None });
+                }
+                self.add(Message::Assistant { parts });
+            }
+            other => self.add(other),
+        }
+    }
+
+    /// Gives a result to the open call it names.
+    fn take_result(&mut self, mut result: ToolResult) {
+        let mut of_this = self.open.iter_mut().filter(|call| call.written == result.call).peekable();
+        let is_known = of_this.peek().is_some();
+        if let Some(call) = of_this.find(|call| call.result.is_none()) {
             result.call = call.call.id.clone();
             call.result = Some(result);
-        } else if open.iter_mut().any(|call| of_this(&call)) {
-            repairs.push(Repair::SecondResult(result.call));
+        } else if is_known {
+            self.repairs.push(Repair::SecondResult(result.call));
         } else {
-            orphans.push(format!("(a result of {}, whose call is not there: {})", result.name, result.text()));
-            repairs.push(Repair::OrphanResult(result.call));
+            let text = format!("(a result of {}, whose call is not there: {})", result.name, result.text());
+            self.orphans.push(text);
+            self.repairs.push(Repair::OrphanResult(result.call));
         }
     }
-    orphans
-}
 
-/// Adds the results of the open calls, those that are lost included; then, since nothing may stand between a call and
-/// its result, what is left of results without calls.
-fn close(history: &mut History, open: &mut Vec<Open>, orphans: &mut Vec<String>, repairs: &mut Vec<Repair>) {
-    let results = open.drain(..).map(|Open { call, result, .. }| {
-        result.unwrap_or_else(|| {
-            repairs.push(Repair::MissingResult(call.id.clone()));
-            ToolResult::new(&call, Status::Cancelled, LOST)
-        })
-    });
-    let results: Vec<ToolResult> = results.collect();
-    if !results.is_empty() {
-        add(history, Message::Results { results });
-    }
-    if !orphans.is_empty() {
-        add(history, Message::note(std::mem::take(orphans).join("\n")));
-    }
-}
-
-/// Gives every call an id of its own and opens it.
-fn rename(history: &History, parts: &mut [Part], open: &mut Vec<Open>, repairs: &mut Vec<Repair>) {
-    let mut here: HashSet<CallId> = HashSet::new();
-    for part in parts {
-        let Part::Call(call) = part else { continue };
-        let written = call.id.clone();
-        call.id = history.free_id(&written, &here);
-        if call.id != written {
-            repairs.push(Repair::RenamedCall(written.clone(), call.id.clone()));
+    /// Adds the results of the open calls, those that are lost included; then, since nothing may stand between a call
+    /// and its result, the results without calls.
+    fn close(&mut self) {
+        let results = self.open.drain(..).map(|Open { call, result, .. }| {
+            result.unwrap_or_else(|| {
+                self.repairs.push(Repair::MissingResult(call.id.clone()));
+                ToolResult::new(&call, Status::Cancelled, LOST)
+            })
+        });
+        let results: Vec<ToolResult> = results.collect();
+        if !results.is_empty() {
+            self.add(Message::Results { results });
         }
-        here.insert(call.id.clone());
-        open.push(Open { written, call: call.clone(), result: None });
+        if !self.orphans.is_empty() {
+            let text = std::mem::take(&mut self.orphans).join("\n");
+            self.add(Message::note(text));
+        }
+    }
+
+    fn add(&mut self, message: Message) {
+        self.history.push(message).expect("the repair leaves nothing that a history refuses");
     }
 }
 
 impl History {
     /// Makes a valid history of any list of messages, and says what it had to change. What fits stays as it is.
     pub fn repaired(messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
-        repair(messages)
+        let mut repairing = Repairing::default();
+        messages.into_iter().for_each(|message| repairing.take(message));
+        repairing.close();
+        (repairing.history, repairing.repairs)
+    }
+
+    /// Gives every call an id that no other call of the conversation has, and returns the calls, each with the id it had.
+    pub(crate) fn free_ids(&self, parts: &mut [Part]) -> Vec<(CallId, ToolCall)> {
+        let (mut taken, mut calls) = (HashSet::new(), Vec::new());
+        for part in parts {
+            if let Part::Call(call) = part {
+                let id = self.free_id(&call.id, &taken);
+                let written = std::mem::replace(&mut call.id, id);
+                taken.insert(call.id.clone());
+                calls.push((written, call.clone()));
+            }
+        }
+        calls
     }
 
     /// `wanted` if it is free here and not in `taken`, else the next free id made from it; never empty.
-    pub(crate) fn free_id(&self, wanted: &CallId, taken: &HashSet<CallId>) -> CallId {
+    fn free_id(&self, wanted: &CallId, taken: &HashSet<CallId>) -> CallId {
         let is_free = |id: &CallId| !self.has_call(id) && !taken.contains(id);
         if !wanted.0.is_empty() && is_free(wanted) {
             return wanted.clone();
@@ -150,10 +166,6 @@ impl History {
             .find(is_free)
             .expect("there are more numbers than calls")
     }
-}
-
-fn add(history: &mut History, message: Message) {
-    history.push(message).expect("the repair leaves nothing that a history refuses");
 }
 
 #[cfg(test)]
@@ -168,7 +180,7 @@ mod tests {
         let output = |id: &str| Message::Results { results: vec![ToolResult::new(&call(id), Status::Ok, id)] };
         let parts = vec![Part::Call(call("c1")), Part::Call(call("c2"))];
         let messages = [Message::user("hi"), Message::Assistant { parts }, output("c1"), output("c9"), output("c2")];
-        let (history, repairs) = repair(messages);
+        let (history, repairs) = History::repaired(messages);
         assert_eq!(repairs, [Repair::OrphanResult("c9".into())]);
         let Message::Results { results } = &*history.messages()[2] else { panic!("{:?}", history.messages()) };
         assert!(results.iter().all(|result| result.status == Status::Ok && result.text() == result.call.0));

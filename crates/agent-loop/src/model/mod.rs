@@ -3,10 +3,9 @@
 mod text_cursor;
 mod reply;
 
-use std::pin::Pin;
 use std::sync::Arc;
 
-use futures_util::Stream;
+use futures_util::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -160,7 +159,7 @@ pub enum EndReason {
 }
 
 /// The deltas of a reply as they arrive. Dropping the stream cancels the request.
-pub type ReplyStream<'a> = Pin<Box<dyn Stream<Item = Result<Delta>> + Send + 'a>>;
+pub type ReplyStream<'a> = BoxStream<'a, Result<Delta>>;
 
 /// Whether a model supports tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{CallId, Part, ToolCall, Usage};
+use crate::message::{Part, ToolCall, Usage};
 
 use super::{Delta, EndReason, ReplyStream, TextCursor};
 
@@ -47,31 +47,25 @@ impl Reply {
 /// Builds a [`Reply`] from its deltas. Linear in their bytes.
 #[derive(Debug, Default)]
 pub struct ReplyBuilder {
-    parts: Vec<Draft>,
+    /// As far as they have come. Arguments of calls stay text until the end.
+    parts: Vec<Part>,
+    calls: Vec<CallDraft>,
     cursor: TextCursor,
     end: Option<EndReason>,
     usage: Option<Usage>,
 }
 
 #[derive(Debug)]
-enum Draft {
-    Text(String),
-    Reasoning { text: String, opaque: Option<Value> },
-    Call(CallDraft),
-}
-
-#[derive(Debug, Default)]
 struct CallDraft {
+    /// In the numbering of the deltas.
     index: usize,
-    id: String,
-    name: String,
+    /// Its position among the parts.
+    at: usize,
     arguments: String,
-    opaque: Option<Value>,
     is_complete: bool,
-    fault: Option<String>,
 }
 
-/// The name of a call that could not be read so far as to have one.
+/// The name of a call whose own name could not be read.
 const UNREADABLE: &str = "unreadable_call";
 /// Why no call of a reply that hit its limit of length runs.
 pub(crate) const CUT_BY_LENGTH: &str =
@@ -86,47 +80,46 @@ impl ReplyBuilder {
     /// Takes the next delta.
     ///
     /// # Errors
-    /// `BadResponse` for what no reply can hold: something behind its end, arguments of a call that never began.
+    /// `BadResponse` for what no reply can hold: something after its end, arguments of a call that never began.
     pub fn push(&mut self, delta: &Delta) -> Result<()> {
         if self.end.is_some() {
-            return bad("the stream went on behind its end");
+            return bad("the stream went on after its end");
         }
         match delta {
             Delta::Text { text } => self.text(self.cursor.bytes(), text),
             Delta::CumulativeText { begin, text } => self.text(*begin, text),
             Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
-                Some(Draft::Reasoning { text: last, opaque: kept @ None }) => {
+                Some(Part::Reasoning { text: last, opaque: kept @ None }) => {
                     last.push_str(text);
                     kept.clone_from(opaque);
                 }
-                _ => self.parts.push(Draft::Reasoning { text: text.clone(), opaque: opaque.clone() }),
+                _ => self.parts.push(Part::Reasoning { text: text.clone(), opaque: opaque.clone() }),
             },
             Delta::CallStart { index, id, name } => {
                 if self.call(*index).is_some() {
                     return bad(format!("the call {index} began twice"));
                 }
-                let draft = CallDraft { index: *index, id: id.clone(), name: name.clone(), ..CallDraft::default() };
-                self.parts.push(Draft::Call(draft));
+                self.start(*index, ToolCall::new(id, name, Value::Null));
             }
             Delta::CallArguments { index, text } => match self.call(*index) {
-                Some(call) if !call.is_complete => call.arguments.push_str(text),
+                Some((draft, _)) if !draft.is_complete => draft.arguments.push_str(text),
                 _ => return bad(format!("arguments for the call {index}, which is not open")),
             },
             Delta::CallEnd { index, opaque } => match self.call(*index) {
-                Some(call) if !call.is_complete => {
-                    call.is_complete = true;
+                Some((draft, call)) if !draft.is_complete => {
+                    draft.is_complete = true;
                     call.opaque.clone_from(opaque);
                 }
                 _ => return bad(format!("an end of the call {index}, which is not open")),
             },
             Delta::CallFault { index, fault, raw } => {
                 if self.call(*index).is_none() {
-                    self.parts.push(Draft::Call(CallDraft { index: *index, ..CallDraft::default() }));
+                    self.start(*index, ToolCall::new("", UNREADABLE, Value::Null));
                 }
-                if let Some(call) = self.call(*index) {
+                if let Some((draft, call)) = self.call(*index) {
                     call.fault = Some(fault.clone());
-                    call.arguments.clone_from(raw);
-                    call.is_complete = true;
+                    draft.arguments.clone_from(raw);
+                    draft.is_complete = true;
                 }
             }
             Delta::Usage(usage) => self.usage = Some(*usage),
@@ -140,34 +133,44 @@ impl ReplyBuilder {
     ///
     /// # Errors
     /// `CutStream` when there was no end.
-    pub fn finish(self) -> Result<Reply> {
+    pub fn finish(mut self) -> Result<Reply> {
         let Some(end) = self.end else {
             return Err(Error::new(ErrorKind::CutStream, "the stream ended without its terminal event"));
         };
-        Ok(Reply { parts: finish_parts(self.parts, Some(end)), end, usage: self.usage })
+        for draft in self.calls {
+            if let Part::Call(call) = &mut self.parts[draft.at] {
+                finish_call(call, draft, end);
+            }
+        }
+        Ok(Reply { parts: self.parts, end, usage: self.usage })
     }
 
     /// What there is of a reply that was given up: its text and reasoning. Calls are left out, complete or not.
-    pub fn give_up(self) -> Vec<Part> {
-        let mut parts = finish_parts(self.parts, None);
-        parts.retain(|part| !matches!(part, Part::Call(_)));
-        parts
+    pub fn give_up(mut self) -> Vec<Part> {
+        self.parts.retain(|part| !matches!(part, Part::Call(_)));
+        self.parts
     }
 
     fn text(&mut self, begin: usize, text: &str) {
         match (self.cursor.new_suffix(begin, text), self.parts.last_mut()) {
             ("", _) => {}
-            (text, Some(Draft::Text(last))) => last.push_str(text),
-            (text, _) => self.parts.push(Draft::Text(text.into())),
+            (text, Some(Part::Text { text: last })) => last.push_str(text),
+            (text, _) => self.parts.push(Part::Text { text: text.into() }),
         }
     }
 
-    fn call(&mut self, index: usize) -> Option<&mut CallDraft> {
+    fn start(&mut self, index: usize, call: ToolCall) {
+        self.calls.push(CallDraft { index, at: self.parts.len(), arguments: String::new(), is_complete: false });
+        self.parts.push(Part::Call(call));
+    }
+
+    fn call(&mut self, index: usize) -> Option<(&mut CallDraft, &mut ToolCall)> {
         // From the end: the call that grows is nearly always the last one.
-        self.parts.iter_mut().rev().find_map(|part| match part {
-            Draft::Call(call) if call.index == index => Some(call),
+        let draft = self.calls.iter_mut().rev().find(|draft| draft.index == index)?;
+        match &mut self.parts[draft.at] {
+            Part::Call(call) => Some((draft, call)),
             _ => None,
-        })
+        }
     }
 }
 
@@ -175,33 +178,23 @@ fn bad<T>(what: impl Into<String>) -> Result<T> {
     Err(Error::new(ErrorKind::BadResponse, what))
 }
 
-fn finish_parts(drafts: Vec<Draft>, end: Option<EndReason>) -> Vec<Part> {
-    let part = |draft| match draft {
-        Draft::Text(text) => Part::Text { text },
-        Draft::Reasoning { text, opaque } => Part::Reasoning { text, opaque },
-        Draft::Call(call) => Part::Call(finish_call(call, end)),
-    };
-    drafts.into_iter().map(part).collect()
-}
-
-fn finish_call(draft: CallDraft, end: Option<EndReason>) -> ToolCall {
-    let (arguments, fault) = match (draft.fault, end) {
-        (Some(fault), _) => (Value::String(draft.arguments), Some(fault)),
+/// Reads the arguments of a call, or says why it must not run.
+fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
+    if call.name.is_empty() {
+        call.name = UNREADABLE.into();
+    }
+    let read = match (call.fault.take(), end) {
+        (Some(fault), _) => Err(fault),
         // Arguments that happen to parse prove nothing: `{"x":4815}` may be the beginning of `{"x":48151}`.
-        (None, Some(EndReason::Length)) => (Value::String(draft.arguments), Some(CUT_BY_LENGTH.into())),
-        (None, Some(EndReason::Filtered | EndReason::Refused)) => {
-            (Value::String(draft.arguments), Some("The reply was stopped, so its calls did not run.".into()))
-        }
-        (None, _) if !draft.is_complete => {
-            (Value::String(draft.arguments), Some("The call was cut off, so it did not run.".into()))
-        }
-        (None, _) => match read_arguments(&draft.arguments) {
-            Ok(arguments) => (arguments, None),
-            Err(fault) => (Value::String(draft.arguments), Some(fault)),
-        },
+        (_, EndReason::Length) => Err(CUT_BY_LENGTH.into()),
+        (_, EndReason::Filtered | EndReason::Refused) => Err("The reply was stopped, so its calls did not run.".into()),
+        _ if !draft.is_complete => Err("The call was cut off, so it did not run.".into()),
+        _ => read_arguments(&draft.arguments),
     };
-    let name = if draft.name.is_empty() { UNREADABLE.into() } else { draft.name };
-    ToolCall { id: CallId(draft.id), name, arguments, fault, opaque: draft.opaque }
+    match read {
+        Ok(arguments) => call.arguments = arguments,
+        Err(fault) => (call.arguments, call.fault) = (Value::String(draft.arguments), Some(fault)),
+    }
 }
 
 /// Arguments as servers send them: nothing and `null` are no arguments, and an object may be wrapped in a string.

@@ -31,8 +31,7 @@ impl fmt::Debug for ScriptedReply {
 }
 
 enum Item {
-    Delta(Delta),
-    Fail(Error),
+    Say(Result<Delta>),
     Wait(Duration),
     Silence,
 }
@@ -40,7 +39,7 @@ enum Item {
 impl ScriptedReply {
     /// Any deltas. Where they do not end with [`Delta::End`], the stream is cut.
     pub fn deltas(deltas: impl IntoIterator<Item = Delta>) -> Self {
-        Self { check: None, start: Ok(()), items: deltas.into_iter().map(Item::Delta).collect() }
+        Self { check: None, start: Ok(()), items: deltas.into_iter().map(|delta| Item::Say(Ok(delta))).collect() }
     }
 
     /// A complete answer.
@@ -73,7 +72,7 @@ impl ScriptedReply {
     /// Fails at the end of what is there.
     #[must_use]
     pub fn then_fails(mut self, error: Error) -> Self {
-        self.items.push(Item::Fail(error));
+        self.items.push(Item::Say(Err(error)));
         self
     }
 
@@ -96,7 +95,7 @@ impl ScriptedReply {
     pub fn usage(mut self, input: u64, output: u64) -> Self {
         let usage = Delta::Usage(Usage { input, output, ..Usage::default() });
         let at = self.items.len().saturating_sub(1);
-        self.items.insert(at, Item::Delta(usage));
+        self.items.insert(at, Item::Say(Ok(usage)));
         self
     }
 
@@ -189,8 +188,7 @@ impl Model for Scripted {
             let items = stream::unfold(step.items.into_iter(), |mut items| async move {
                 loop {
                     match items.next()? {
-                        Item::Delta(delta) => return Some((Ok(delta), items)),
-                        Item::Fail(error) => return Some((Err(error), Vec::new().into_iter())),
+                        Item::Say(delta) => return Some((delta, items)),
                         Item::Wait(delay) => tokio::time::sleep(delay).await,
                         Item::Silence => std::future::pending().await,
                     }

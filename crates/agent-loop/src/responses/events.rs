@@ -1,7 +1,7 @@
 //! Converts a model's deltas to events of the Responses API. Pure: ids and time are arguments.
 
 use jsonschema::Validator;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
 use crate::message::Usage;
@@ -9,61 +9,58 @@ use crate::model::{Delta, EndReason, TextCursor, read_arguments};
 use crate::tool::{compile, issues_of};
 
 use super::ApiRequest;
-use super::object::{Frame, call_item, message_item, text_part};
 
 /// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
-/// then [`end`](Self::end), however the stream ended; behind the terminal event all of them give nothing more.
+/// then [`end`](Self::end), however the stream ended; after the terminal event they return nothing more.
 #[derive(Debug)]
 pub struct ResponseEvents {
-    frame: Frame,
     /// Part of every id of this response.
     stem: String,
+    model: String,
+    created_at: u64,
+    /// Fields of the request that the response repeats.
+    echo: Map<String, Value>,
+    strict: Vec<(String, Validator)>,
     next_sequence: u64,
     next_id: u64,
+    /// All items that have begun, in their present state.
     output: Vec<Value>,
-    open: Vec<Item>,
+    /// The items that have not ended, oldest first.
+    open: Vec<OpenItem>,
     cursor: TextCursor,
     usage: Option<Usage>,
-    strict: Vec<(String, Validator)>,
     events: Vec<Value>,
     last: Option<Value>,
 }
 
 /// An item that has begun and has not ended.
-#[derive(Debug)]
-struct Item {
-    id: String,
-    output_index: usize,
-    body: Body,
-}
-
-#[derive(Debug)]
-enum Body {
-    Message { text: String },
-    Call { index: usize, call_id: String, name: String, arguments: String },
+#[derive(Debug, Clone, Copy)]
+struct OpenItem {
+    /// Its position in `output`.
+    at: usize,
+    /// The index of the call in the deltas; `None` for a message.
+    call: Option<usize>,
 }
 
 impl ResponseEvents {
     /// For one request. `stem` makes the ids of this response unlike those of any other: some random hexadecimal
     /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ApiRequest, stem: impl Into<String>, now: u64) -> Self {
-        let stem = stem.into();
-        let frame = Frame {
-            id: format!("resp_{stem}"),
+        let strict_tools = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
+        Self {
+            stem: stem.into(),
             model: request.model.clone(),
             created_at: now,
             echo: request.echo.clone(),
-        };
-        Self {
-            frame,
-            stem,
+            strict: strict_tools
+                .filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?)))
+                .collect(),
             next_sequence: 0,
             next_id: 0,
             output: Vec::new(),
             open: Vec::new(),
             cursor: TextCursor::new(),
             usage: None,
-            strict: strict_tools(request),
             events: Vec::new(),
             last: None,
         }
@@ -71,57 +68,48 @@ impl ResponseEvents {
 
     /// The first events.
     pub fn start(&mut self) -> Vec<Value> {
-        let response = self.frame.response("in_progress", &[], None, json!({}));
+        let response = self.object("in_progress", json!({}));
         self.emit("response.created", json!({"response": response}));
         self.emit("response.in_progress", json!({"response": response}));
-        self.take()
+        std::mem::take(&mut self.events)
     }
 
-    /// What a delta leads to.
+    /// The events that a delta causes.
     pub fn push(&mut self, delta: Delta) -> Vec<Value> {
         if self.last.is_some() {
             return Vec::new();
         }
         match self.cursor.resolve(delta) {
             Delta::Text { text } => self.text(&text),
-            // A block that is no call is still what the model wrote.
-            Delta::CallFault { index, raw, .. } => match self.call_at(index) {
-                Some(at) => self.close(at, "incomplete"),
+            // A block that is not a valid call is still text of the model.
+            Delta::CallFault { index, raw, .. } => match self.open_call(index) {
+                Some(call) => self.close(call, "incomplete"),
                 None => self.text(&raw),
             },
-            Delta::CallStart { index, id, name } => self.start_call(index, id, name),
+            Delta::CallStart { index, id, name } => self.start_call(index, id, &name),
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
             Delta::CumulativeText { .. } | Delta::Reasoning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }
-        self.take()
+        std::mem::take(&mut self.events)
     }
 
-    /// The stream is over: with an error, or without one, which is an error too if no [`Delta::End`] came before.
+    /// The stream has ended: with an error, or without one, which is an error too if no [`Delta::End`] came before.
     pub fn end(&mut self, error: Option<&Error>) -> Vec<Value> {
         if self.last.is_none() {
-            let cut;
-            let error = match error {
-                Some(error) => error,
-                None => {
-                    cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
-                    &cut
-                }
-            };
-            self.fail(code_of(error.kind()), &error.text_with_source());
+            match error {
+                Some(error) => self.fail(code_of(error.kind()), &error.text_with_source()),
+                None => self.fail("server_error", "the backend's stream ended early"),
+            }
         }
-        self.take()
+        std::mem::take(&mut self.events)
     }
 
     /// The response object of the terminal event, for clients that do not stream; `None` before it.
     pub fn response(&self) -> Option<&Value> {
         self.last.as_ref().map(|event| &event["response"])
-    }
-
-    fn take(&mut self) -> Vec<Value> {
-        std::mem::take(&mut self.events)
     }
 
     fn emit(&mut self, kind: &str, mut fields: Value) {
@@ -131,181 +119,204 @@ impl ResponseEvents {
         self.events.push(fields);
     }
 
+    /// An event about the item at this position.
+    fn emit_at(&mut self, at: usize, kind: &str, mut fields: Value) {
+        fields["item_id"] = self.output[at]["id"].clone();
+        fields["output_index"] = json!(at);
+        self.emit(kind, fields);
+    }
+
     fn new_id(&mut self, kind: &str) -> String {
         self.next_id += 1;
         format!("{kind}_{}{:04x}", self.stem, self.next_id)
     }
 
-    /// Opens an item; the place in the output is its own from here on.
-    fn open(&mut self, id: String, body: Body) {
-        let output_index = self.output.len();
-        let item = match &body {
-            Body::Message { .. } => message_item(&id, "in_progress", None),
-            Body::Call { call_id, name, .. } => call_item(&id, call_id, name, "in_progress", ""),
-        };
-        self.output.push(item.clone());
-        self.emit("response.output_item.added", json!({"output_index": output_index, "item": item}));
-        self.open.push(Item { id, output_index, body });
+    /// Opens an item at the next free position, which is returned.
+    fn open(&mut self, call: Option<usize>, mut item: Value) -> usize {
+        let at = self.output.len();
+        item["status"] = json!("in_progress");
+        self.emit("response.output_item.added", json!({"output_index": at, "item": item}));
+        self.output.push(item);
+        self.open.push(OpenItem { at, call });
+        at
+    }
+
+    fn open_call(&self, index: usize) -> Option<OpenItem> {
+        self.open.iter().copied().find(|item| item.call == Some(index))
     }
 
     fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
         }
-        if !self.open.iter().any(|item| matches!(item.body, Body::Message { .. })) {
-            let id = self.new_id("msg");
-            self.open(id, Body::Message { text: String::new() });
-            let part = json!({"content_index": 0, "part": text_part("")});
-            self.emit_at_last("response.content_part.added", part);
-        }
-        if let Some(Item { body: Body::Message { text: all }, .. }) = self.open.last_mut() {
-            all.push_str(text);
-        }
+        let at = match self.open.iter().find(|item| item.call.is_none()) {
+            Some(message) => message.at,
+            None => {
+                let id = self.new_id("msg");
+                let item = json!({"id": id, "type": "message", "role": "assistant", "content": []});
+                let at = self.open(None, item);
+                let part = json!({"type": "output_text", "text": "", "annotations": [], "logprobs": []});
+                self.output[at]["content"] = json!([part]);
+                self.emit_at(at, "response.content_part.added", json!({"content_index": 0, "part": part}));
+                at
+            }
+        };
+        append(&mut self.output[at]["content"][0]["text"], text);
         let delta = json!({"content_index": 0, "delta": text, "logprobs": []});
-        self.emit_at_last("response.output_text.delta", delta);
+        self.emit_at(at, "response.output_text.delta", delta);
     }
 
-    /// An event about the item that was opened last.
-    fn emit_at_last(&mut self, kind: &str, mut fields: Value) {
-        if let Some(item) = self.open.last() {
-            fields["item_id"] = json!(item.id);
-            fields["output_index"] = json!(item.output_index);
-            self.emit(kind, fields);
-        }
-    }
-
-    fn start_call(&mut self, index: usize, id: String, name: String) {
+    fn start_call(&mut self, index: usize, id: String, name: &str) {
         // A message is closed before a call opens; calls of one reply may be open side by side.
-        while let Some(at) = self.open.iter().position(|item| matches!(item.body, Body::Message { .. })) {
-            self.close(at, "completed");
+        while let Some(message) = self.open.iter().copied().find(|item| item.call.is_none()) {
+            self.close(message, "completed");
         }
         // Some servers give all calls of a reply one id.
         let is_used = self.output.iter().any(|item| item["call_id"] == *id);
         let call_id = if id.is_empty() || is_used { self.new_id("call") } else { id };
         let id = self.new_id("fc");
-        self.open(id, Body::Call { index, call_id, name, arguments: String::new() });
+        let item = json!({"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": ""});
+        self.open(Some(index), item);
     }
 
-    fn call_at(&self, wanted: usize) -> Option<usize> {
-        self.open.iter().position(|item| matches!(item.body, Body::Call { index, .. } if index == wanted))
-    }
-
+    /// Arguments are sent once they are known to be an object: servers also write `null`, and an object in a string.
     fn arguments(&mut self, index: usize, text: &str) {
-        let Some(at) = self.call_at(index).filter(|_| !text.is_empty()) else { return };
-        let item = &mut self.open[at];
-        if let Body::Call { arguments, .. } = &mut item.body {
-            arguments.push_str(text);
+        let Some(OpenItem { at, .. }) = self.open_call(index) else { return };
+        let was_sent = is_object(&self.output[at]);
+        append(&mut self.output[at]["arguments"], text);
+        if was_sent {
+            self.send_arguments(at, json!(text));
+        } else if is_object(&self.output[at]) {
+            self.send_arguments(at, self.output[at]["arguments"].clone());
         }
-        let fields = json!({"item_id": item.id, "output_index": item.output_index, "delta": text});
-        self.emit("response.function_call_arguments.delta", fields);
+    }
+
+    fn send_arguments(&mut self, at: usize, text: Value) {
+        if text != "" {
+            self.emit_at(at, "response.function_call_arguments.delta", json!({"delta": text}));
+        }
     }
 
     fn end_call(&mut self, index: usize) {
-        let Some(at) = self.call_at(index) else { return };
-        // Nothing, `null`, and an object in a string are all ways in which servers write an object.
-        if let Body::Call { arguments, .. } = &mut self.open[at].body
-            && !arguments.trim_start().starts_with('{')
-            && let Ok(object) = read_arguments(arguments)
+        let Some(call) = self.open_call(index) else { return };
+        let item = &mut self.output[call.at];
+        // Arguments that were sent cannot change.
+        if !is_object(item)
+            && let Ok(object) = read_arguments(item["arguments"].as_str().unwrap_or_default())
         {
-            *arguments = object.to_string();
+            item["arguments"] = json!(object.to_string());
+            self.send_arguments(call.at, json!(object.to_string()));
         }
-        let fault = self.strict_fault(at);
-        self.close(at, if fault.is_some() { "incomplete" } else { "completed" });
+        let fault = self.strict_fault(&self.output[call.at]);
+        self.close(call, if fault.is_some() { "incomplete" } else { "completed" });
         if let Some(fault) = fault {
             self.fail("server_error", &fault);
         }
     }
 
-    /// Why the arguments of a strict tool do not fit.
-    fn strict_fault(&self, at: usize) -> Option<String> {
-        let Body::Call { name, arguments, .. } = &self.open[at].body else { return None };
-        strict_fault(&self.strict, name, arguments)
+    /// Why the arguments of a call do not fit, if its tool is strict.
+    fn strict_fault(&self, call: &Value) -> Option<String> {
+        let (name, check) = self.strict.iter().find(|(name, _)| call["name"] == **name)?;
+        let faults = match serde_json::from_str(call["arguments"].as_str().unwrap_or_default()) {
+            Ok(value) => issues_of(check, &value).join("; "),
+            Err(error) => format!("not valid JSON: {error}"),
+        };
+        (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
     }
 
-    fn close_all(&mut self, status: &str) {
-        while !self.open.is_empty() {
-            self.close(0, status);
+    fn close(&mut self, item: OpenItem, status: &str) {
+        let at = item.at;
+        self.open.retain(|open| open.at != at);
+        if item.call.is_some() {
+            let (name, arguments) = (self.output[at]["name"].clone(), self.output[at]["arguments"].clone());
+            if !is_object(&self.output[at]) {
+                self.send_arguments(at, arguments.clone());
+            }
+            self.emit_at(at, "response.function_call_arguments.done", json!({"arguments": arguments, "name": name}));
+        } else {
+            let part = self.output[at]["content"][0].clone();
+            let done = json!({"content_index": 0, "text": part["text"], "logprobs": []});
+            self.emit_at(at, "response.output_text.done", done);
+            self.emit_at(at, "response.content_part.done", json!({"content_index": 0, "part": part}));
         }
-    }
-
-    fn close(&mut self, at: usize, status: &str) {
-        let Item { id, output_index, body } = self.open.remove(at);
-        let here = |mut fields: Value| {
-            fields["item_id"] = json!(id);
-            fields["output_index"] = json!(output_index);
-            fields
-        };
-        let item = match body {
-            Body::Message { text } => {
-                let done = json!({"content_index": 0, "text": text, "logprobs": []});
-                self.emit("response.output_text.done", here(done));
-                let part = json!({"content_index": 0, "part": text_part(&text)});
-                self.emit("response.content_part.done", here(part));
-                message_item(&id, status, Some(&text))
-            }
-            Body::Call { call_id, name, arguments, .. } => {
-                let done = json!({"arguments": arguments, "name": name});
-                self.emit("response.function_call_arguments.done", here(done));
-                call_item(&id, &call_id, &name, status, &arguments)
-            }
-        };
-        self.output[output_index] = item.clone();
-        self.emit("response.output_item.done", json!({"output_index": output_index, "item": item}));
+        self.output[at]["status"] = json!(status);
+        let item = self.output[at].clone();
+        self.emit("response.output_item.done", json!({"output_index": at, "item": item}));
     }
 
     fn finish(&mut self, reason: EndReason) {
-        let (kind, status, more) = match reason {
-            EndReason::Complete | EndReason::Refused => ("response.completed", "completed", json!({})),
-            EndReason::Length => {
-                let details = json!({"incomplete_details": {"reason": "max_output_tokens"}});
-                ("response.incomplete", "incomplete", details)
-            }
-            EndReason::Filtered => {
-                let details = json!({"incomplete_details": {"reason": "content_filter"}});
-                ("response.incomplete", "incomplete", details)
-            }
+        let incomplete = match reason {
+            EndReason::Complete | EndReason::Refused => None,
+            EndReason::Length => Some("max_output_tokens"),
+            EndReason::Filtered => Some("content_filter"),
         };
-        // A call that never ended is incomplete, whatever the reply says of itself.
-        while let Some(at) = self.open.iter().position(|item| matches!(item.body, Body::Call { .. })) {
-            self.close(at, "incomplete");
+        let status = if incomplete.is_some() { "incomplete" } else { "completed" };
+        // A call that never ended is incomplete, whatever the end of the reply is.
+        for item in self.open.clone() {
+            self.close(item, if item.call.is_some() { "incomplete" } else { status });
         }
-        self.close_all(status);
-        let usage = Some(self.usage.unwrap_or_default());
-        let response = self.frame.response(status, &self.output, usage, more);
-        self.terminal(kind, response);
+        self.usage.get_or_insert_default();
+        self.terminal(status, json!({"incomplete_details": incomplete.map(|reason| json!({"reason": reason}))}));
     }
 
     fn fail(&mut self, code: &str, message: &str) {
-        self.close_all("incomplete");
-        let more = json!({"error": {"code": code, "message": message}});
-        let response = self.frame.response("failed", &self.output, self.usage, more);
-        self.terminal("response.failed", response);
+        for item in self.open.clone() {
+            self.close(item, "incomplete");
+        }
+        self.terminal("failed", json!({"error": {"code": code, "message": message}}));
     }
 
-    fn terminal(&mut self, kind: &str, response: Value) {
-        self.emit(kind, json!({"response": response}));
+    fn terminal(&mut self, status: &str, more: Value) {
+        let response = self.object(status, more);
+        self.emit(&format!("response.{status}"), json!({"response": response}));
         self.last = self.events.last().cloned();
     }
+
+    /// The response object, with every field that clients expect.
+    fn object(&self, status: &str, more: Value) -> Value {
+        let usage = self.usage.map(|usage| {
+            json!({
+                "input_tokens": usage.input,
+                "input_tokens_details": {"cached_tokens": usage.cached},
+                "output_tokens": usage.output,
+                "output_tokens_details": {"reasoning_tokens": usage.reasoning},
+                "total_tokens": usage.total(),
+            })
+        });
+        let mut response = json!({
+            "id": format!("resp_{}", self.stem),
+            "object": "response",
+            "created_at": self.created_at,
+            "status": status,
+            "background": false,
+            "error": null,
+            "incomplete_details": null,
+            "model": self.model,
+            "output": self.output,
+            "previous_response_id": null,
+            "usage": usage,
+        });
+        if let (Some(response), Value::Object(more)) = (response.as_object_mut(), more) {
+            response.extend(self.echo.clone());
+            response.extend(more);
+        }
+        response
+    }
 }
 
-/// The strict tools of a request, with their schemas compiled.
-pub(super) fn strict_tools(request: &ApiRequest) -> Vec<(String, Validator)> {
-    let specs = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
-    specs.filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?))).collect()
+fn append(text: &mut Value, more: &str) {
+    if let Value::String(text) = text {
+        text.push_str(more);
+    }
 }
 
-/// Why the arguments of a call do not fit, where its tool is strict.
-pub(super) fn strict_fault(strict: &[(String, Validator)], name: &str, arguments: &str) -> Option<String> {
-    let (_, check) = strict.iter().find(|(strict, _)| strict == name)?;
-    let faults = match serde_json::from_str(arguments) {
-        Ok(value) => issues_of(check, &value).iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        Err(error) => format!("not valid JSON: {error}"),
-    };
-    (!faults.is_empty()).then(|| format!("the model's arguments of the strict tool {name} do not fit: {faults}"))
+/// Whether the arguments of a call begin as an object.
+fn is_object(call: &Value) -> bool {
+    call["arguments"].as_str().is_some_and(|arguments| arguments.trim_start().starts_with('{'))
 }
 
-/// The API's code for a failure behind the first event.
-pub(super) fn code_of(kind: ErrorKind) -> &'static str {
+/// The API's code for a failure after the first event.
+fn code_of(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::RateLimit => "rate_limit_exceeded",
         ErrorKind::ContextTooLong => "context_length_exceeded",

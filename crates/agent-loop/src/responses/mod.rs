@@ -11,7 +11,6 @@
 //! reply may be open side by side, and text may come while a call is open: a call is closed when it ends.
 
 mod request;
-mod object;
 mod events;
 pub mod chat;
 #[cfg(feature = "proxy")]

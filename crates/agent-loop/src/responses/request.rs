@@ -55,7 +55,7 @@ pub struct ApiRequest {
     pub request: Request,
     /// Whether the client wants events.
     pub delivery: Delivery,
-    /// What had to be changed so that calls and results pair; an output of a call that was never made is kept as text.
+    /// What was changed so that calls and results pair; the output of an unknown call is kept as text.
     pub warnings: Vec<Repair>,
     /// Fields that the response repeats as they were asked.
     pub(super) echo: Map<String, Value>,
@@ -72,7 +72,7 @@ pub enum Delivery {
     Whole,
 }
 
-/// What is repeated in the response, with the value where the client said nothing.
+/// The fields that the response repeats, with their defaults.
 fn echoed(body: &Value) -> Map<String, Value> {
     let defaults = json!({
         "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
@@ -95,37 +95,57 @@ impl ApiRequest {
     /// `ApiError` with status 400 and the field that is wrong.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body = read_json(body)?;
-        let model = read_model(&body)?;
         if let Some(id) = body["previous_response_id"].as_str() {
             let message = format!("Previous response with id '{id}' not found: responses are not stored here.");
             let code = Some("previous_response_not_found".into());
             return Err(ApiError { code, ..ApiError::invalid("previous_response_id", message) });
         }
-        let (tools, strict) = read_tools(&body["tools"])?;
-        let (messages, mut system) = read_input(&body["input"])?;
+        let mut input = read_input(&body["input"])?;
         if let Some(instructions) = body["instructions"].as_str() {
-            system.insert(0, instructions.to_string());
+            input.system.insert(0, instructions.to_string());
         }
+        let format = &body["text"]["format"];
+        let schema = (format["type"] == "json_schema").then_some(&format["schema"]);
+        let mut understood = Self::new(&body, "input", input, schema)?;
+        understood.request.max_output_tokens = read_limit(&body["max_output_tokens"]);
+        understood.echo = echoed(&body);
+        Ok(understood)
+    }
+
+    /// What both APIs have in common. `field` is where the conversation comes from.
+    pub(super) fn new(
+        body: &Value,
+        field: &str,
+        conversation: Conversation,
+        answer_schema: Option<&Value>,
+    ) -> Result<Self, ApiError> {
+        let model = body["model"].as_str().filter(|model| !model.is_empty());
+        let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
+        let (tools, strict) = read_tools(&body["tools"])?;
+        let (tool_choice, tools) = read_choice(&body["tool_choice"], tools)?;
+        let Conversation { messages, system } = conversation;
         let (history, warnings) = History::repaired(messages);
         if history.messages().is_empty() {
-            return Err(ApiError::invalid("input", "The input has no message."));
+            return Err(ApiError::invalid(field, "There is no message."));
         }
-        let (tool_choice, tools) = read_choice(&body["tool_choice"], tools)?;
-        let format = &body["text"]["format"];
-        let answer_schema = (format["type"] == "json_schema").then(|| Arc::new(format["schema"].clone()));
         let request = Request {
             system: (!system.is_empty()).then(|| system.join("\n\n").into()),
             messages: history.messages().clone(),
             tools: tools.into(),
             tool_choice,
             parallel: if body["parallel_tool_calls"] == false { Parallel::One } else { Parallel::Many },
-            answer_schema,
-            max_output_tokens: body["max_output_tokens"].as_u64().and_then(|most| u32::try_from(most).ok()),
+            answer_schema: answer_schema.cloned().map(Arc::new),
+            max_output_tokens: None,
             temperature: body["temperature"].as_f64(),
         };
         let delivery = if body["stream"] == true { Delivery::Events } else { Delivery::Whole };
-        Ok(Self { model, request, delivery, warnings, echo: echoed(&body), strict })
+        Ok(Self { model, request, delivery, warnings, echo: Map::new(), strict })
     }
+}
+
+/// A limit of tokens; anything but a number in range counts as absent.
+pub(super) fn read_limit(limit: &Value) -> Option<u32> {
+    limit.as_u64().and_then(|most| u32::try_from(most).ok())
 }
 
 pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
@@ -137,13 +157,8 @@ pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-pub(super) fn read_model(body: &Value) -> Result<String, ApiError> {
-    let model = body["model"].as_str().filter(|model| !model.is_empty());
-    Ok(model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string())
-}
-
-/// Function tools in both shapes; others pass without being offered to the model.
-pub(super) fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
+/// Function tools in both shapes; other tools are accepted but not offered to the model.
+fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
     let (mut specs, mut strict): (Vec<ToolSpec>, Vec<String>) = (Vec::new(), Vec::new());
     let tools = match tools {
         Value::Null => return Ok((specs, strict)),
@@ -179,7 +194,12 @@ pub(super) fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), 
     Ok((specs, strict))
 }
 
-pub(super) fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, Vec<ToolSpec>), ApiError> {
+/// The name of a function in either API's shape.
+fn name_of(function: &Value) -> Option<&str> {
+    function.get("function").unwrap_or(function)["name"].as_str()
+}
+
+fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, Vec<ToolSpec>), ApiError> {
     let wrong = |message: String| Err(ApiError::invalid("tool_choice", message));
     let of_mode = |mode: &Value| match mode.as_str() {
         Some("auto") => Some(ToolChoice::Auto),
@@ -194,88 +214,101 @@ pub(super) fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(T
             None => return wrong(format!("{choice} is not one of auto, none, required.")),
         },
         choice if choice["type"] == "allowed_tools" => {
-            let allowed: Vec<&str> =
-                choice["tools"].as_array().into_iter().flatten().filter_map(|tool| tool["name"].as_str()).collect();
-            tools.retain(|tool| allowed.contains(&tool.name.as_str()));
-            of_mode(&choice["mode"]).unwrap_or_default()
+            let allowed = choice.get("allowed_tools").unwrap_or(choice);
+            let names: Vec<&str> = allowed["tools"].as_array().into_iter().flatten().filter_map(name_of).collect();
+            tools.retain(|tool| names.contains(&tool.name.as_str()));
+            of_mode(&allowed["mode"]).unwrap_or_default()
         }
-        choice => {
-            let name = choice["name"].as_str().or_else(|| choice["function"]["name"].as_str());
-            match name.filter(|name| tools.iter().any(|tool| tool.name == **name)) {
-                Some(name) => ToolChoice::Tool(name.to_string()),
-                None => return wrong("It names no function of this request.".into()),
-            }
-        }
+        choice => match name_of(choice).filter(|name| tools.iter().any(|tool| tool.name == **name)) {
+            Some(name) => ToolChoice::Tool(name.to_string()),
+            None => return wrong("It names no function of this request.".into()),
+        },
     };
     Ok((chosen, tools))
 }
 
-/// The messages of the input, and its system texts.
-fn read_input(input: &Value) -> Result<(Vec<Message>, Vec<String>), ApiError> {
-    let (mut messages, mut system) = (Vec::new(), Vec::new());
+/// A conversation as it is read, message by message.
+#[derive(Default)]
+pub(super) struct Conversation {
+    pub(super) messages: Vec<Message>,
+    /// Texts of the system, which are no messages.
+    pub(super) system: Vec<String>,
+}
+
+impl Conversation {
+    /// Adds a text of one of the roles that both APIs have.
+    pub(super) fn text(&mut self, role: &str, text: String) -> Result<(), String> {
+        match role {
+            "system" | "developer" => self.system.push(text),
+            "user" => self.messages.push(Message::user(text)),
+            "assistant" if text.is_empty() => {}
+            "assistant" => self.part(Part::Text { text }),
+            _ => return Err(format!("{role:?} is not one of system, developer, user, assistant")),
+        }
+        Ok(())
+    }
+
+    pub(super) fn call(&mut self, id: &str, name: &str, arguments: &Value) {
+        let raw = arguments.as_str().unwrap_or_default();
+        let mut call = ToolCall::new(id, name, json!({}));
+        match read_arguments(raw) {
+            Ok(arguments) => call.arguments = arguments,
+            Err(fault) => (call.arguments, call.fault) = (json!(raw), Some(fault)),
+        }
+        self.part(Part::Call(call));
+    }
+
+    pub(super) fn result(&mut self, id: &str, text: String) {
+        let call = CallId(id.to_string());
+        let made = self.messages.iter().rev().flat_map(|message| message.calls()).find(|made| made.id == call);
+        let name = made.map_or("unknown", |made| &made.name).to_string();
+        let result = ToolResult { call, name, status: Status::Ok, note: None, items: vec![text] };
+        self.messages.push(Message::Results { results: vec![result] });
+    }
+
+    /// Adds a part to the model's message; consecutive parts are one message.
+    fn part(&mut self, part: Part) {
+        match self.messages.last_mut() {
+            Some(Message::Assistant { parts }) => parts.push(part),
+            _ => self.messages.push(Message::Assistant { parts: vec![part] }),
+        }
+    }
+}
+
+/// The items of the input.
+fn read_input(input: &Value) -> Result<Conversation, ApiError> {
+    let mut conversation = Conversation::default();
     let items = match input {
-        Value::String(text) => return Ok((vec![Message::user(text)], system)),
+        Value::String(text) => {
+            conversation.messages.push(Message::user(text));
+            return Ok(conversation);
+        }
         Value::Array(items) => items,
         _ => return Err(ApiError::invalid("input", "The input must be a string or a list of items.")),
     };
     for (index, item) in items.iter().enumerate() {
-        let kind = item["type"].as_str().or_else(|| item.get("role").map(|_| "message")).unwrap_or_default();
-        let field = |name: &str| {
-            let missing = || ApiError::invalid(format!("input[{index}].{name}"), "This is needed, as a string.");
-            item[name].as_str().ok_or_else(missing)
-        };
-        match kind {
+        let param = |name: &str| format!("input[{index}].{name}");
+        let field = |name: &str| needed(&item[name], || param(name));
+        match item["type"].as_str().or_else(|| item.get("role").map(|_| "message")).unwrap_or_default() {
             "message" => {
-                let text = content_text(&item["content"]);
-                match field("role")? {
-                    "user" => messages.push(Message::user(text)),
-                    "assistant" if text.is_empty() => {}
-                    "assistant" => add_part(&mut messages, Part::Text { text }),
-                    "system" | "developer" => system.push(text),
-                    role => {
-                        let message = format!("{role:?} is not one of user, assistant, system, developer.");
-                        return Err(ApiError::invalid(format!("input[{index}].role"), message));
-                    }
-                }
+                let added = conversation.text(field("role")?, content_text(&item["content"]));
+                added.map_err(|what| ApiError::invalid(param("role"), what + "."))?;
             }
-            "function_call" => {
-                let raw = item["arguments"].as_str().unwrap_or_default();
-                let mut call = ToolCall::new(field("call_id")?, field("name")?, json!({}));
-                match read_arguments(raw) {
-                    Ok(arguments) => call.arguments = arguments,
-                    Err(fault) => (call.arguments, call.fault) = (json!(raw), Some(fault)),
-                }
-                add_part(&mut messages, Part::Call(call));
-            }
-            "function_call_output" => {
-                let call = CallId(field("call_id")?.to_string());
-                let items = vec![content_text(&item["output"])];
-                let name = name_of(&messages, &call);
-                let result = ToolResult { call, name, status: Status::Ok, note: None, items };
-                messages.push(Message::Results { results: vec![result] });
-            }
-            // Reasoning of other models, built-in tools and what will be invented: nothing a text-only model can use.
+            "function_call" => conversation.call(field("call_id")?, field("name")?, &item["arguments"]),
+            "function_call_output" => conversation.result(field("call_id")?, content_text(&item["output"])),
+            // Reasoning of other models, built-in tools, future items: nothing that a text-only model can use.
             _ => {}
         }
     }
-    Ok((messages, system))
+    Ok(conversation)
 }
 
-/// The tool that a call before was of.
-pub(super) fn name_of(messages: &[Message], id: &CallId) -> String {
-    let call = messages.iter().rev().flat_map(|message| message.calls()).find(|call| call.id == *id);
-    call.map_or_else(|| "unknown".into(), |call| call.name.clone())
+/// A field that must be a string.
+pub(super) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, ApiError> {
+    value.as_str().ok_or_else(|| ApiError::invalid(param(), "This is needed, as a string."))
 }
 
-/// A part of what the model said: together with what stands directly before it, it is one message.
-pub(super) fn add_part(messages: &mut Vec<Message>, part: Part) {
-    match messages.last_mut() {
-        Some(Message::Assistant { parts }) => parts.push(part),
-        _ => messages.push(Message::Assistant { parts: vec![part] }),
-    }
-}
-
-/// The text of a content: a string, or parts. What is no text is named, so that the model knows that it was there.
+/// The text of a content: a string, or parts. Parts without text are named, so that the model knows of them.
 pub(super) fn content_text(content: &Value) -> String {
     let part = |part: &Value| match part["type"].as_str() {
         _ if part["text"].is_string() => part["text"].as_str().unwrap_or_default().to_string(),

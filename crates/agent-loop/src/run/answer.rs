@@ -27,14 +27,9 @@ impl AnswerShape {
     pub fn new(schema: Value) -> Self {
         Self { schema, corrections: 2 }
     }
-
-    /// Sets how often the model is asked again.
-    #[must_use]
-    pub fn corrections(mut self, corrections: u32) -> Self {
-        self.corrections = corrections;
-        self
-    }
 }
+
+setters!(AnswerShape { corrections: u32 });
 
 impl Run {
     /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.
@@ -48,8 +43,8 @@ fn read(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
-    let faults = issues_of(&validator, &value);
-    if faults.is_empty() { Ok(value) } else { Err(list_issues(&faults)) }
+    let issues = issues_of(&validator, &value);
+    if issues.is_empty() { Ok(value) } else { Err(list_issues(&issues)) }
 }
 
 /// The inside of a text that is one code block and nothing else; any other text as it is.

@@ -4,11 +4,9 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-use crate::approval::{
-    self, About, Approval, ApprovalRequest, BoundDecision, Decision, Digest, Question, RejectedBecause, Review, RunId,
-};
+use crate::approval::{About, BoundDecision, Decision, Digest, Permission, Question, RejectedBecause, Review, RunId};
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{CallId, History, Status, ToolCall, ToolResult};
+use crate::message::{CallId, Status, ToolCall, ToolResult};
 use crate::tool::{Effect, ToolError, ToolOutput};
 
 use super::{ReadyCall, RunContext};
@@ -61,6 +59,14 @@ enum CallState {
     },
 }
 
+/// What the policy asked about a call.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct ApprovalRequest {
+    why: String,
+    grant: String,
+    effect: Effect,
+}
+
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Allowed {
@@ -102,15 +108,19 @@ impl PendingCall {
                 return None;
             }
         };
-        match approval::check(context.policy, &self.call, spec, grants, *allowed == Allowed::ByPerson) {
-            Approval::Approved(asked) => *request = asked,
-            Approval::Pending(asked) => {
-                *request = Some(asked);
-                return None;
-            }
-            Approval::Denied(reason) => {
+        match context.policy.permission(&self.call, spec) {
+            Permission::Allow => *request = None,
+            // A denial by the policy stands, whatever a person said.
+            Permission::Deny { reason } => {
                 self.deny(Some(&reason));
                 return None;
+            }
+            Permission::Ask { why, grant } => {
+                let is_granted = *allowed == Allowed::ByPerson || grants.contains(&grant);
+                *request = Some(ApprovalRequest { why, grant, effect: spec.effect });
+                if !is_granted {
+                    return None;
+                }
             }
         }
         Some(ReadyCall { call: self.call.clone(), effect: spec.effect, time_limit: spec.time_limit })
@@ -374,9 +384,4 @@ impl PendingCall {
         self.answer(Status::Ok, items);
         Ok(())
     }
-}
-
-/// Why a decision finds no open call.
-pub(super) fn why_not_open(history: &History, call: &CallId) -> RejectedBecause {
-    if history.has_call(call) { RejectedBecause::AlreadyDecided } else { RejectedBecause::UnknownCall }
 }

@@ -26,7 +26,7 @@ const FORMAT: &str = "agent-loop run";
 
 /// A run without its messages: what changes from step to step. Its JSON form is the format above without `messages`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct SavedRun {
+pub(crate) struct SavedRun {
     format: String,
     version: u32,
     id: RunId,
@@ -52,7 +52,7 @@ struct Head {
 
 impl Run {
     /// Everything but the messages. Costs as much as the open calls are large, whatever the length of the conversation.
-    pub fn saved(&self) -> SavedRun {
+    pub(crate) fn saved(&self) -> SavedRun {
         SavedRun {
             format: FORMAT.into(),
             version: VERSION,
@@ -87,7 +87,7 @@ impl Run {
     }
 
     /// A run from its parts: whatever they are, the run has a valid history and can go on.
-    pub fn restore(saved: SavedRun, messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
+    pub(crate) fn restore(saved: SavedRun, messages: impl IntoIterator<Item = Message>) -> (Self, Vec<Repair>) {
         let SavedRun { id, options, mut state, .. } = saved;
         let mut messages: Vec<Message> = messages.into_iter().collect();
         let open = match (&mut state.phase, messages.last()) {
@@ -116,14 +116,6 @@ impl Run {
 }
 
 impl SavedRun {
-    /// From JSON text.
-    ///
-    /// # Errors
-    /// `Newer` when a newer version wrote it, `Damaged` when it is not a saved run.
-    pub fn from_json(json: &str) -> Result<Self> {
-        Self::from_value(serde_json::from_str(json).map_err(damaged)?)
-    }
-
     pub(crate) fn from_value(value: Value) -> Result<Self> {
         Head::deserialize(&value).map_err(damaged)?.check()?;
         serde_json::from_value(value).map_err(damaged)
@@ -132,11 +124,6 @@ impl SavedRun {
     pub(crate) fn set_state(&mut self, state: Value) -> Result<()> {
         self.state = serde_json::from_value(state).map_err(damaged)?;
         Ok(())
-    }
-
-    /// The run's name.
-    pub fn id(&self) -> &RunId {
-        &self.id
     }
 }
 

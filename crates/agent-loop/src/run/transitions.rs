@@ -1,7 +1,5 @@
 //! State transitions of a run: replies, failures, compacted histories, new messages, retry and cancel.
 
-use std::collections::HashSet;
-
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{History, Message, Part, ToolCall, ToolResult};
@@ -25,28 +23,29 @@ impl Run {
         if end == EndReason::Length {
             refuse_calls(&mut parts);
         }
-        let calls = self.name_calls(&mut parts);
+        let calls: Vec<ToolCall> = self.history.free_ids(&mut parts).into_iter().map(|(_, call)| call).collect();
         if let Some(limit) = self.state.summing_up {
             self.sum_up(limit, parts, &calls);
             return Ok(());
         }
+        let stop = match end {
+            EndReason::Complete => StopReason::Empty,
+            EndReason::Length => StopReason::Length,
+            EndReason::Filtered => StopReason::Filtered,
+            EndReason::Refused => StopReason::Refused,
+        };
         if parts.is_empty() {
-            self.stop(match end {
-                EndReason::Complete => StopReason::Empty,
-                EndReason::Length => StopReason::Length,
-                EndReason::Filtered => StopReason::Filtered,
-                EndReason::Refused => StopReason::Refused,
-            });
+            self.stop(stop);
             return Ok(());
         }
         self.add(Message::Assistant { parts });
         match end {
             EndReason::Filtered | EndReason::Refused => {
                 self.answer_all(&calls, "The reply was stopped; the call did not run.");
-                self.stop(if end == EndReason::Filtered { StopReason::Filtered } else { StopReason::Refused });
+                self.stop(stop);
             }
             EndReason::Complete | EndReason::Length if !calls.is_empty() => self.open(calls),
-            EndReason::Length => self.stop(StopReason::Length),
+            EndReason::Length => self.stop(stop),
             EndReason::Complete => self.conclude(),
         }
         Ok(())
@@ -181,20 +180,6 @@ impl Run {
         *turns = turns.saturating_add(1);
         *spent = spent.saturating_add(tokens);
         self.state.context = tokens;
-    }
-
-    /// Gives each call an id that no other call of the conversation has, and gives out the calls.
-    fn name_calls(&self, parts: &mut [Part]) -> Vec<ToolCall> {
-        let mut taken = HashSet::new();
-        let mut calls = Vec::new();
-        for part in parts {
-            if let Part::Call(call) = part {
-                call.id = self.history.free_id(&call.id, &taken);
-                taken.insert(call.id.clone());
-                calls.push(call.clone());
-            }
-        }
-        calls
     }
 
     /// Opens the calls of a reply; those beyond the budget are answered at once.

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Keywords that are taken as they are.
+/// Keywords that are copied.
 const TAKEN: [&str; 12] = [
     "description",
     "minItems",
@@ -17,12 +17,12 @@ const TAKEN: [&str; 12] = [
     "title",
     "required",
 ];
-/// How deep references are followed; what lies deeper may be anything.
+/// How deep references are followed; anything deeper becomes a string.
 const DEEPEST: usize = 12;
 
 /// The schema as a function declaration's `parameters`; `None` for a tool without arguments, whose declaration must
-/// have none. What the subset cannot say is left out, so that a call may come that does not fit: it is checked against
-/// the tool's own schema anyway.
+/// have none. What the subset cannot express is dropped; calls are checked against the tool's own schema
+/// anyway.
 pub fn gemini(schema: &Value) -> Option<Value> {
     let has_properties = schema["properties"].as_object().is_some_and(|properties| !properties.is_empty());
     has_properties.then(|| Value::Object(convert(schema, schema, 0)))

@@ -6,4 +6,4 @@ mod strict;
 
 pub use gemini::gemini;
 pub use names::WireNames;
-pub use strict::{Strict, without_added_nulls};
+pub use strict::{strict, strict_answer, without_added_nulls};

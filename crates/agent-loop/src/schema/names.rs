@@ -1,14 +1,14 @@
-//! Tool names that every provider takes, and the way back.
+//! Tool names that every provider accepts, and the mapping back.
 
 use std::collections::HashMap;
 
-/// The longest name that all providers take.
+/// The longest name that all providers accept.
 const LONGEST: usize = 64;
 
 /// Names as they are on the wire: letters, digits, `_` and `-`, at most 64, beginning with a letter or `_`.
 ///
-/// A name that is fine stays as it is. In others whatever is not allowed becomes `_`; where two names would become one,
-/// the later has a number at its end. The same list always gives the same names.
+/// A valid name stays as it is. In others, each character that is not allowed becomes `_`; if two names collide, the
+/// later one gets a number at its end. The same list always gives the same names.
 #[derive(Debug, Clone, Default)]
 pub struct WireNames {
     to_wire: HashMap<String, String>,
@@ -19,7 +19,7 @@ impl WireNames {
     /// For these tools, in their order.
     pub fn new<'a>(names: impl IntoIterator<Item = &'a str> + Clone) -> Self {
         let mut this = Self::default();
-        // Names that are fine come first, so that no other takes their place.
+        // Valid names come first, so that no other takes them.
         let is_fine = |name: &&str| cleaned(name) == **name;
         for name in names.clone().into_iter().filter(is_fine).chain(names.into_iter().filter(|name| !is_fine(name))) {
             if this.to_wire.contains_key(name) {
@@ -32,12 +32,12 @@ impl WireNames {
         this
     }
 
-    /// The name on the wire. One that is not in the list is cleaned all the same: histories name tools of the past.
+    /// The name on the wire. A name that is not in the list is cleaned too: histories name former tools.
     pub fn wire(&self, name: &str) -> String {
         self.to_wire.get(name).cloned().unwrap_or_else(|| cleaned(name))
     }
 
-    /// The tool's own name. One that is not known stays as the model wrote it.
+    /// The tool's own name. An unknown name stays as the model wrote it.
     pub fn original(&self, wire: &str) -> String {
         self.from_wire.get(wire).cloned().unwrap_or_else(|| wire.to_string())
     }

@@ -1,22 +1,13 @@
-//! OpenAI's strict mode: which schemas it takes, what is changed for it, and how that is taken back from a call.
+//! OpenAI's strict mode: which schemas it accepts, how they are converted, and how that is undone in a call.
 //!
-//! Strict mode wants every object closed and all its properties required. A property that may be missing is made one
-//! that may be null; a null that the schema itself does not allow is taken out of the call again. A schema that says
-//! something strict mode cannot is sent as it is, with `strict: false` said aloud: where it is left out, the API makes
+//! Strict mode requires that every object is closed and all its properties are required. An optional property becomes one
+//! that may be null; a null that the schema itself does not allow is removed from the call again. A schema that strict
+//! mode cannot express is sent as it is, with an explicit `strict: false`: where that is left out, the API makes
 //! schemas strict by itself, and optional fields come back as nulls that nobody expects.
 
 use serde_json::{Map, Value, json};
 
-/// A schema as OpenAI is sent it.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Strict {
-    /// With `strict: true`.
-    Yes(Value),
-    /// With `strict: false`, unchanged.
-    No(Value),
-}
-
-/// Keywords that strict mode takes.
+/// Keywords that strict mode accepts.
 const TAKEN: [&str; 18] = [
     "type",
     "properties",
@@ -37,46 +28,27 @@ const TAKEN: [&str; 18] = [
     "minItems",
     "maxItems",
 ];
-/// Keywords that only inform and are left out.
+/// Keywords that only inform and are dropped.
 const LEFT_OUT: [&str; 4] = ["default", "examples", "$schema", "format"];
 /// The API's limit of nesting.
 const DEEPEST: usize = 10;
 
-impl Strict {
-    /// Strict if the schema allows it.
-    pub fn of(schema: &Value) -> Self {
-        Self::with(schema, Missing::BecomesNull)
-    }
-
-    /// Strict if that means closing objects and nothing more: for the schema of an answer, which is read as it comes,
-    /// so that no null may be forced into it.
-    pub fn of_answer(schema: &Value) -> Self {
-        Self::with(schema, Missing::IsNotStrict)
-    }
-
-    fn with(schema: &Value, missing: Missing) -> Self {
-        // The root must be a plain object; one without properties is a tool without arguments.
-        let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
-        match is_root.then(|| closed(schema, 0, missing)).flatten() {
-            Some(strict) => Self::Yes(strict),
-            None => Self::No(schema.clone()),
-        }
-    }
-
-    /// The schema to send, and whether it is strict.
-    pub fn into_parts(self) -> (Value, bool) {
-        match self {
-            Self::Yes(schema) => (schema, true),
-            Self::No(schema) => (schema, false),
-        }
-    }
+/// The schema of a tool in strict mode; `None` if strict mode cannot express it.
+pub fn strict(schema: &Value) -> Option<Value> {
+    closed_root(schema, true)
 }
 
-/// What becomes of a property that may be missing but may not be null.
-#[derive(Clone, Copy)]
-enum Missing {
-    BecomesNull,
-    IsNotStrict,
+/// The schema of an answer in strict mode, if that only closes objects: nothing removes forced nulls from an answer.
+pub fn strict_answer(schema: &Value) -> Option<Value> {
+    closed_root(schema, false)
+}
+
+/// With `may_force_null`, an optional property becomes one that may be null; without it, a schema with an optional
+/// property that does not allow null cannot be strict.
+fn closed_root(schema: &Value, may_force_null: bool) -> Option<Value> {
+    // The root must be a plain object; one without properties is a tool without arguments.
+    let is_root = schema["type"] == "object" && schema.get("anyOf").is_none();
+    is_root.then(|| closed(schema, 0, may_force_null)).flatten()
 }
 
 fn is_type(schema: &Value, wanted: &str) -> bool {
@@ -86,8 +58,8 @@ fn is_type(schema: &Value, wanted: &str) -> bool {
     }
 }
 
-/// The schema with every object closed; `None` if it says what strict mode cannot.
-fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
+/// The schema with every object closed; `None` if strict mode cannot express it.
+fn closed(schema: &Value, depth: usize, may_force_null: bool) -> Option<Value> {
     let fields = schema.as_object()?;
     if depth > DEEPEST
         || !(fields.contains_key("type")
@@ -102,10 +74,12 @@ fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
         let value = match keyword.as_str() {
             keyword if LEFT_OUT.contains(&keyword) => continue,
             keyword if !TAKEN.contains(&keyword) => return None,
-            "items" => closed(value, depth + 1, missing)?,
-            "anyOf" => {
-                value.as_array()?.iter().map(|option| closed(option, depth + 1, missing)).collect::<Option<_>>()?
-            }
+            "items" => closed(value, depth + 1, may_force_null)?,
+            "anyOf" => value
+                .as_array()?
+                .iter()
+                .map(|option| closed(option, depth + 1, may_force_null))
+                .collect::<Option<_>>()?,
             "properties" | "required" | "additionalProperties" => continue,
             _ => value.clone(),
         };
@@ -126,12 +100,12 @@ fn closed(schema: &Value, depth: usize, missing: Missing) -> Option<Value> {
         }
         let mut strict = Map::new();
         for (name, property) in properties {
-            let mut property = closed(property, depth + 1, missing)?;
+            let mut property = closed(property, depth + 1, may_force_null)?;
             if !is_required(schema, name) && !allows_null(&property) {
-                property = match missing {
-                    Missing::BecomesNull => json!({"anyOf": [property, {"type": "null"}]}),
-                    Missing::IsNotStrict => return None,
-                };
+                if !may_force_null {
+                    return None;
+                }
+                property = json!({"anyOf": [property, {"type": "null"}]});
             }
             strict.insert(name.clone(), property);
         }
@@ -154,39 +128,27 @@ fn allows_null(schema: &Value) -> bool {
     option_allows || (listed && (is_type(schema, "null") || is_anything))
 }
 
-/// Takes the nulls out of a call's arguments that strict mode forced the model to write: those of properties that may
-/// be missing and whose own schema does not allow null. `schema` is the one before it was made strict.
+/// Removes the nulls that strict mode forced the model to write: those of optional properties whose own schema does not
+/// allow null. `schema` is the original one.
 pub fn without_added_nulls(schema: &Value, arguments: &mut Value) {
-    match arguments {
-        Value::Object(fields) => {
-            let Some(properties) = schema["properties"].as_object() else {
-                return without_added_nulls_of_options(schema, arguments);
-            };
-            fields.retain(|name, value| {
-                let added = |property| value.is_null() && !is_required(schema, name) && !allows_null(property);
-                !properties.get(name).is_some_and(added)
-            });
-            for (name, value) in fields {
-                if let Some(property) = properties.get(name) {
-                    without_added_nulls(property, value);
-                }
-            }
+    let kind = if arguments.is_object() { "object" } else { "array" };
+    let mut schema = schema;
+    while schema.get("properties").is_none() && schema.get("items").is_none() {
+        // If only one of the options has the value's type, it is the one that applies.
+        let mut options = schema["anyOf"].as_array().into_iter().flatten().filter(|option| is_type(option, kind));
+        match (options.next(), options.next()) {
+            (Some(only), None) => schema = only,
+            _ => return,
         }
-        Value::Array(items) => match schema.get("items") {
-            Some(item_schema) => items.iter_mut().for_each(|item| without_added_nulls(item_schema, item)),
-            None => without_added_nulls_of_options(schema, arguments),
-        },
-        _ => {}
     }
-}
-
-/// Where there are options, the only one that is of the value's kind is the one that was meant.
-fn without_added_nulls_of_options(schema: &Value, value: &mut Value) {
-    let kind = if value.is_object() { "object" } else { "array" };
-    let options = schema["anyOf"].as_array().into_iter().flatten();
-    let fitting: Vec<&Value> = options.filter(|option| is_type(option, kind)).collect();
-    if let [only] = fitting[..] {
-        without_added_nulls(only, value);
+    match arguments {
+        Value::Object(fields) => fields.retain(|name, value| {
+            let Some(property) = schema["properties"].get(name) else { return true };
+            without_added_nulls(property, value);
+            !value.is_null() || is_required(schema, name) || allows_null(property)
+        }),
+        Value::Array(items) => items.iter_mut().for_each(|item| without_added_nulls(&schema["items"], item)),
+        _ => {}
     }
 }
 
@@ -209,7 +171,7 @@ mod tests {
             "limit": {"anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}]},
             "after": {"type": ["string", "null"]},
             "filter": {"anyOf": [filter, {"type": "null"}]}}});
-        let Strict::Yes(mut strict) = Strict::of(&schema) else { panic!() };
+        let mut strict = strict(&schema).unwrap();
         strict["required"].as_array_mut().unwrap().sort_by_key(|name| name.as_str().unwrap().to_string());
         assert_eq!(strict, expected);
 
@@ -223,7 +185,7 @@ mod tests {
     fn an_answer_is_strict_only_where_no_null_is_forced() {
         let of = |property: Value| {
             let schema = json!({"type": "object", "properties": {"p": property}});
-            Strict::of_answer(&schema).into_parts().1
+            strict_answer(&schema).is_some()
         };
         assert!(of(json!({"type": ["string", "null"]})), "a null that the schema allows is no harm");
         assert!(!of(json!({"type": "string"})));
@@ -234,7 +196,7 @@ mod tests {
     #[test]
     fn no_arguments_are_strict() {
         let expected = json!({"type": "object", "properties": {}, "required": [], "additionalProperties": false});
-        assert_eq!(Strict::of(&json!({"type": "object"})), Strict::Yes(expected));
+        assert_eq!(strict(&json!({"type": "object"})), Some(expected));
     }
 
     #[test]
@@ -253,7 +215,7 @@ mod tests {
             json!({"type": "object", "anyOf": []}),
             json!({"type": "string"}),
         ] {
-            assert_eq!(Strict::of(&schema), Strict::No(schema.clone()));
+            assert_eq!(strict(&schema), None, "{schema}");
         }
     }
 

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 
-/// The names whose tags mean something.
+/// The names of tags that delimit calls and results.
 const NAMES: [&str; 2] = ["tool_call", "tool_result"];
 
-/// Writes `&lt;` for the `<` of every tag that means a call or a result, in whatever case or spacing. All other text
-/// stays as it is, and text without such a tag is not copied. Linear.
+/// Replaces the `<` of every tag of a call or a result by `&lt;`, in any case and spacing. All other text stays as it is,
+/// and text without such a tag is not copied. Linear.
 ///
 /// Escaping twice changes nothing more.
 pub fn escape(text: &str) -> Cow<'_, str> {
@@ -31,7 +31,7 @@ pub fn escape(text: &str) -> Cow<'_, str> {
 
 /// Whether what follows a `<` is one of the names, with or without a slash.
 fn is_tag(rest: &str) -> bool {
-    // A model reads through a little space as a person does; a long gap is no tag to anybody.
+    // Models read a tag with a few spaces in it as a tag; with more it is none.
     let mut start = rest;
     for _ in 0..4 {
         start = start.strip_prefix([' ', '\t', '/', '\u{200b}']).unwrap_or(start);

@@ -19,9 +19,9 @@ enum Line {
     Start(u8),
     /// A run of marks at its start.
     Marks(Fence),
-    /// Behind the marks that open a block of backticks: a backtick here makes it inline code.
+    /// After the marks that open a block of backticks: a backtick here makes it inline code.
     Info,
-    /// Behind the marks that may close a block: anything but space makes it text.
+    /// After the marks that may close a block: anything but white space makes it text.
     Closing,
     /// Anything else.
     Text,
@@ -39,12 +39,12 @@ impl Fences {
         self.open.is_some()
     }
 
-    /// Whether a block opens here, at the latest with the next byte, unless that is one more mark.
+    /// Whether the marks so far open a block; more marks may follow.
     pub(super) fn is_opening(&self) -> bool {
         self.open.is_none() && matches!(self.line, Line::Marks(marks) if marks.length >= 3)
     }
 
-    /// Whether the bytes up to the end of the line cannot change anything.
+    /// Whether nothing before the end of the line can change the state.
     pub(super) fn is_settled(&self) -> bool {
         self.line == Line::Text
     }
@@ -58,7 +58,7 @@ impl Fences {
         }
     }
 
-    /// The rest of this line is text, whatever it begins with.
+    /// Makes the rest of this line text, whatever it begins with.
     pub(super) fn settle(&mut self) {
         self.line = Line::Text;
     }

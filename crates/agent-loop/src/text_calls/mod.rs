@@ -1,11 +1,11 @@
 //! Tool calls for models that only write text: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
 //!
 //! ```text
-//! request ──> prompt: the tools and the rule behind the system text; calls and results as text, escaped ──> model
+//! request ──> prompt: the tools and the rules after the system text; calls and results as text, escaped ──> model
 //! calls   <── parse: text passes, blocks become calls, broken blocks become faults             <── text <──┘
 //! ```
 //!
-//! [`TextCalls`] does all of it around a model; the parts are here for whoever has the text already.
+//! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text.
 
 mod escape;
 mod fence;
@@ -14,7 +14,7 @@ mod prompt;
 mod wrap;
 
 pub use escape::escape;
-pub use parse::{Parser, Piece, Pieces};
+pub use parse::{Parser, Piece};
 pub use prompt::{example, prompt_block, transcript_messages};
 pub use wrap::TextCalls;
 

@@ -1,13 +1,16 @@
 //! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
 //!
 //! ```text
-//!  Text ── <tool_call> ──> Opened ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
-//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opened
+//!  Start ── a code fence and <tool_call> ──> Block, to the end of the reply
+//!    │ anything else
+//!    v
+//!  Text ── <tool_call> ──> Opening ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
+//!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opening
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
 //!
 //! The end of a call is found by its JSON value, never by searching for the closing tag, which a string may contain.
-//! Every decision depends on the bytes seen so far and never on how they were split. What is undecided is held back: a
+//! Every decision depends on the bytes so far and never on how they were split. What is undecided is held back: the
 //! beginning of a tag, or a whole reply that begins with a code fence around a call.
 
 mod pieces;
@@ -18,10 +21,11 @@ mod leading_fence;
 use super::fence::Fences;
 use super::{CLOSE, OPEN};
 
-pub use pieces::{Piece, Pieces};
+pub use pieces::Piece;
 
 use call_json::read_calls;
-use leading_fence::{LeadingFence, calls_of_block};
+use leading_fence::{begins_with_fenced_call, calls_of_block};
+use pieces::in_order;
 use utf8::Utf8Decoder;
 
 /// How deep a value may be nested; the JSON reader's own limit.
@@ -30,37 +34,44 @@ const MAX_DEPTH: usize = 127;
 const MAX_TAG_BYTES: usize = 40;
 
 /// Takes a reply's text in any pieces. Memory: the last input, and what is held back, at most one call or a fenced
-/// reply. Its buffers are used again: a delta that is text allocates nothing.
+/// reply. Buffers are reused: a delta that is text allocates nothing.
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
     fences: Fences,
-    leading_fence: LeadingFence,
     /// What the state holds back.
     held: String,
-    /// Bytes at the end of the last input that are no whole character yet.
+    /// An incomplete character at the end of the last input.
     partial: Utf8Decoder,
-    /// All text that the last input decided.
+    /// The text of the last input.
     text: String,
-    /// The other pieces it decided, each with its offset in `text`.
+    /// The other pieces of the last input, each with its offset in `text`.
     out: Vec<(usize, Piece<'static>)>,
 }
 
 #[derive(Debug, Default)]
 enum State {
+    /// The reply may still be a single fenced block around calls.
     #[default]
+    Start,
+    /// It begins with a fence and a call: everything is held back to the end of the reply.
+    Block,
     Text,
-    /// Behind `<`: `held` is a beginning of the opening tag.
-    MaybeOpen,
-    /// Behind the opening tag: white space, and a fence if one is there.
-    Opened,
+    /// After `<`: `held` is a beginning of the opening tag, or the tag, white space, and a fence if one is there.
+    Opening,
     /// Inside the value, which begins at this offset of `held`.
-    Value { from: usize, closers: Vec<u8>, string: InString },
-    /// Behind invalid JSON, up to the next tag.
-    Broken { fault: String },
-    /// Behind a value: white space, junk, a fence; `held` is the white space behind the last of them.
+    Value {
+        from: usize,
+        closers: Vec<u8>,
+        string: InString,
+    },
+    /// After invalid JSON, up to the next tag.
+    Broken {
+        fault: String,
+    },
+    /// After a value: white space, junk, a fence; `held` is the white space after the last of them.
     AfterValue,
-    /// Behind a value and a `<`.
+    /// After a value and a `<`.
     MaybeClose,
 }
 
@@ -77,45 +88,33 @@ impl Parser {
         Self::default()
     }
 
-    /// Takes the next bytes and gives what they decide. Invalid UTF-8 is read as U+FFFD.
-    pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> Pieces<'p> {
+    /// Takes the next bytes and returns the pieces they complete. Invalid UTF-8 is read as U+FFFD.
+    pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> impl Iterator<Item = Piece<'p>> {
         self.clear();
         if let Some(text) = self.pass_through(bytes) {
-            return Pieces::new(text, self.out.drain(..));
+            return in_order(text, self.out.drain(..));
         }
         let mut partial = std::mem::take(&mut self.partial);
         partial.decode(bytes, |text| self.take(text));
         self.partial = partial;
-        self.pieces()
+        in_order(&self.text, self.out.drain(..))
     }
 
     /// The end of the reply: what was held back is decided. What is pushed next begins another reply.
-    pub fn finish(&mut self) -> Pieces<'_> {
+    pub fn finish(&mut self) -> impl Iterator<Item = Piece<'_>> {
         self.clear();
-        if !std::mem::take(&mut self.partial).is_empty() {
+        if !self.partial.is_empty() {
+            self.partial.clear();
             self.take("\u{fffd}");
         }
-        if !matches!(self.leading_fence, LeadingFence::Off) {
-            let held = std::mem::take(&mut self.held);
-            let is_block = matches!(self.leading_fence, LeadingFence::Block);
-            self.leading_fence = LeadingFence::Off;
-            match is_block.then(|| calls_of_block(&held)).flatten() {
-                Some(calls) => calls.into_iter().for_each(|call| self.emit(call)),
-                None => {
-                    self.fences = Fences::default();
-                    self.take(&held);
-                }
-            }
-        }
         self.end();
-        (self.leading_fence, self.fences) = Default::default();
-        self.pieces()
+        (self.state, self.fences) = Default::default();
+        in_order(&self.text, self.out.drain(..))
     }
 
-    /// The input itself, if it is text all through and changes nothing: in the midst of a line and of a text.
+    /// The input itself, if it is plain text in the middle of a line, which changes no state.
     fn pass_through<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
-        let is_plain =
-            matches!((&self.state, &self.leading_fence), (State::Text, LeadingFence::Off)) && self.fences.is_settled();
+        let is_plain = matches!(self.state, State::Text) && self.fences.is_settled();
         if !is_plain || !self.partial.is_empty() || memchr::memchr2(b'\n', b'<', bytes).is_some() {
             return None;
         }
@@ -127,36 +126,50 @@ impl Parser {
         self.out.clear();
     }
 
-    fn pieces(&mut self) -> Pieces<'_> {
-        Pieces::new(&self.text, self.out.drain(..))
-    }
-
     fn emit(&mut self, piece: Piece<'static>) {
         self.out.push((self.text.len(), piece));
     }
 
-    /// Takes text that is whole in itself.
+    /// Takes decoded text.
     fn take(&mut self, text: &str) {
         let mut rest = text;
-        while !rest.is_empty() && !matches!(self.leading_fence, LeadingFence::Off) {
-            rest = self.take_leading_fence(rest);
-        }
         while !rest.is_empty() {
             rest = self.advance(rest);
         }
     }
 
-    /// Takes some of a text that is not empty, in the present state; what is left of it.
+    /// Takes the beginning of a text that is not empty, and returns the rest.
     fn advance<'t>(&mut self, text: &'t str) -> &'t str {
         match &mut self.state {
+            State::Start => self.advance_start(text),
+            State::Block => {
+                self.held.push_str(text);
+                ""
+            }
             State::Text => self.advance_text(text),
-            State::MaybeOpen => self.advance_maybe_open(text),
-            State::Opened => self.advance_opened(text),
+            State::Opening => self.advance_opening(text),
             State::Value { .. } => self.advance_value(text),
             State::Broken { .. } => self.advance_broken(text),
             State::AfterValue => self.advance_after_value(text),
             State::MaybeClose => self.advance_maybe_close(text),
         }
+    }
+
+    fn advance_start<'t>(&mut self, text: &'t str) -> &'t str {
+        self.held.push_str(text);
+        match begins_with_fenced_call(&self.held) {
+            None => {}
+            Some(true) => self.state = State::Block,
+            Some(false) => self.take_held(),
+        }
+        ""
+    }
+
+    /// What is held turns out to begin with plain text.
+    fn take_held(&mut self) {
+        let held = std::mem::take(&mut self.held);
+        self.state = State::Text;
+        self.take(&held);
     }
 
     fn advance_text<'t>(&mut self, text: &'t str) -> &'t str {
@@ -176,7 +189,7 @@ impl Parser {
                 self.text.push_str(&text[..at]);
                 self.held.push('<');
                 self.fences.settle();
-                self.state = State::MaybeOpen;
+                self.state = State::Opening;
                 return &text[at + 1..];
             }
             self.fences.take(bytes[at]);
@@ -186,28 +199,14 @@ impl Parser {
         ""
     }
 
-    fn advance_maybe_open<'t>(&mut self, text: &'t str) -> &'t str {
-        let wanted = &OPEN.as_bytes()[self.held.len()..];
-        let same = wanted.iter().zip(text.as_bytes()).take_while(|(a, b)| a == b).count();
-        self.held.push_str(&text[..same]);
-        if same == wanted.len() {
-            self.state = State::Opened;
-        } else if same < text.len() {
-            // No `<` in it but the first: none of it can begin another tag.
-            self.text.push_str(&self.held);
-            self.held.clear();
-            self.state = State::Text;
-        }
-        &text[same..]
-    }
-
-    fn advance_opened<'t>(&mut self, text: &'t str) -> &'t str {
+    fn advance_opening<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
-        let inner = &self.held[OPEN.len()..];
-        let fence = inner.trim_ascii_start();
+        let after_tag = self.held.get(OPEN.len()..);
+        let fence = after_tag.unwrap_or_default().trim_ascii_start();
         let is_in_fence_line = fence.starts_with('`') && !fence.contains('\n');
         let fits = match byte {
-            b'`' => inner.trim_ascii().chars().all(|c| c == '`'),
+            byte if after_tag.is_none() => byte == OPEN.as_bytes()[self.held.len()],
+            b'`' => fence.trim_ascii_end().chars().all(|c| c == '`'),
             b'\n' if is_in_fence_line => fence.starts_with("```"),
             b'{' | b'[' if !is_in_fence_line => {
                 let (from, closer) = (self.held.len(), if byte == b'{' { b'}' } else { b']' });
@@ -222,21 +221,22 @@ impl Parser {
             self.held.push(char::from(byte));
             return &text[1..];
         }
-        // The tag was only talked about. Its first byte is text for good; the rest is looked at again.
+        // It is no tag, or only a mention of one.
         self.release_as_text();
         text
     }
 
-    /// What is held turns out to be text: emits its first character and parses the remainder again.
+    /// What is held turns out to be text: its first character is, and the rest is looked at again.
     fn release_as_text(&mut self) {
-        let held = std::mem::take(&mut self.held);
+        let mut held = std::mem::take(&mut self.held);
         self.state = State::Text;
         self.fences.settle();
         let (first, rest) = held.split_at(1);
         self.text.push_str(first);
-        let mut rest = rest;
-        while !rest.is_empty() {
-            rest = self.advance(rest);
+        self.take(rest);
+        if self.held.is_empty() {
+            held.clear();
+            self.held = held;
         }
     }
 
@@ -291,7 +291,7 @@ impl Parser {
 
     fn advance_broken<'t>(&mut self, text: &'t str) -> &'t str {
         let State::Broken { fault } = &mut self.state else { return text };
-        // Up to `>`, which ends a tag if `held` ends with one then.
+        // Up to `>`, which may end a tag.
         let end = memchr::memchr(b'>', text.as_bytes()).map_or(text.len(), |at| at + 1);
         self.held.push_str(&text[..end]);
         let tag = [CLOSE, OPEN].into_iter().find(|tag| self.held.len() > OPEN.len() && self.held.ends_with(tag));
@@ -301,7 +301,7 @@ impl Parser {
             if tag == OPEN {
                 raw.truncate(raw.len() - OPEN.len());
                 self.held.push_str(OPEN);
-                self.state = State::Opened;
+                self.state = State::Opening;
             } else {
                 self.state = State::Text;
                 self.fences.settle();
@@ -355,7 +355,7 @@ impl Parser {
             self.held.push(char::from(byte));
             if self.held.ends_with(OPEN) {
                 self.held = OPEN.into();
-                self.state = State::Opened;
+                self.state = State::Opening;
             }
             return &text[1..];
         }
@@ -373,11 +373,17 @@ impl Parser {
 
     /// The end of the text.
     fn end(&mut self) {
+        let calls = matches!(self.state, State::Block).then(|| calls_of_block(&self.held)).flatten();
+        if let Some(calls) = calls {
+            self.held.clear();
+            calls.into_iter().for_each(|call| self.emit(call));
+        } else if matches!(self.state, State::Start | State::Block) {
+            self.take_held();
+        }
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.state) {
-            State::Text | State::AfterValue => {}
-            State::MaybeOpen => self.text.push_str(&held),
-            State::Opened => {
+            State::Start | State::Block | State::Text | State::AfterValue => {}
+            State::Opening => {
                 self.held = held;
                 self.release_as_text();
             }
@@ -388,7 +394,7 @@ impl Parser {
             State::Broken { fault } => self.emit(Piece::Fault { fault, raw: held }),
             State::MaybeClose => {
                 let tag = held.trim_ascii_start();
-                // A closing tag that was cut is still one.
+                // A truncated closing tag is dropped like a whole one.
                 if !tag.starts_with("</") {
                     self.text.push_str(&held);
                 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{Message, Messages, Part, Status, ToolCall, ToolResult};
+use crate::message::{Message, Messages, Part, ToolCall, ToolResult};
 use crate::model::{Parallel, ToolChoice};
 use crate::tool::ToolSpec;
 
 use super::{CLOSE, OPEN, escape};
 
-/// The block that stands behind the system text; `None` when there are no tools.
+/// The block to append to the system text; `None` when there are no tools.
 ///
-/// The same tools in the same order always give the same text. It holds the schemas as they were written, the rule of the form, what the
-/// tool choice allows, and an example for each tool.
+/// The same tools in the same order always give the same text. It holds the schemas as they were written, the form of a
+/// call, what the tool choice allows, and an example for each tool.
 pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel) -> Option<String> {
     if tools.is_empty() {
         return None;
@@ -36,7 +36,7 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     };
     block.push_str(&format!(
         "\nTo call a tool, write a block of this form:\n\n{OPEN}{{\"name\":\"…\",\"arguments\":{{…}}}}{CLOSE}\n\n\
-        RunContext:\n\
+        Rules:\n\
         - One JSON object in each block, with the exact name of a tool; \"arguments\" is {{}} when there are none.\n\
         - No code fence around or inside a block, nothing behind the JSON but the closing tag, which is written once.\n\
         - {number}\n\
@@ -51,7 +51,7 @@ pub fn prompt_block(tools: &[ToolSpec], choice: &ToolChoice, parallel: Parallel)
     Some(block)
 }
 
-/// A call with its name first, as a model writes it.
+/// A call with its name first, as models write it.
 fn call_json(name: &str, arguments: &str) -> String {
     format!("{{\"name\":{},\"arguments\":{arguments}}}", json!(name))
 }
@@ -85,7 +85,7 @@ fn example_at(schema: &Value, depth: usize) -> Value {
             let required = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
             let mut fields = Map::new();
             for name in required {
-                // Whoever names a field twice has one example of it: else a deep schema would take for ever.
+                // A field that is required twice gets one example: otherwise nested schemas take exponential time.
                 if !fields.contains_key(name) {
                     fields.insert(name.to_string(), example_at(&schema["properties"][name], depth + 1));
                 }
@@ -103,8 +103,8 @@ fn example_at(schema: &Value, depth: usize) -> Value {
     }
 }
 
-/// The conversation without calls and results of their own: calls stand in the model's text as it would write them,
-/// results come back as notes, framed and escaped. What a person says is escaped too.
+/// The conversation as text: calls become part of the model's text, as it would write them, and results become notes,
+/// framed and escaped. A person's text is escaped too.
 pub fn transcript_messages(messages: &Messages) -> Messages {
     let plain = messages.iter().map(|message| match &**message {
         Message::User { text } => Message::user(escape(text)),
@@ -124,7 +124,7 @@ fn assistant_text(parts: &[Part]) -> String {
             Part::Call(call) => text.push_str(&call_block(call)),
         }
     }
-    // A message of reasoning alone says nothing here, and providers refuse an empty one.
+    // A message of reasoning alone has no text, and providers refuse an empty message.
     if text.is_empty() { "…".into() } else { text }
 }
 
@@ -133,7 +133,7 @@ fn call_block(call: &ToolCall) -> String {
         Value::String(raw) if raw.starts_with(OPEN) => raw.clone(),
         Value::String(raw) => format!("{OPEN}{raw}{CLOSE}"),
         arguments => {
-            // A string of the arguments may hold a tag, which must not end this block for whoever reads it.
+            // A string in the arguments may hold a tag, which must not end this block.
             let arguments = arguments.to_string().replace('<', "\\u003c");
             format!("{OPEN}{}{CLOSE}", call_json(&call.name, &arguments))
         }
@@ -141,18 +141,12 @@ fn call_block(call: &ToolCall) -> String {
 }
 
 fn result_block(result: &ToolResult) -> String {
-    let status = match result.status {
-        Status::Ok => "ok",
-        Status::Error => "error",
-        Status::Denied => "denied",
-        Status::Cancelled => "cancelled",
-    };
-    let (call, name) = (attribute(&result.call.0), attribute(&result.name));
+    let (call, name, status) = (attribute(&result.call.0), attribute(&result.name), json!(result.status));
     let text = result.text();
-    format!("<tool_result call=\"{call}\" name=\"{name}\" status=\"{status}\">\n{}\n</tool_result>", escape(&text))
+    format!("<tool_result call=\"{call}\" name=\"{name}\" status={status}>\n{}\n</tool_result>", escape(&text))
 }
 
-/// A name that cannot leave its quotes: whatever is neither a letter, a digit nor one of `._-` becomes `_`.
+/// A name for an attribute in quotes: everything but letters, digits and `._-` becomes `_`.
 fn attribute(text: &str) -> String {
     text.chars().map(|c| if c.is_alphanumeric() || "._-".contains(c) { c } else { '_' }).collect()
 }
@@ -160,7 +154,7 @@ fn attribute(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::message::{CallId, History};
+    use crate::message::{CallId, History, Status};
     use crate::tool::{Effect, ToolSet};
 
     fn spec(name: &str, parameters: Value) -> ToolSpec {

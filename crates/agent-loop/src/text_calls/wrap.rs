@@ -1,6 +1,5 @@
 //! Wraps a model without tool support so that it can call tools in text.
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
@@ -9,16 +8,16 @@ use crate::error::{ErrorKind, Result};
 use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
 use crate::tool::BoxFuture;
 
-use super::{Parser, Piece, Pieces, prompt_block, transcript_messages};
+use super::{Parser, Piece, prompt_block, transcript_messages};
 
-/// A model whose calls are in its text.
+/// A model that writes its tool calls as text.
 ///
-/// The tools stand behind the system text, calls and results are written out in the conversation, and what the model
+/// The tools are described after the system text, calls and results in the conversation become text, and what the model
 /// writes is parsed: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
-    /// Whether requests are written out. Once it is set it stays.
+    /// Whether requests are sent as text. Never reset.
     in_text: AtomicBool,
 }
 
@@ -42,12 +41,10 @@ impl<M: Model> TextCalls<M> {
         if !has_tools {
             return Ok(inner);
         }
-        let parsed = ParsedDeltas { ready: VecDeque::new(), calls: 0, parallel, is_over: false };
-        let stream = TextCallStream { inner, cursor: TextCursor::new(), parser: Parser::new(), parsed };
-        Ok(Box::pin(stream::unfold(stream, |mut stream| async move {
-            let delta = stream.next().await?;
-            Some((delta, stream))
-        })))
+        let (cursor, parser) = (TextCursor::new(), Parser::new());
+        let stream = TextCallStream { inner, cursor, parser, parallel, calls: 0, is_over: false };
+        let batches = stream::unfold(stream, |mut stream| async move { Some((stream.next().await?, stream)) });
+        Ok(Box::pin(batches.flat_map(stream::iter)))
     }
 }
 
@@ -72,7 +69,7 @@ impl<M: Model> Model for TextCalls<M> {
     }
 }
 
-/// The request as plain texts.
+/// The request with its tools, calls and results as plain text.
 fn written_out(request: Request) -> Request {
     let block = prompt_block(&request.tools, &request.tool_choice, request.parallel);
     let system = match (request.system, block) {
@@ -89,70 +86,61 @@ struct TextCallStream<'a> {
     inner: ReplyStream<'a>,
     cursor: TextCursor,
     parser: Parser,
-    parsed: ParsedDeltas,
-}
-
-/// What was read of it.
-struct ParsedDeltas {
-    ready: VecDeque<Delta>,
-    calls: usize,
     parallel: Parallel,
+    /// How many calls were read.
+    calls: usize,
     is_over: bool,
 }
 
 impl TextCallStream<'_> {
-    async fn next(&mut self) -> Option<Result<Delta>> {
-        loop {
-            if let Some(delta) = self.parsed.ready.pop_front() {
-                return Some(Ok(delta));
-            }
-            if self.parsed.is_over {
-                return None;
-            }
-            match self.inner.next().await?.map(|delta| self.cursor.resolve(delta)) {
-                Ok(Delta::Text { text }) => {
-                    self.parsed.take(self.parser.push(text.as_bytes()));
-                    // Everything is buffered; progress shows that the model is not silent.
-                    if self.parsed.ready.is_empty() {
-                        return Some(Ok(Delta::Progress));
-                    }
-                }
-                Ok(Delta::End(reason)) => {
-                    self.parsed.is_over = true;
-                    self.parsed.take(self.parser.finish());
-                    // A call that only the end of the text decided is under that end: of a cut reply it must not run.
-                    self.parsed.ready.pop_back_if(|delta| matches!(delta, Delta::End(_)));
-                    self.parsed.ready.push_back(Delta::End(reason));
-                }
-                other => return Some(other),
-            }
+    /// The next deltas, at least one; `None` after the end.
+    async fn next(&mut self) -> Option<Vec<Result<Delta>>> {
+        if self.is_over {
+            return None;
         }
+        let mut deltas = match self.inner.next().await?.map(|delta| self.cursor.resolve(delta)) {
+            Ok(Delta::Text { text }) => deltas_of(self.parser.push(text.as_bytes()), &mut self.calls, self.parallel),
+            Ok(Delta::End(reason)) => {
+                let mut deltas = deltas_of(self.parser.finish(), &mut self.calls, self.parallel);
+                // A call that was recognized only at the end of the text must not run if the reply was cut there.
+                deltas.pop_if(|delta| matches!(delta, Delta::End(_)));
+                deltas.push(Delta::End(reason));
+                deltas
+            }
+            other => return Some(vec![other]),
+        };
+        if deltas.is_empty() {
+            // Everything is held back; progress shows that the model is not silent.
+            deltas.push(Delta::Progress);
+        }
+        self.is_over = matches!(deltas.last(), Some(Delta::End(_)));
+        Some(deltas.into_iter().map(Ok).collect())
     }
 }
 
-impl ParsedDeltas {
-    fn take(&mut self, pieces: Pieces<'_>) {
-        for piece in pieces {
-            let index = self.calls;
-            match piece {
-                Piece::Text(text) => {
-                    self.ready.push_back(Delta::Text { text: text.into() });
-                    continue;
-                }
-                Piece::Call { name, arguments } => self.ready.extend([
-                    Delta::CallStart { index, id: String::new(), name },
-                    Delta::CallArguments { index, text: arguments },
-                    Delta::CallEnd { index, opaque: None },
-                ]),
-                Piece::Fault { fault, raw } => self.ready.push_back(Delta::CallFault { index, fault, raw }),
+/// The pieces as deltas. Where only one call is wanted, the reply ends after it.
+fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, parallel: Parallel) -> Vec<Delta> {
+    let mut deltas = Vec::new();
+    for piece in pieces {
+        let index = *calls;
+        match piece {
+            Piece::Text(text) => {
+                deltas.push(Delta::Text { text: text.into() });
+                continue;
             }
-            self.calls += 1;
-            if self.parallel == Parallel::One {
-                // Whatever it would write now, it would write without having seen the result.
-                self.is_over = true;
-                self.ready.push_back(Delta::End(EndReason::Complete));
-                return;
-            }
+            Piece::Call { name, arguments } => deltas.extend([
+                Delta::CallStart { index, id: String::new(), name },
+                Delta::CallArguments { index, text: arguments },
+                Delta::CallEnd { index, opaque: None },
+            ]),
+            Piece::Fault { fault, raw } => deltas.push(Delta::CallFault { index, fault, raw }),
+        }
+        *calls += 1;
+        if parallel == Parallel::One {
+            // What follows would be written without knowing the result.
+            deltas.push(Delta::End(EndReason::Complete));
+            break;
         }
     }
+    deltas
 }

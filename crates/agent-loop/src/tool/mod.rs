@@ -3,8 +3,7 @@
 mod set;
 mod typed;
 
-use std::future::Future;
-use std::pin::Pin;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -13,12 +12,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::message::ToolCall;
 
+pub use futures_util::future::BoxFuture;
 pub use set::ToolSet;
 pub(crate) use set::{compile, issues_of, list_issues};
 pub use typed::{IntoOutput, Json, Tool, portable_schema};
-
-/// A future in a box, as the traits of this crate give it.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Whether a tool has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -76,33 +73,9 @@ impl ToolError {
     }
 }
 
-impl From<&str> for ToolError {
-    fn from(text: &str) -> Self {
-        Self(text.into())
-    }
-}
-
-impl From<String> for ToolError {
-    fn from(text: String) -> Self {
-        Self(text)
-    }
-}
-
-// No blanket over std::error::Error: it would exclude the two above.
-impl From<serde_json::Error> for ToolError {
-    fn from(error: serde_json::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<std::io::Error> for ToolError {
-    fn from(error: std::io::Error) -> Self {
-        Self(error.to_string())
-    }
-}
-
-impl From<Box<dyn std::error::Error + Send + Sync>> for ToolError {
-    fn from(error: Box<dyn std::error::Error + Send + Sync>) -> Self {
+/// From a text, or any error by what it says.
+impl<T: fmt::Display> From<T> for ToolError {
+    fn from(error: T) -> Self {
         Self(error.to_string())
     }
 }

@@ -1,7 +1,6 @@
 //! Compiled tool specifications: validates calls against schemas and reports each issue with its JSON pointer.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use jsonschema::Validator;
@@ -12,23 +11,6 @@ use crate::message::ToolCall;
 
 use super::ToolSpec;
 
-/// A validation issue: what is wrong with a value, and where in it.
-#[derive(Debug)]
-pub(crate) struct Issue {
-    /// JSON pointer; empty for the whole value.
-    pointer: String,
-    message: String,
-}
-
-impl fmt::Display for Issue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.pointer.as_str() {
-            "" => f.write_str(&self.message),
-            pointer => write!(f, "{pointer}: {}", self.message),
-        }
-    }
-}
-
 /// The most issues reported for one value: a model fixes a few at a time.
 const MAX_ISSUES: usize = 8;
 
@@ -37,18 +19,18 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, String> {
     jsonschema::validator_for(schema).map_err(|error| error.to_string())
 }
 
-/// The first faults of a value, in the schema's order.
-pub(crate) fn issues_of(validator: &Validator, value: &Value) -> Vec<Issue> {
-    let fault = |error: jsonschema::ValidationError<'_>| Issue {
-        pointer: error.instance_path().to_string(),
-        message: error.to_string(),
+/// The first issues of a value, in the schema's order, each with the JSON pointer of its place.
+pub(crate) fn issues_of(validator: &Validator, value: &Value) -> Vec<String> {
+    let issue = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+        "" => error.to_string(),
+        pointer => format!("{pointer}: {error}"),
     };
-    validator.iter_errors(value).take(MAX_ISSUES).map(fault).collect()
+    validator.iter_errors(value).take(MAX_ISSUES).map(issue).collect()
 }
 
-/// Faults on lines of their own.
-pub(crate) fn list_issues(faults: &[Issue]) -> String {
-    faults.iter().map(|fault| format!("- {fault}")).collect::<Vec<_>>().join("\n")
+/// Issues on lines of their own.
+pub(crate) fn list_issues(issues: &[String]) -> String {
+    issues.iter().map(|issue| format!("- {issue}")).collect::<Vec<_>>().join("\n")
 }
 
 /// All tools of an agent. Made once, used for every call.
@@ -107,21 +89,14 @@ impl ToolSet {
             let names = if names.is_empty() { "there are no tools".into() } else { names.join(", ") };
             return Err(format!("There is no tool {:?}. The tools are: {names}.", call.name));
         };
-        let faults = self.faults(index, &call.arguments);
-        if !faults.is_empty() {
-            let faults = list_issues(&faults);
-            return Err(format!("The arguments do not fit the schema of {}:\n{faults}", call.name));
-        }
-        Ok(&self.specs[index])
-    }
-
-    fn faults(&self, index: usize, arguments: &Value) -> Vec<Issue> {
-        if !arguments.is_object() {
-            return vec![Issue { pointer: String::new(), message: "the arguments must be a JSON object".into() }];
-        }
         let check = &self.checks[index];
-        // Most calls fit, and asking only whether they do allocates nothing.
-        if check.is_valid(arguments) { Vec::new() } else { issues_of(check, arguments) }
+        let issues = match &call.arguments {
+            // Most calls fit, and asking only whether they do allocates nothing.
+            arguments if arguments.is_object() && check.is_valid(arguments) => return Ok(&self.specs[index]),
+            arguments if arguments.is_object() => issues_of(check, arguments),
+            _ => vec!["the arguments must be a JSON object".into()],
+        };
+        Err(format!("The arguments do not fit the schema of {}:\n{}", call.name, list_issues(&issues)))
     }
 }
 

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use schemars::{JsonSchema, generate::SchemaSettings};
+use schemars::{JsonSchema, Schema, generate::SchemaSettings, transform::transform_subschemas};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -48,7 +48,16 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        Self::typed(name, Effect::Read, function)
+        let (parameters, description) = portable_schema::<A>();
+        let spec = ToolSpec { name: name.into(), description, parameters, effect: Effect::Read, time_limit: None };
+        let function = Arc::new(function);
+        Self::dynamic(spec, move |call, _| {
+            let function = Arc::clone(&function);
+            async move {
+                let arguments = serde_json::from_value(call.arguments)?;
+                function(arguments).await?.into_output()
+            }
+        })
     }
 
     /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
@@ -59,7 +68,9 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        Self::typed(name, Effect::Write, function)
+        let mut tool = Self::read(name, function);
+        Arc::make_mut(&mut tool.spec).effect = Effect::Write;
+        tool
     }
 
     /// A tool whose schema is not known before the program runs; the function is given the call as it came.
@@ -82,25 +93,6 @@ impl Tool {
     /// Its specification.
     pub fn spec(&self) -> &ToolSpec {
         &self.spec
-    }
-
-    fn typed<A, F, Out, Fut>(name: impl Into<String>, effect: Effect, function: F) -> Self
-    where
-        A: DeserializeOwned + JsonSchema,
-        F: Fn(A) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
-        Out: IntoOutput,
-    {
-        let (parameters, description) = portable_schema::<A>();
-        let spec = ToolSpec { name: name.into(), description, parameters, effect, time_limit: None };
-        let function = Arc::new(function);
-        Self::dynamic(spec, move |call, _| {
-            let function = Arc::clone(&function);
-            async move {
-                let arguments = serde_json::from_value(call.arguments)?;
-                function(arguments).await?.into_output()
-            }
-        })
     }
 }
 
@@ -170,45 +162,29 @@ impl<T: Serialize> IntoOutput for Json<T> {
 /// The schema of a type without what models and providers stumble over, and its doc comment: sub-schemas stand where
 /// they are used; `$schema`, `title` and `format` of numbers are removed. A recursive type keeps `$defs`.
 pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
-    let mut settings = SchemaSettings::draft2020_12();
+    let mut settings = SchemaSettings::draft2020_12().with_transform(strip);
     settings.inline_subschemas = true;
     settings.meta_schema = None;
-    let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
-    let description = schema["description"].as_str().unwrap_or_default().to_string();
-    if let Some(root) = schema.as_object_mut() {
-        root.remove("description");
-        if root.get("type").is_some_and(|kind| kind == "object") {
-            // Some providers refuse an object without properties.
-            root.entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
-        }
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    let description = schema.remove("description").and_then(|text| Some(text.as_str()?.to_string()));
+    if schema.get("type").is_some_and(|kind| kind == "object") {
+        // Some providers refuse an object without properties.
+        schema.ensure_object().entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
     }
-    strip(&mut schema);
-    (schema, description)
+    (schema.to_value(), description.unwrap_or_default())
 }
 
-/// Takes the keywords out of a schema and all schemas in it; a property that is called `title` stays.
-fn strip(schema: &mut Value) {
-    let Some(fields) = schema.as_object_mut() else { return };
-    fields.remove("title");
+fn strip(schema: &mut Schema) {
+    schema.remove("title");
     let is_number = |kind: &Value| kind == "integer" || kind == "number";
-    let of_number = match fields.get("type") {
+    let of_number = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(is_number),
-        Some(kind) => is_number(kind),
-        None => false,
+        kind => kind.is_some_and(is_number),
     };
     if of_number {
-        fields.remove("format");
+        schema.remove("format");
     }
-    for (keyword, value) in fields {
-        match keyword.as_str() {
-            "properties" | "$defs" | "patternProperties" => {
-                value.as_object_mut().into_iter().flat_map(|named| named.values_mut()).for_each(strip);
-            }
-            "anyOf" | "oneOf" | "allOf" | "prefixItems" => value.as_array_mut().into_iter().flatten().for_each(strip),
-            "items" | "additionalProperties" | "not" => strip(value),
-            _ => {}
-        }
-    }
+    transform_subschemas(&mut strip, schema);
 }
 
 #[cfg(test)]

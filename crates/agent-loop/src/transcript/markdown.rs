@@ -62,11 +62,8 @@ fn fenced(page: &mut String, language: &str, text: &str) {
 fn code(name: &str) -> String {
     let marks = "`".repeat(longest_run(name) + 1);
     let name = name.replace(['\n', '\r'], " ");
-    if name.starts_with('`') || name.ends_with('`') {
-        format!("{marks} {name} {marks}")
-    } else {
-        format!("{marks}{name}{marks}")
-    }
+    let space = if name.starts_with('`') || name.ends_with('`') { " " } else { "" };
+    format!("{marks}{space}{name}{space}{marks}")
 }
 
 /// How many backticks stand side by side at most.

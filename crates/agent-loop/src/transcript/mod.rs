@@ -124,10 +124,10 @@ impl Transcript {
         if repairs.is_empty() {
             transcript.written = run.history().messages().len();
             transcript.last = run.history().messages().last().cloned();
+            transcript.append(&run)?;
         } else {
-            transcript.rewrite(&run)?;
+            transcript.write_run(&run, false)?;
         }
-        transcript.append(&run)?;
         Ok((transcript, run, repairs))
     }
 
@@ -156,12 +156,17 @@ impl Transcript {
             None => self.written == 0,
             Some(last) => messages.get(self.written - 1).is_some_and(|message| Arc::ptr_eq(message, last)),
         };
-        if !goes_on {
-            self.rewrite(run)?;
-        }
+        self.write_run(run, goes_on)
+    }
+
+    /// Writes the messages that are new, or all of them again, and the state if it has changed.
+    fn write_run(&mut self, run: &Run, goes_on: bool) -> Result<()> {
+        let messages = run.history().messages();
         let mut lines = Vec::new();
-        for message in &messages[self.written..] {
-            add_line(&mut lines, &Entry::Message { message });
+        if goes_on {
+            messages[self.written..].iter().for_each(|message| add_line(&mut lines, &Entry::Message { message }));
+        } else {
+            add_line(&mut lines, &Entry::History { messages });
         }
         let state = run.state_json();
         if state != self.state {
@@ -171,16 +176,6 @@ impl Transcript {
         self.written = messages.len();
         self.last = messages.last().cloned();
         self.state = state;
-        Ok(())
-    }
-
-    fn rewrite(&mut self, run: &Run) -> Result<()> {
-        let messages = run.history().messages();
-        let mut lines = Vec::new();
-        add_line(&mut lines, &Entry::History { messages });
-        self.write(&lines)?;
-        self.written = messages.len();
-        self.last = messages.last().cloned();
         Ok(())
     }
 

@@ -1,11 +1,11 @@
 //! Which vault, index and model a command works on: flags over environment over configuration.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Deserialize;
-use vault_cli::{CliResult, Failure};
+use vault_cli::{CliResult, VaultSources, find_vaults};
 
 use crate::files::{check_globs, read_toml};
 use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, dirs};
@@ -90,17 +90,10 @@ impl Settings {
         // A variable that is set to nothing is not set.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
-        let configured = config.vault(home.as_deref()).map(|vault| (vault, config_file()));
-        let sources = VaultSources {
-            flags: &args.vault,
-            variable: variable("VAULT_DIR"),
-            current,
-            configured,
-            home,
-            may_be_missing,
-        };
+        let configured = config.vault.clone().map(|vault| (vault, config_file()));
+        let sources = VaultSources { flags: &args.vault, variable: variable("VAULT_DIR"), current, configured, home };
         let settings = Self {
-            vaults: find(&sources)?,
+            vaults: find(&sources, may_be_missing)?,
             index_file: args.index.clone().or_else(|| variable("VAULT_INDEX_FILE").map(PathBuf::from)),
             model: model(args, text("VAULT_MODEL"), &config)?,
             base_url: args.base_url.clone().or_else(|| text("VAULT_BASE_URL")).or_else(|| config.base_url.clone()),
@@ -202,64 +195,21 @@ impl UserConfig {
         }
         Ok(config)
     }
-
-    /// The default vault, with `~/` written out.
-    fn vault(&self, home: Option<&Path>) -> Option<PathBuf> {
-        let text = self.vault.as_deref()?;
-        Some(match (text.strip_prefix("~/"), home) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(text),
-        })
-    }
-}
-
-/// Where a vault may be named.
-#[derive(Debug, Default)]
-struct VaultSources<'a> {
-    /// `--vault`, each time it is given.
-    flags: &'a [PathBuf],
-    /// `VAULT_DIR`.
-    variable: Option<OsString>,
-    /// The current folder.
-    current: PathBuf,
-    /// The default of the user's configuration, and the file that it stands in.
-    configured: Option<(PathBuf, PathBuf)>,
-    /// The home folder.
-    home: Option<PathBuf>,
-    /// Whether the folder of a vault that is named may be missing, since its index is to be deleted.
-    may_be_missing: bool,
 }
 
 /// The vaults meant, canonical, each once, in the order they were named.
 ///
 /// # Errors
 /// A folder that is not there; the home folder or `/` when nobody named them.
-fn find(sources: &VaultSources<'_>) -> Result<Vec<PathBuf>, Failure> {
-    let mut named: Vec<PathBuf> = sources.flags.to_vec();
-    // Where it is named, if not on the command line.
-    let mut named_in: Option<&Path> = None;
-    if named.is_empty() {
-        named = sources.variable.as_deref().map(folders_of).unwrap_or_default();
-        named_in = Some(Path::new("VAULT_DIR"));
-    }
-    if named.is_empty() {
-        let above = sources.current.ancestors().find(|folder| folder.join(".obsidian").is_dir());
-        match (above, &sources.configured) {
-            (Some(folder), _) => return unnamed(folder, sources).map(|vault| vec![vault]),
-            (None, Some((configured, file))) => {
-                named.push(configured.clone());
-                named_in = Some(file.as_path());
-            }
-            (None, None) => return unnamed(&sources.current, sources).map(|vault| vec![vault]),
-        }
-    }
-    let mut vaults = Vec::with_capacity(named.len());
-    for folder in named {
-        let vault = match sources.may_be_missing {
-            false => dirs::canonical_vault(&folder),
-            true => dirs::vault_or_gone(&folder),
+fn find(sources: &VaultSources<'_>, may_be_missing: bool) -> CliResult<Vec<PathBuf>> {
+    let named = find_vaults(sources)?;
+    let mut vaults = Vec::with_capacity(named.folders.len());
+    for folder in &named.folders {
+        let vault = match may_be_missing {
+            false => dirs::canonical_vault(folder),
+            true => dirs::vault_or_gone(folder),
         };
-        let vault = vault.map_err(|error| match named_in {
+        let vault = vault.map_err(|error| match &named.named_in {
             Some(file) => Error::new(error.kind(), "the vault it names cannot be used").at(file).because(error),
             None => error,
         })?;
@@ -270,37 +220,12 @@ fn find(sources: &VaultSources<'_>) -> Result<Vec<PathBuf>, Failure> {
     Ok(vaults)
 }
 
-/// One folder, or several separated as in `PATH`; a folder whose name holds the separator is one folder.
-fn folders_of(text: &OsStr) -> Vec<PathBuf> {
-    if text.is_empty() {
-        return Vec::new();
-    }
-    match Path::new(text).is_dir() {
-        true => vec![PathBuf::from(text)],
-        false => std::env::split_paths(text).filter(|p| !p.as_os_str().is_empty()).collect(),
-    }
-}
-
-fn unnamed(folder: &Path, sources: &VaultSources<'_>) -> Result<PathBuf, Failure> {
-    let vault = dirs::canonical_vault(folder)?;
-    let is_home = sources.home.as_deref().is_some_and(|home| home.canonicalize().is_ok_and(|home| home == vault));
-    if !is_home && vault.parent().is_some() {
-        return Ok(vault);
-    }
-    let what = if is_home { "your home folder" } else { "the root of the file system" };
-    Err(Failure::Refused(
-        Error::new(ErrorKind::Vault, format!("{what} is not taken as a vault unless it is named"))
-            .at(&vault)
-            .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR")
-            .one_line(),
-    ))
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::create_dir_all;
+    use vault_cli::Failure;
 
     use super::*;
+
     fn merged(args: &VaultArgs, environment: &[(&str, &str)], config: UserConfig) -> Settings {
         let variable = |name: &str| environment.iter().find(|(n, _)| *n == name).map(|(_, value)| value.into());
         Settings::merge(args, &variable, config, std::env::temp_dir(), None, false).unwrap()
@@ -385,7 +310,7 @@ mod tests {
     #[test]
     fn the_users_file() {
         let config = user("vault = '~/Notes'\nexclude = ['Old/**']\nlimit = 5\nmode = 'lexical'\n").unwrap();
-        assert_eq!(config.vault(Some(Path::new("/home/u"))), Some(PathBuf::from("/home/u/Notes")));
+        assert_eq!(config.vault.as_deref(), Some("~/Notes"));
         assert_eq!((config.exclude.as_slice(), config.limit), (&["Old/**".to_string()][..], Some(5)));
         assert_eq!(config.mode, Some(Mode::Lexical));
         assert_eq!(user("").unwrap(), UserConfig::default());
@@ -408,82 +333,38 @@ mod tests {
         assert!(user("api_key = 'x'").unwrap_err().to_string().contains("it may hold vault, model"));
     }
 
-    /// A home folder with a vault, a plain folder and a folder inside the vault.
-    fn home() -> (tempfile::TempDir, PathBuf) {
-        let dir = tempfile::tempdir().unwrap();
-        let home = dir.path().canonicalize().unwrap();
-        for folder in ["notes/.obsidian", "notes/a/b", "plain"] {
-            create_dir_all(home.join(folder)).unwrap();
-        }
-        (dir, home)
-    }
-
-    fn found(sources: &VaultSources<'_>, home: &Path) -> Vec<String> {
-        let vaults = find(sources).unwrap();
-        vaults.iter().map(|v| v.strip_prefix(home).unwrap().to_string_lossy().into_owned()).collect()
-    }
-
-    #[test]
-    fn the_order_of_sources() {
-        let (_dir, home) = home();
-        let inside =
-            VaultSources { current: home.join("notes/a/b"), home: Some(home.clone()), ..VaultSources::default() };
-        assert_eq!(found(&inside, &home), ["notes"]);
-        let plain =
-            || VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
-        assert_eq!(found(&plain(), &home), ["plain"]);
-        let file = PathBuf::from("config.toml");
-        let configured = || VaultSources { configured: Some((home.join("notes"), file.clone())), ..plain() };
-        assert_eq!(found(&configured(), &home), ["notes"]);
-        let variable = || VaultSources { variable: Some(home.join("notes/a").into()), ..configured() };
-        assert_eq!(found(&variable(), &home), ["notes/a"]);
-        let flags = [home.join("plain")];
-        assert_eq!(found(&VaultSources { flags: &flags, ..variable() }, &home), ["plain"]);
-    }
-
     #[test]
     fn several_vaults_each_once() {
-        let (_dir, home) = home();
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for folder in ["notes", "plain"] {
+            std::fs::create_dir(home.join(folder)).unwrap();
+        }
         let joined = std::env::join_paths([home.join("plain"), home.join("notes"), home.join("plain")]).unwrap();
         let sources = VaultSources { variable: Some(joined), current: home.clone(), ..VaultSources::default() };
-        assert_eq!(found(&sources, &home), ["plain", "notes"]);
-        assert_eq!(folders_of(OsStr::new("")), Vec::<PathBuf>::new());
-    }
-
-    #[test]
-    fn home_and_root_must_be_named() {
-        let (_dir, home) = home();
-        for current in [home.as_path(), Path::new("/")] {
-            let unnamed =
-                VaultSources { current: current.to_path_buf(), home: Some(home.clone()), ..VaultSources::default() };
-            assert!(matches!(find(&unnamed), Err(Failure::Refused(_))), "{}", current.display());
-            let flags = [current.to_path_buf()];
-            assert!(find(&VaultSources { flags: &flags, ..unnamed }).is_ok(), "{}", current.display());
-        }
-        create_dir_all(home.join(".obsidian")).unwrap();
-        let below = VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
-        assert!(matches!(find(&below), Err(Failure::Refused(_))));
+        assert_eq!(find(&sources, false).unwrap(), [home.join("plain"), home.join("notes")]);
     }
 
     #[test]
     fn a_missing_folder_says_what_to_do() {
         let flags = [PathBuf::from("no/such/folder")];
-        let Err(Failure::Error(error)) = find(&VaultSources { flags: &flags, ..VaultSources::default() }) else {
-            panic!()
-        };
+        let sources = VaultSources { flags: &flags, ..VaultSources::default() };
+        let Err(Failure::Error(error)) = find(&sources, false) else { panic!() };
         assert!(error.to_string().contains("--vault DIR"), "{error}");
-        let gone = VaultSources { flags: &flags, may_be_missing: true, ..VaultSources::default() };
-        assert_eq!(find(&gone).unwrap(), [std::env::current_dir().unwrap().canonicalize().unwrap().join(&flags[0])]);
+        assert_eq!(
+            find(&sources, true).unwrap(),
+            [std::env::current_dir().unwrap().canonicalize().unwrap().join(&flags[0])]
+        );
     }
 
     #[test]
     fn a_missing_folder_that_no_flag_names_says_where_it_is_named() {
         let variable = VaultSources { variable: Some("/no/such/folder".into()), ..VaultSources::default() };
         let file = PathBuf::from("/c/config.toml");
-        let configured = Some((PathBuf::from("/no/such/folder"), file));
+        let configured = Some(("/no/such/folder".to_string(), file));
         let configured = VaultSources { configured, current: std::env::temp_dir(), ..VaultSources::default() };
         for (sources, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
-            let Err(Failure::Error(error)) = find(&sources) else { panic!() };
+            let Err(Failure::Error(error)) = find(&sources, false) else { panic!() };
             let text = error.to_string();
             assert!(text.contains(says) && text.contains("/no/such/folder: there is no such folder"), "{text}");
         }

@@ -24,7 +24,6 @@ pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
 pub use exclude::check_globs;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
-#[cfg(feature = "cli")]
 pub use toml_file::read_toml;
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs};
 
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
@@ -49,8 +49,8 @@ pub(super) struct ToolsArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
 pub(super) struct VaultArgs {
-    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest one upward with an `.obsidian`, else the
-    /// configured one, else the current folder
+    /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
+    /// configured vault, else the current folder
     #[arg(long, value_name = "DIR", global = true)]
     pub vault: Option<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
@@ -116,28 +116,11 @@ Example:\n  vault-tools adopt ~/Documents/Notes --vault ~/Notes")]
     Man,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(super) enum ToolsetName {
-    Notes,
-    Chat,
-    Actions,
-}
-
-impl From<ToolsetName> for Toolset {
-    fn from(name: ToolsetName) -> Self {
-        match name {
-            ToolsetName::Notes => Self::Notes,
-            ToolsetName::Chat => Self::Chat,
-            ToolsetName::Actions => Self::Actions,
-        }
-    }
-}
-
 #[derive(Debug, Args)]
 pub(super) struct ListToolsArgs {
     /// Only the tools of one toolset
     #[arg(long, value_name = "TOOLSET")]
-    pub toolset: Option<ToolsetName>,
+    pub toolset: Option<Toolset>,
     #[command(flatten)]
     pub output: ListArgs,
 }
@@ -145,14 +128,12 @@ pub(super) struct ListToolsArgs {
 #[derive(Debug, Args)]
 pub(super) struct SchemaArgs {
     /// The tool; `plan` prints the schema of plans
-    #[arg(value_name = "TOOL")]
     pub tool: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct CallArgs {
     /// The tool
-    #[arg(value_name = "TOOL")]
     pub tool: String,
     /// Its arguments; `-` reads standard input
     #[arg(value_name = "JSON", default_value = "{}")]
@@ -176,7 +157,7 @@ pub(super) struct UndoArgs {
     #[arg(value_name = "TRANSACTION")]
     pub run: Option<u64>,
     /// List the transactions, newest first
-    #[arg(long, conflicts_with_all = ["run", "force", "yes"])]
+    #[arg(long, conflicts_with_all = ["run", "force", "yes", "dry_run"])]
     pub list: bool,
     /// Roll back a transaction that a crash interrupted, where that was not done by itself
     #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run", "keep"])]
@@ -184,21 +165,15 @@ pub(super) struct UndoArgs {
     /// Keep what an interrupted transaction did; it can be undone later
     #[arg(long, conflicts_with_all = ["run", "list", "force", "dry_run"])]
     pub keep: bool,
-    /// Do it even though files have changed since
-    #[arg(long)]
-    pub force: bool,
-    /// Do it without asking
-    #[arg(long)]
-    pub yes: bool,
-    /// Show what would be done, and do nothing
-    #[arg(long, conflicts_with_all = ["yes", "list"])]
-    pub dry_run: bool,
+    #[command(flatten)]
+    pub revert: RevertArgs,
     #[command(flatten)]
     pub output: ListArgs,
 }
 
+/// How a transaction is undone or redone.
 #[derive(Debug, Args)]
-pub(super) struct RedoArgs {
+pub(super) struct RevertArgs {
     /// Do it even though files have changed since
     #[arg(long)]
     pub force: bool,
@@ -208,6 +183,12 @@ pub(super) struct RedoArgs {
     /// Show what would be done, and do nothing
     #[arg(long, conflicts_with = "yes")]
     pub dry_run: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct RedoArgs {
+    #[command(flatten)]
+    pub revert: RevertArgs,
     /// Print what was done as JSON
     #[arg(long, help_heading = "Output")]
     pub json: bool,

@@ -7,29 +7,19 @@ use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line,
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of, tick};
 use super::args::{CallArgs, VaultArgs};
-use super::context::{json, json_of, toolbox};
+use super::context::{json, json_of, with_toolbox};
 use super::records::CallRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::policy::{Grants, Permission, Toolset};
 use crate::tool::Cancel;
-use crate::toolbox::{Output, Proposal, Toolbox};
+use crate::toolbox::{Output, Proposal, Toolbox, text_of};
 
 /// How often --yes repeats a call on files that changed meanwhile.
 const MAX_ATTEMPTS: usize = 20;
 
 pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(vault_args, &args.context)?;
-    let ended = call_on(&mut toolbox, args, out);
-    warn_of_log(&mut toolbox);
-    ended
-}
-
-/// Warns of a missing line in the log, which changes nothing about what was done.
-pub(super) fn warn_of_log(toolbox: &mut Toolbox) {
-    if let Some(error) = toolbox.take_log_error() {
-        say("warning", &format!("this could not be logged: {error}"));
-    }
+    with_toolbox(vault_args, &args.context, |toolbox| call_on(toolbox, args, out))
 }
 
 fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
@@ -49,10 +39,10 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     let mut writing = None;
     let mut attempts = 1;
     let (tool, used, output) = loop {
-        let (approved, decision) = call.approved(proposal)?;
+        let approved = call.approved(proposal)?;
         let (tool, used) = (approved.tool.clone(), approved.args.clone());
         writing.get_or_insert_with(vault_cli::write_section);
-        match call.toolbox.apply(approved, decision) {
+        match call.toolbox.apply(approved, call.decision) {
             // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
             Err(error) if args.yes && error.kind() == ErrorKind::Conflict && attempts < MAX_ATTEMPTS => {
                 attempts += 1;
@@ -89,30 +79,39 @@ impl Calling<'_> {
         reason
     }
 
+    /// Whether a person has to be asked. What is denied is refused, and logged, when it is proposed or made.
+    fn has_to_ask(&mut self, permission: Permission, args: &Value) -> Result<bool> {
+        match permission {
+            Permission::Allow | Permission::Deny(_) => Ok(false),
+            Permission::Ask if self.args.yes => {
+                self.decision = Approval::Approved;
+                Ok(false)
+            }
+            Permission::Ask if can_ask() => Ok(true),
+            Permission::Ask => Err(self.refused(args, nobody_to_ask(&self.args.tool))),
+        }
+    }
+
+    fn agreed(&mut self) {
+        if self.decision != Approval::Edited {
+            self.decision = Approval::Approved;
+        }
+    }
+
     /// A call of the toolset `chat`: a person is asked before anything is read, and again before it is shared.
     fn asked_before(&mut self, mut args: Value) -> Result<Proposal> {
-        let tool = self.args.tool.clone();
+        let tool = &self.args.tool;
         loop {
-            match self.toolbox.permission(&tool, &args, &Grants::default())? {
-                // What is denied is refused, and logged, when it is proposed.
-                Permission::Allow | Permission::Deny(_) => return self.propose(args),
-                Permission::Ask if self.args.yes => {
-                    self.decision = Approval::Approved;
-                    return self.propose(args);
-                }
-                Permission::Ask if !can_ask() => return Err(self.refused(&args, nobody_to_ask(&tool))),
-                Permission::Ask => {}
+            let permission = self.toolbox.permission(tool, &args, &Grants::default())?;
+            if !self.has_to_ask(permission, &args)? {
+                return self.propose(args);
             }
-            if let Some(paths) = args.get("filePaths").and_then(Value::as_array).cloned() {
-                let names: Vec<String> = paths.iter().map(crate::toolbox::text_of).collect();
-                let ticked = tick("Share these files?", &names);
-                let kept: Vec<Value> =
-                    paths.into_iter().zip(ticked).filter(|(_, ticked)| *ticked).map(|(p, _)| p).collect();
-                if kept.is_empty() {
+            if let Some(paths) = args.get_mut("filePaths").and_then(Value::as_array_mut) {
+                keep_ticked("Share these files?", paths, text_of);
+                if paths.is_empty() {
                     return Err(self.refused(&args, declined()));
                 }
-                self.decision = Approval::Approved;
-                args["filePaths"] = Value::Array(kept);
+                self.agreed();
                 return self.propose(args);
             }
             let text = format!("{tool} {args}");
@@ -123,54 +122,38 @@ impl Calling<'_> {
                     self.decision = Approval::Edited;
                 }
                 Answer::Yes => {
-                    if self.decision != Approval::Edited {
-                        self.decision = Approval::Approved;
+                    self.agreed();
+                    let mut proposal = self.propose(args)?;
+                    // Nothing in the output hints at what the person withholds.
+                    if let Some(found) = proposal.output.as_array_mut().filter(|found| !found.is_empty()) {
+                        let name = |item: &Value| item.get("path").map(text_of).unwrap_or_default();
+                        keep_ticked("Share these results?", found, name);
                     }
-                    return self.propose(args).map(withheld);
+                    return Ok(proposal);
                 }
             }
         }
     }
 
-    /// The proposal once the rules or a person approve it, and who did.
-    fn approved(&mut self, mut proposal: Proposal) -> Result<(Proposal, Approval)> {
+    /// The proposal once the policy or a person approves it.
+    fn approved(&mut self, mut proposal: Proposal) -> Result<Proposal> {
         loop {
-            let grants = Grants::default();
-            let permission = self.toolbox.policy().decide(&proposal.as_call(), &grants);
-            match permission {
-                // What is denied is refused, and logged, when it is to be done.
-                Permission::Allow | Permission::Deny(_) => return Ok((proposal, self.decision)),
-                Permission::Ask if self.args.yes => return Ok((proposal, Approval::Approved)),
-                // Asked and answered before it was run.
-                Permission::Ask if proposal.only_reads() && self.decision != Approval::Allowed => {
-                    return Ok((proposal, self.decision));
-                }
-                Permission::Ask if !can_ask() => {
-                    let refusal = nobody_to_ask(&proposal.tool);
-                    // Logs the refusal.
-                    let _ = self.toolbox.apply(proposal, Approval::Denied);
-                    return Err(refusal);
-                }
-                Permission::Ask => {}
+            let permission = self.toolbox.policy().decide(&proposal.as_call(), &Grants::default());
+            let was_asked = proposal.only_reads() && self.decision != Approval::Allowed;
+            if was_asked || !self.has_to_ask(permission, &proposal.args)? {
+                return Ok(proposal);
             }
             let (short, whole) = texts_of(&proposal.change.preview());
             let effects: String =
                 proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
-            let question = format!("{} ({}): do it?", proposal.tool, proposal.risk);
-            match ask_about(
-                &question,
-                &format!("{effects}{short}"),
-                &format!("{effects}{whole}"),
-                Some(&proposal.args),
-            )? {
+            let question = format!("{} ({}): do it?", proposal.tool, proposal.risk.name());
+            let (short, whole) = (format!("{effects}{short}"), format!("{effects}{whole}"));
+            match ask_about(&question, &short, &whole, Some(&proposal.args))? {
                 Answer::Yes => {
-                    let decision = if self.decision == Approval::Edited { self.decision } else { Approval::Approved };
-                    return Ok((proposal, decision));
+                    self.agreed();
+                    return Ok(proposal);
                 }
-                Answer::No => {
-                    let _ = self.toolbox.apply(proposal, Approval::Denied);
-                    return Err(declined());
-                }
+                Answer::No => return Err(self.refused(&proposal.args, declined())),
                 Answer::Edited(edited) => match self.propose(edited) {
                     Ok(again) => {
                         self.decision = Approval::Edited;
@@ -187,18 +170,11 @@ impl Calling<'_> {
     }
 }
 
-/// What a search of the toolset `chat` found, without what the person withholds. Nothing in the answer hints at it.
-fn withheld(mut proposal: Proposal) -> Proposal {
-    if let Value::Array(found) = &proposal.output
-        && !found.is_empty()
-    {
-        let name = |item: &Value| item.get("path").map(crate::toolbox::text_of).unwrap_or_default();
-        let names: Vec<String> = found.iter().map(name).collect();
-        let ticked = tick("Share these results?", &names);
-        let kept = found.iter().zip(ticked).filter(|(_, ticked)| *ticked).map(|(item, _)| item.clone());
-        proposal.output = Value::Array(kept.collect());
-    }
-    proposal
+/// Keeps the items that a person selects.
+fn keep_ticked(question: &str, items: &mut Vec<Value>, name: impl Fn(&Value) -> String) {
+    let names: Vec<String> = items.iter().map(name).collect();
+    let mut ticked = tick(question, &names).into_iter();
+    items.retain(|_| ticked.next() == Some(true));
 }
 
 fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
-use vault_cli::note;
+use vault_cli::{CliResult, note, say};
 
 use super::args::VaultArgs;
 use super::plan_args::ContextArgs;
@@ -17,25 +17,36 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
 use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
-use crate::policy::Settings;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 use crate::vault::Vault;
 
-/// The tools of the vault that is meant, with the editor that was stated.
+/// Opens the tools of the vault that is meant, with the editor that was stated, and acts with them. Warns of a missing
+/// line in the log, which changes nothing about what was done.
 ///
 /// # Errors
-/// Whatever cannot be opened or understood.
-pub(super) fn toolbox(vault_args: &VaultArgs, context: &ContextArgs) -> Result<Toolbox> {
+/// Whatever cannot be opened or parsed; those of `act`.
+pub(super) fn with_toolbox(
+    vault_args: &VaultArgs,
+    context: &ContextArgs,
+    act: impl FnOnce(&mut Toolbox) -> CliResult,
+) -> CliResult {
     let vault = settings::open(vault_args)?;
     let mut policy = settings::policy()?;
     policy.allow_delete |= context.allow_delete;
-    with_policy(vault, context, &policy)
+    let editor = editor(&vault, context)?;
+    let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?);
+    let ended = act(&mut toolbox);
+    if let Some(error) = toolbox.take_log_error() {
+        say("warning", &format!("this could not be logged: {error}"));
+    }
+    ended
 }
 
-fn with_policy(vault: Vault, context: &ContextArgs, policy: &Settings) -> Result<Toolbox> {
-    let editor = editor(&vault, context)?;
-    Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?))
+/// The parameters of a plan at the end of a sentence; nothing if it has none.
+pub(super) fn list_of_parameters<'n>(names: impl Iterator<Item = &'n String>) -> String {
+    let names: Vec<&str> = names.map(String::as_str).collect();
+    if names.is_empty() { String::new() } else { format!("; its parameters: {}", names.join(", ")) }
 }
 
 /// Parameters of a plan that uses `names`: what editor and clock give, and `--set`.

@@ -3,7 +3,7 @@
 use vault_cli::{CliResult, ListArgs, Out, Outcome, counted, sanitize_line, say};
 
 use super::args::VaultArgs;
-use super::context::{json_of, pairs, toolbox};
+use super::context::{json_of, list_of_parameters, pairs, with_toolbox};
 use super::plan_args::{
     ContextArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs,
 };
@@ -12,9 +12,13 @@ use super::{plan, settings};
 use crate::journal::TransactionId;
 use crate::macros::{IfExists, Macros, SaveOptions};
 use crate::plan::last_successful;
+use crate::toolbox::Toolbox;
 
 pub(super) fn save(vault_args: &VaultArgs, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| save_on(toolbox, args, out))
+}
+
+fn save_on(toolbox: &Toolbox, args: &MacroSaveArgs, out: &mut Out) -> CliResult {
     let state = toolbox.vault().state();
     let value = match &args.file {
         Some(file) => json_of(file)?,
@@ -27,12 +31,11 @@ pub(super) fn save(vault_args: &VaultArgs, args: &MacroSaveArgs, out: &mut Out) 
         description: args.description.clone(),
         defaults: pairs("--default", &args.default)?,
         if_exists: if_exists(args.force),
-        require_success: !args.untried,
+        allow_untried: args.untried,
     };
-    let saved = Macros::new(state).save(&toolbox, &args.name, &value, &options)?;
-    let given: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
-    let given = if given.is_empty() { String::new() } else { format!("; its parameters: {}", given.join(", ")) };
-    out.line(&format!("saved {}{given}", saved.name))?;
+    let saved = Macros::new(state).save(toolbox, &args.name, &value, &options)?;
+    let parameters = list_of_parameters(saved.parameters.iter().map(|parameter| &parameter.name));
+    out.line(&format!("saved {}{parameters}", saved.name))?;
     Ok(Outcome::Done)
 }
 
@@ -64,10 +67,11 @@ pub(super) fn show(vault_args: &VaultArgs, args: &MacroNameArgs, out: &mut Out) 
 }
 
 pub(super) fn run(vault_args: &VaultArgs, args: &MacroRunArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(vault_args, &args.running.context)?;
-    let saved = Macros::new(toolbox.vault().state()).get(&args.name)?;
-    let defaults = saved.parameters.into_iter().filter_map(|parameter| Some((parameter.name, parameter.default?)));
-    plan::run_value(&mut toolbox, &saved.plan, &args.running, &defaults.collect::<Vec<_>>(), out)
+    with_toolbox(vault_args, &args.running.context, |toolbox| {
+        let saved = Macros::new(toolbox.vault().state()).get(&args.name)?;
+        let defaults = saved.parameters.into_iter().filter_map(|parameter| Some((parameter.name, parameter.default?)));
+        plan::run_value(toolbox, &saved.plan, &args.running, &defaults.collect::<Vec<_>>(), out)
+    })
 }
 
 pub(super) fn rename(vault_args: &VaultArgs, args: &MacroRenameArgs, out: &mut Out) -> CliResult {
@@ -91,9 +95,12 @@ pub(super) fn export(vault_args: &VaultArgs, args: &MacroExportArgs, out: &mut O
 }
 
 pub(super) fn import(vault_args: &VaultArgs, args: &MacroImportArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| import_on(toolbox, args, out))
+}
+
+fn import_on(toolbox: &Toolbox, args: &MacroImportArgs, out: &mut Out) -> CliResult {
     let export = json_of(&args.file)?;
-    let imported = Macros::new(toolbox.vault().state()).import(&toolbox, &export, if_exists(args.force))?;
+    let imported = Macros::new(toolbox.vault().state()).import(toolbox, &export, if_exists(args.force))?;
     match args.json {
         true => out.json(&imported)?,
         false => {

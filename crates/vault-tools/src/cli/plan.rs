@@ -5,12 +5,11 @@ use std::{fmt, io};
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit, Zoned};
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
 use super::args::VaultArgs;
-use super::call::warn_of_log;
-use super::context::{json_of, parameters, toolbox};
+use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::records::PlanRecord;
 use crate::error::{Error, ErrorKind, Result};
@@ -21,21 +20,17 @@ use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
 
 pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
-    let toolbox = toolbox(vault_args, &ContextArgs::default())?;
-    let value = json_of(&args.file)?;
-    let (record, text, outcome) = match plan::validate(&value, &toolbox) {
-        Ok(checked) => {
-            let asks: Vec<&String> = checked.parameters.iter().collect();
-            let needs = if asks.is_empty() {
-                String::new()
-            } else {
-                format!("; its parameters: {}", asks.iter().map(|name| name.as_str()).collect::<Vec<_>>().join(", "))
-            };
-            let text = format!("the plan is valid; its risk: {}{needs}", checked.risk);
-            let text = checked.notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
-            let mut record = json!({ "faults": [], "risk": checked.risk, "parameters": asks });
-            if !checked.notices.is_empty() {
-                record["notices"] = json!(checked.notices);
+    with_toolbox(vault_args, &ContextArgs::default(), |toolbox| check_on(toolbox, args, out))
+}
+
+fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult {
+    let (record, text, outcome) = match plan::validate(&json_of(&args.file)?, toolbox) {
+        Ok(Checked { risk, parameters, notices, .. }) => {
+            let text = format!("the plan is valid; its risk: {}{}", risk.name(), list_of_parameters(parameters.iter()));
+            let text = notices.iter().fold(text, |text, notice| format!("{text}\nnote: {notice}"));
+            let mut record = json!({ "faults": [], "risk": risk, "parameters": parameters });
+            if !notices.is_empty() {
+                record["notices"] = json!(notices);
             }
             (record, text, Outcome::Done)
         }
@@ -58,32 +53,20 @@ pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) 
 }
 
 pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(vault_args, &args.context)?;
-    let value = json_of(&args.plan.file)?;
-    let preview = dry_run(&mut toolbox, &value, &args.context.set, &[])?;
-    shown(&preview, &toolbox, if args.plan.json { Form::Json } else { Form::Text }, out)
+    with_toolbox(vault_args, &args.context, |toolbox| {
+        let preview = dry_run(toolbox, &json_of(&args.plan.file)?, &args.context.set, &[])?;
+        print_preview(&preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
+    })
 }
 
 pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> CliResult {
-    let mut toolbox = toolbox(vault_args, &args.running.context)?;
-    let value = json_of(&args.file)?;
-    run_value(&mut toolbox, &value, &args.running, &[], out)
+    with_toolbox(vault_args, &args.running.context, |toolbox| {
+        run_value(toolbox, &json_of(&args.file)?, &args.running, &[], out)
+    })
 }
 
 /// Runs a plan; `defaults` are values of parameters that nobody gave.
 pub(super) fn run_value(
-    toolbox: &mut Toolbox,
-    value: &Value,
-    args: &RunningArgs,
-    defaults: &[(String, String)],
-    out: &mut Out,
-) -> CliResult {
-    let ended = run_on(toolbox, value, args, defaults, out);
-    warn_of_log(toolbox);
-    ended
-}
-
-fn run_on(
     toolbox: &mut Toolbox,
     value: &Value,
     args: &RunningArgs,
@@ -96,7 +79,7 @@ fn run_on(
     }
     let preview = dry_run(toolbox, value, &args.context.set, defaults)?;
     if args.dry_run {
-        return shown(&preview, toolbox, if args.jsonl { Form::Line } else { Form::Text }, out);
+        return print_preview(&preview, toolbox, if args.jsonl { Format::JsonLines } else { Format::Human }, out);
     }
     let decision = approved(toolbox, &preview, args, approval.as_ref())
         .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
@@ -215,26 +198,26 @@ fn approved(
     }
 }
 
-/// How a preview is printed.
-#[derive(Clone, Copy)]
-enum Form {
-    Text,
-    Json,
-    /// JSON on one line.
-    Line,
-}
-
-fn shown(preview: &PlanPreview, toolbox: &Toolbox, form: Form, out: &mut Out) -> CliResult {
-    let approval = ApprovedDigest::of(preview, toolbox).to_string();
-    let record = || PlanRecord { digest: &approval, ..PlanRecord::from(preview) };
-    match form {
-        Form::Json => out.json(&record())?,
-        Form::Line => out.record(&record())?,
-        Form::Text => {
+fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: &mut Out) -> CliResult {
+    let digest = ApprovedDigest::of(preview, toolbox).to_string();
+    let record = || PlanRecord {
+        goal: &preview.plan.goal,
+        assumptions: &preview.plan.assumptions,
+        declared: preview.plan.risk_level,
+        risk: preview.risk,
+        steps: &preview.steps,
+        change: preview.change.preview(),
+        notices: &preview.notices,
+        digest: &digest,
+    };
+    match format {
+        Format::Json => out.json(&record())?,
+        Format::JsonLines => out.record(&record())?,
+        Format::Human => {
             let (_, whole) = texts_of(&preview.change.preview());
             let text = out.paint.diff(&format!("{}\n{whole}", table(preview)));
             out.text(&text)?;
-            out.line(&format!("\ndigest {approval}"))?;
+            out.line(&format!("\ndigest {digest}"))?;
         }
     }
     Ok(Outcome::Done)

@@ -85,7 +85,6 @@ vault-tools macro save bullets plan.json --untried")]
 #[derive(Debug, Args)]
 pub(super) struct PlanFileArgs {
     /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Print one JSON document
     #[arg(long, help_heading = "Output")]
@@ -122,7 +121,6 @@ pub(super) struct RunningArgs {
 #[derive(Debug, Args)]
 pub(super) struct PlanRunArgs {
     /// The plan; `-` reads standard input
-    #[arg(value_name = "FILE")]
     pub file: PathBuf,
     #[command(flatten)]
     pub running: RunningArgs,
@@ -131,7 +129,6 @@ pub(super) struct PlanRunArgs {
 #[derive(Debug, Args)]
 pub(super) struct MacroSaveArgs {
     /// The macro's name
-    #[arg(value_name = "NAME")]
     pub name: String,
     /// The plan, which must have run successfully in this vault; `-` reads standard input
     #[arg(value_name = "FILE", conflicts_with = "run")]
@@ -156,14 +153,12 @@ pub(super) struct MacroSaveArgs {
 #[derive(Debug, Args)]
 pub(super) struct MacroNameArgs {
     /// The macro
-    #[arg(value_name = "NAME")]
     pub name: String,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct MacroRunArgs {
     /// The macro
-    #[arg(value_name = "NAME")]
     pub name: String,
     #[command(flatten)]
     pub running: RunningArgs,
@@ -172,10 +167,8 @@ pub(super) struct MacroRunArgs {
 #[derive(Debug, Args)]
 pub(super) struct MacroRenameArgs {
     /// The macro
-    #[arg(value_name = "NAME")]
     pub name: String,
     /// Its new name
-    #[arg(value_name = "NEW_NAME")]
     pub new_name: String,
 }
 
@@ -189,7 +182,6 @@ pub(super) struct MacroExportArgs {
 #[derive(Debug, Args)]
 pub(super) struct MacroImportArgs {
     /// The exported file; `-` reads standard input
-    #[arg(value_name = "FILE")]
     pub file: PathBuf,
     /// Replace macros of the same names
     #[arg(long)]

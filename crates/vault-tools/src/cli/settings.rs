@@ -1,13 +1,14 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use vault_cli::{note, say};
+use vault_cli::{CliResult, Failure, VaultSources, find_vaults, note, say};
+use vault_index::internal::{config_folder, home, read_toml};
 
 use super::args::VaultArgs;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::{Error, Result};
 use crate::policy::Settings;
 use crate::vault::{Vault, VaultOptions};
 
@@ -20,12 +21,11 @@ struct SearchConfig {
 /// Opens the vault that is meant.
 ///
 /// # Errors
-/// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be understood.
-pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
-    let index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
-    let mut index = vault_index::Options::new();
-    index.index_file = index_file;
-    let vault = Vault::open(folder(vault_args)?, VaultOptions { index, ..VaultOptions::default() })?;
+/// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be parsed.
+pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
+    let mut options = VaultOptions::new();
+    options.index.index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
+    let vault = Vault::open(folder(vault_args)?, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
         let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
@@ -39,39 +39,28 @@ pub(super) fn open(vault_args: &VaultArgs) -> Result<Vault> {
 /// What may run: the user's file alone decides, never a file in the vault.
 ///
 /// # Errors
-/// A file that cannot be understood.
+/// A file that cannot be parsed.
 pub(super) fn policy() -> Result<Settings> {
     Ok(read("tools.toml")?.unwrap_or_default())
 }
 
 /// The folder of the vault that is meant, as it was named.
-pub(super) fn folder(vault_args: &VaultArgs) -> Result<PathBuf> {
-    let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
-    if let Some(named) = vault_args.vault.clone().or_else(|| variable("VAULT_DIR")) {
-        return Ok(named);
-    }
-    if let Some(above) = current.ancestors().find(|folder| folder.join(".obsidian").is_dir()) {
-        return unnamed(above);
-    }
+///
+/// # Errors
+/// As [`open`]; several vaults.
+pub(super) fn folder(vault_args: &VaultArgs) -> CliResult<PathBuf> {
     let config: SearchConfig = read("config.toml")?.unwrap_or_default();
-    match config.vault {
-        Some(vault) => Ok(match (vault.strip_prefix("~/"), vault_index::internal::home()) {
-            (Some(rest), Some(home)) => home.join(rest),
-            _ => PathBuf::from(vault),
-        }),
-        None => unnamed(&current),
+    let sources = VaultSources {
+        flags: vault_args.vault.as_slice(),
+        variable: variable("VAULT_DIR").map(PathBuf::into_os_string),
+        current: std::env::current_dir().map_err(|error| Error::io(".", &error))?,
+        configured: config.vault.zip(config_folder().map(|folder| folder.join("config.toml"))),
+        home: home(),
+    };
+    match <[PathBuf; 1]>::try_from(find_vaults(&sources)?.folders) {
+        Ok([folder]) => Ok(folder),
+        Err(_) => Err(Failure::Error("VAULT_DIR: this command works on one vault at a time".to_string())),
     }
-}
-
-fn unnamed(folder: &Path) -> Result<PathBuf> {
-    let canonical = |path: &Path| path.canonicalize().ok();
-    let is_home = vault_index::internal::home().is_some_and(|home| canonical(&home) == canonical(folder));
-    if !is_home && folder.parent().is_some() {
-        return Ok(folder.to_path_buf());
-    }
-    let what = if is_home { "your home folder" } else { "the root of the file system" };
-    Err(Error::new(ErrorKind::Refused, format!("{what} is not taken as a vault unless it is named"))
-        .with_remedy("name the folder that holds your notes with --vault DIR or VAULT_DIR"))
 }
 
 /// A variable that is set to nothing is not set.
@@ -81,14 +70,6 @@ fn variable(name: &str) -> Option<PathBuf> {
 
 /// A file of the user's configuration folder; `None` if there is none.
 fn read<T: DeserializeOwned>(name: &str) -> Result<Option<T>> {
-    let Some(file) = vault_index::internal::config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
-    match std::fs::read_to_string(&file) {
-        Ok(text) => toml::from_str(&text).map(Some).map_err(|error| {
-            Error::new(ErrorKind::Config, format!("cannot be understood: {}", error.message()))
-                .at(file.display())
-                .with_remedy("vault-tools --help says what it may hold")
-        }),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(Error::io(file.display(), &error)),
-    }
+    let Some(file) = config_folder().map(|folder| folder.join(name)) else { return Ok(None) };
+    Ok(read_toml(&file, "vault-tools --help says what it may hold")?)
 }

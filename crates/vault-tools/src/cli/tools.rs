@@ -1,25 +1,25 @@
 //! `vault-tools list` and `schema`: the tools, without any vault.
 
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Out, Outcome};
+use vault_cli::{CliResult, Out, Outcome, padded};
 
 use super::args::{ListToolsArgs, SchemaArgs};
 use super::records::ToolRow;
-use crate::policy::Toolset;
-use crate::toolbox;
+use crate::tool::{Tool, ToolSpec};
+use crate::toolbox::find;
+use crate::tools::all;
 
 pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<ToolRow>(&args.output);
     }
-    let wanted = args.toolset.map(Toolset::from);
-    let specs = toolbox::built_in();
-    let rows: Vec<ToolRow> =
-        specs.iter().filter(|spec| wanted.is_none_or(|wanted| spec.toolset == wanted)).map(ToolRow::from).collect();
+    let tools = all();
+    let specs = tools.iter().map(Tool::spec).filter(|spec| args.toolset.is_none_or(|wanted| spec.toolset == wanted));
+    let rows: Vec<ToolRow> = specs.map(ToolRow::from).collect();
     out.list(args.output.format(), &rows, |out, rows| {
         let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
         for row in rows {
-            let head = format!("{}  {:7}  {:7}", pad(&row.name, width), row.toolset.name(), row.risk.name());
+            let head = format!("{}  {:7}  {:7}", padded(&row.name, width), row.toolset.name(), row.risk.name());
             // Descriptions begin with what the tool does; the rest says when to choose it.
             let first = row.description.split_inclusive(". ").next().unwrap_or_default().trim();
             out.line(&format!("{head}  {first}"))?;
@@ -29,8 +29,8 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
 }
 
 pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
-    let specs = toolbox::built_in();
-    let one = |spec: &crate::tool::ToolSpec| {
+    let tools = all();
+    let one = |spec: &ToolSpec| {
         json!({
             "name": spec.name,
             "description": spec.description,
@@ -40,15 +40,8 @@ pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     };
     match args.tool.as_deref() {
         Some("plan") => out.json(&crate::plan::plan_schema())?,
-        Some(name) => {
-            let found = specs.iter().find(|spec| spec.name == name || spec.alias.as_deref() == Some(name));
-            out.json(&one(found.ok_or_else(|| toolbox::unknown(name, &specs))?))?;
-        }
-        None => out.json(&specs.iter().map(one).collect::<Vec<Value>>())?,
+        Some(name) => out.json(&one(find(&tools, name)?.spec()))?,
+        None => out.json(&tools.iter().map(Tool::spec).map(one).collect::<Vec<Value>>())?,
     }
     Ok(Outcome::Done)
-}
-
-fn pad(text: &str, width: usize) -> String {
-    format!("{text}{}", " ".repeat(width.saturating_sub(text.len())))
 }

@@ -2,29 +2,22 @@
 
 use std::time::Duration;
 
+use serde_json::json;
 use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
-use super::args::{PruneArgs, RedoArgs, UndoArgs, VaultArgs};
-use super::records::{RunRow, TakenBack};
+use super::args::{PruneArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
 use super::settings;
 use crate::change::Change;
 use crate::error::Result;
 use crate::journal::{PruneOptions, TransactionId};
 use crate::transaction::{Force, Recover, Transaction};
-use crate::vault::Vault;
+use crate::vault::{TransactionInfo, TransactionStatus, Vault};
 use crate::{log, plan};
-
-/// What is asked about an undo or redo.
-struct Asking {
-    yes: bool,
-    dry_run: bool,
-    json: bool,
-}
 
 pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
-        return out.list_schema::<RunRow>(&args.output);
+        return out.list_schema::<TransactionInfo>(&args.output);
     }
     let vault = settings::open(vault_args)?;
     if args.list {
@@ -33,10 +26,10 @@ pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> Cl
     if args.recover || args.keep {
         return recover(&vault, args, out);
     }
-    let (run, force) = (args.run.map(TransactionId), force(args.force));
-    let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.output.json || args.output.jsonl };
+    let (run, force) = (args.run.map(TransactionId), force(&args.revert));
+    let json = args.output.json || args.output.jsonl;
     let change = || vault.preview_undo(run, force);
-    revert(change, &asking, "Undo this?", || vault.undo(run, force), out)
+    revert(change, &args.revert, json, "Undo this?", || vault.undo(run, force), out)
 }
 
 /// Rolls back or keeps a transaction that a crash interrupted.
@@ -69,33 +62,33 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
 
 pub(super) fn redo(vault_args: &VaultArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
-    let asking = Asking { yes: args.yes, dry_run: args.dry_run, json: args.json };
-    let change = || vault.preview_redo(force(args.force));
-    revert(change, &asking, "Redo this?", || vault.redo(force(args.force)), out)
+    let force = force(&args.revert);
+    revert(|| vault.preview_redo(force), &args.revert, args.json, "Redo this?", || vault.redo(force), out)
 }
 
-fn force(force: bool) -> Force {
-    if force { Force::Yes } else { Force::No }
+fn force(args: &RevertArgs) -> Force {
+    if args.force { Force::Yes } else { Force::No }
 }
 
 /// `change` is computed only where it is shown: --yes does not pay for it.
 fn revert(
     change: impl FnOnce() -> Result<Change>,
-    asking: &Asking,
+    args: &RevertArgs,
+    json: bool,
     question: &str,
     act: impl FnOnce() -> Result<Transaction>,
     out: &mut Out,
 ) -> CliResult {
-    if asking.dry_run || !asking.yes {
+    if args.dry_run || !args.yes {
         let preview = change()?.preview();
         let (short, whole) = texts_of(&preview);
-        if asking.dry_run && asking.json {
-            out.record(&preview)?;
-            return Ok(Outcome::Done);
-        }
-        if asking.dry_run {
+        if args.dry_run {
             let text = out.paint.diff(&whole);
-            out.text(&text)?;
+            if json {
+                out.record(&preview)?
+            } else {
+                out.text(&text)?
+            };
             return Ok(Outcome::Done);
         }
         if !can_ask() {
@@ -107,30 +100,30 @@ fn revert(
     }
     // Held until the outcome is printed: a signal that comes after the change must not end the command.
     let _writing = vault_cli::write_section();
-    let run = act()?;
-    if asking.json {
-        out.record(&TakenBack::from(run))?;
+    let Transaction { id, done, lost, .. } = act()?;
+    if json {
+        out.record(&json!({ "run": id, "actions": done, "lost": lost }))?;
         return Ok(Outcome::Done);
     }
-    for lost in &run.lost {
-        say("lost", lost);
-    }
-    out.line(&format!("done: {}, transaction {}", counted(run.done, "change"), run.id))?;
+    lost.iter().for_each(|lost| say("lost", lost));
+    out.line(&format!("done: {}, transaction {id}", counted(done, "change")))?;
     Ok(Outcome::Done)
 }
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
-    let rows: Vec<RunRow> = vault.transactions()?.into_iter().map(RunRow::from).collect();
-    if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == "damaged") {
+    let rows = vault.transactions()?;
+    if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == TransactionStatus::Damaged) {
         say("warning", "the journal is damaged: transactions that it lost, wholly or in part, cannot be undone");
     }
     out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
+            // The words are those of the JSON.
+            let words = serde_json::to_value(row)?;
+            let word = |name: &str| words[name].as_str().unwrap_or_default();
             let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
-            let head = out.paint.bold(&format!("{:>4}", row.run));
-            let line =
-                format!("{head}  {}  {:11}  {}{of}  {}", row.time, row.status, row.kind, sanitize_line(&row.label));
-            out.line(&line)?;
+            let head = out.paint.bold(&format!("{:>4}", row.id.0));
+            let (time, status, kind) = (word("time"), word("status"), word("kind"));
+            out.line(&format!("{head}  {time}  {status:11}  {kind}{of}  {}", sanitize_line(&row.label)))?;
         }
         Ok(())
     })

@@ -10,7 +10,7 @@ mod entries;
 use serde_json::{Map, Value};
 use vault_index::note::{Properties, Property, frontmatter_properties, frontmatter_span};
 
-use crate::edit::LineEnding;
+use crate::edit::{LineEnding, TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use entries::{Entry, entries};
 use scalar::{property, write_value};
@@ -46,7 +46,7 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
             ));
         }
         let eol = LineEnding::of(text).as_str();
-        let lines: String = set.iter().map(|(key, value)| write_value(key, value, None, eol)).collect();
+        let lines: String = set.iter().map(|(key, value)| write_value(key, value, eol)).collect();
         let new = format!("{}---{eol}{lines}---{eol}{}", &text[..mark], &text[mark..]);
         compare(&lines, &Properties::default(), updates)?;
         return Ok(new);
@@ -57,14 +57,6 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     let new_block = updated(old_block, &before, updates, eol)?;
     compare(&new_block, &before, updates)?;
     Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
-}
-
-/// A body without frontmatter, with properties added before it.
-///
-/// # Errors
-/// As [`update`].
-pub fn compose(properties: &Map<String, Value>, body: &str) -> Result<String> {
-    update(body, properties)
 }
 
 /// The lines between the fences, and their line ending.
@@ -112,7 +104,7 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
         Error::new(ErrorKind::Frontmatter, "the frontmatter is not a list of keys, one a line")
             .with_remedy("write it as `key: value` lines first")
     })?;
-    let mut replaced: Vec<(std::ops::Range<usize>, String)> = Vec::new();
+    let mut edits: Vec<TextEdit> = Vec::new();
     let mut new = String::new();
     for (key, value) in updates {
         let exact: Vec<&Entry> = entries.iter().filter(|entry| entry.key == *key).collect();
@@ -120,12 +112,12 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
         let found: Vec<&Entry> = if exact.is_empty() { folded() } else { exact };
         match (&found[..], value) {
             ([], Value::Null) => {}
-            ([], value) => new.push_str(&write_value(key, value, None, eol)),
+            ([], value) => new.push_str(&write_value(key, value, eol)),
             ([entry], value) => {
                 let now = before.iter().find(|(known, _)| *known == entry.key).map(|(_, value)| value);
                 let entry = entry.whole(block, now);
                 let lines = if value.is_null() { String::new() } else { entry.with(block, value, now, eol) };
-                replaced.push((entry.span, lines));
+                edits.push(TextEdit { span: entry.span, text: lines });
             }
             _ => {
                 return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} occurs twice"))
@@ -133,16 +125,8 @@ fn updated(block: &str, before: &Properties, updates: &Map<String, Value>, eol: 
             }
         }
     }
-    replaced.sort_by_key(|(span, _)| span.start);
-    let (mut text, mut at) = (String::new(), 0);
-    for (span, lines) in replaced {
-        text.push_str(block.get(at..span.start).unwrap_or_default());
-        text.push_str(&lines);
-        at = span.end;
-    }
-    text.push_str(&block[at..]);
-    text.push_str(&new);
-    Ok(text)
+    edits.sort_by_key(|edit| edit.span.start);
+    Ok(apply_edits(block, &edits)? + &new)
 }
 
 /// Checks that a block has the properties it had before, except for the updates.

@@ -6,8 +6,9 @@ use vault_index::VaultPath;
 use vault_index::links::heading_at;
 use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 
-use crate::edit::LineEnding;
+use crate::edit::{LineEnding, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
+use crate::host::Position;
 
 /// The level of a new heading that does not say its own.
 const NEW_LEVEL: usize = 2;
@@ -25,7 +26,7 @@ pub struct Section {
     pub body: Range<usize>,
 }
 
-/// The result of [`append_to_section`].
+/// The result of [`append_to_end`] and [`append_to_section`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Appended {
     /// The whole new text.
@@ -68,6 +69,18 @@ pub fn append(text: &str, content: &str) -> String {
     }
 }
 
+/// As [`append`], and says where the new lines are.
+pub fn append_to_end(text: &str, content: &str) -> Appended {
+    let text = append(text, content);
+    Appended { line: line_of_end(&text, content), text, made_heading: false }
+}
+
+/// The line, from 1, at which `content` begins, with which a text ends.
+fn line_of_end(text: &str, content: &str) -> u32 {
+    let lines = text.trim_end().matches('\n').count() - content.trim().matches('\n').count();
+    u32::try_from(1 + lines).unwrap_or(u32::MAX)
+}
+
 /// Adds text at the end of the section under a heading. A missing heading is added at the end of the text, on the level
 /// of its `#`, by default the second.
 ///
@@ -84,7 +97,6 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
-    let line_at = |at: usize| u32::try_from(1 + text[..at].matches('\n').count()).unwrap_or(u32::MAX);
     let Some(section) = section(&read(text), heading) else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
@@ -94,16 +106,12 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
             return Err(Error::new(ErrorKind::InvalidArguments, "the heading is empty"));
         }
         let is_empty = text.trim_start_matches('\u{feff}').is_empty();
-        let gap = if is_empty || ends_blank(text) { "" } else { eol };
-        let new = append(text, &format!("{gap}{} {name}{eol}{eol}{content}", "#".repeat(level)));
-        let has_open_end = !is_empty && !text.ends_with('\n');
-        check_heading(&new, text.matches('\n').count() + usize::from(has_open_end) + usize::from(!gap.is_empty()))?;
-        let made = new.len() - new.trim_end_matches(['\r', '\n']).len();
-        let body = ending.put(content);
-        let body = body.trim_end_matches(['\r', '\n']);
-        let start = new.len() - made - body.len();
-        let line = u32::try_from(1 + new[..start].matches('\n').count()).unwrap_or(u32::MAX);
-        return Ok(Appended { text: new, line, made_heading: true });
+        let ends_blank = text.strip_suffix('\n').is_some_and(|text| text.trim_end_matches('\r').ends_with('\n'));
+        let gap = if is_empty || ends_blank { "" } else { eol };
+        let section = format!("{} {name}{eol}{eol}{content}", "#".repeat(level));
+        let new = append(text, &format!("{gap}{section}"));
+        check_heading(&new, line_of_end(&new, &section))?;
+        return Ok(Appended { line: line_of_end(&new, content), text: new, made_heading: true });
     };
     // After the last line of the section that is not blank.
     let body = &text[section.body.clone()];
@@ -114,35 +122,38 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let content = content.trim_matches(['\r', '\n']);
     let (before, after) = text.split_at(at);
     // A blank line before what follows, unless there is one or the text ends here.
-    let follows = if after.trim().is_empty() || has_blank_line(after) { "" } else { eol };
+    let blank = &after[..after.len() - after.trim_start().len()];
+    let follows = if after.trim().is_empty() || blank.matches('\n').count() > 1 { "" } else { eol };
     let new = format!("{before}{eol}{gap}{content}{follows}{after}");
-    if let Some(start) = open_fence(&new, at + eol.len() + gap.len()) {
-        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed").with_remedy(
-            format!("the added text would be code: first close the block that begins in line {}", line_at(start)),
-        ));
+    let start = at + eol.len() + gap.len();
+    if let Some(line) = open_fence(&new, start) {
+        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed")
+            .with_remedy(format!("the added text would be code: first close the block that begins in line {line}")));
     }
-    Ok(Appended { text: new, line: line_at(at) + 1 + u32::from(!gap.is_empty()), made_heading: false })
+    Ok(Appended { line: line_at(&new, start), text: new, made_heading: false })
 }
 
-/// The start of the fenced code around an offset.
-fn open_fence(text: &str, at: usize) -> Option<usize> {
-    let note = read(text);
-    let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code);
-    let is_fence = |start: usize| ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
-    code.filter(|block| block.span.start < at && at < block.span.end)
-        .map(|block| block.span.start)
-        .find(|start| is_fence(*start))
+/// The line, from 1, at which the fenced code around an offset begins.
+fn open_fence(text: &str, at: usize) -> Option<u32> {
+    let (kind, start) = block_around(&read(text), at)?;
+    let is_fence = ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
+    (kind == BlockKind::Code && is_fence).then(|| line_at(text, start))
 }
 
-/// Checks that the line with `above` lines before it, which was added as a heading, is parsed as one.
-fn check_heading(text: &str, above: usize) -> Result<()> {
-    let at = text.match_indices('\n').nth(above.wrapping_sub(1)).map_or(0, |(newline, _)| newline + 1);
+/// The first block that begins before an offset and ends after it: its kind and its start.
+fn block_around(note: &Note, at: usize) -> Option<(BlockKind, usize)> {
+    let around = note.blocks.iter().find(|block| block.span.start < at && at < block.span.end)?;
+    Some((around.kind, around.span.start))
+}
+
+/// Checks that a line, from 1, which was added as a heading, is parsed as one.
+fn check_heading(text: &str, line: u32) -> Result<()> {
     let note = read(text);
-    if note.headings.iter().any(|heading| line_start(text, heading.span.start) == at) {
+    if note.headings.iter().any(|heading| heading.line == line) {
         return Ok(());
     }
-    let inside = note.blocks.iter().find(|block| block.span.start < at && at < block.span.end);
-    let open = match (inside.map(|block| (block.kind, block.span.start)), text[..at].rfind("%%")) {
+    let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
+    let open = match (block_around(&note, at), text[..at].rfind("%%")) {
         (Some((BlockKind::Code, start)), _) => Some(("the code block", start)),
         (Some((BlockKind::Math, start)), _) => Some(("the math block", start)),
         (Some((BlockKind::Other, start)), comment) if comment.is_none_or(|comment| comment < start) => {
@@ -154,21 +165,15 @@ fn check_heading(text: &str, above: usize) -> Result<()> {
     let error = Error::new(ErrorKind::Refused, "a heading added at the end of the note would not be a heading");
     Err(match open {
         Some((what, start)) => {
-            let line = 1 + text[..start].matches('\n').count();
-            error.with_remedy(format!("first close {what} that begins in line {line}"))
+            error.with_remedy(format!("first close {what} that begins in line {}", line_at(text, start)))
         }
         None => error.with_remedy("first close the code block or comment that is open at its end"),
     })
 }
 
-fn ends_blank(text: &str) -> bool {
-    let text = text.replace("\r\n", "\n");
-    text.ends_with("\n\n")
-}
-
-fn has_blank_line(after: &str) -> bool {
-    let blank = &after[..after.len() - after.trim_start().len()];
-    blank.matches('\n').count() > 1
+/// The line of an offset, from 1.
+fn line_at(text: &str, at: usize) -> u32 {
+    position_of(text, at).line + 1
 }
 
 fn read(text: &str) -> Note {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::action::Action;
@@ -10,7 +11,7 @@ use crate::content::{Content, ContentHash};
 use crate::sandbox::{SafePath, SavedMetadata};
 
 /// The number of a transaction; later ones have higher numbers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
 pub struct TransactionId(pub u64);
 
@@ -21,7 +22,7 @@ impl fmt::Display for TransactionId {
 }
 
 /// What a transaction does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TransactionKind {

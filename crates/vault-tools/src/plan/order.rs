@@ -1,8 +1,11 @@
 //! The order in which steps run: dependencies first, otherwise the order of the list.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::iter;
 
-use super::reference::{self, Root};
+use serde_json::Value;
+
+use super::reference::{PLACEHOLDER, Root, resolve};
 use super::schema::{Plan, Step};
 use crate::tool::Issue;
 
@@ -15,9 +18,16 @@ pub(super) struct Order {
     pub dependencies: Vec<BTreeSet<usize>>,
 }
 
-/// The id of the step that captures each name.
-pub(super) fn captures(plan: &Plan) -> BTreeMap<String, String> {
-    plan.steps.iter().filter_map(|step| Some((step.capture_as.clone()?, step.id.clone()))).collect()
+/// The position of the step whose output each root of a reference stands for.
+pub(super) fn sources(plan: &Plan) -> BTreeMap<Root, usize> {
+    let mut sources = BTreeMap::new();
+    for (at, step) in plan.steps.iter().enumerate() {
+        let captured = step.capture_as.clone().map(Root::Var);
+        for root in iter::once(Root::Step(step.id.clone())).chain(captured) {
+            sources.entry(root).or_insert(at);
+        }
+    }
+    sources
 }
 
 /// The order of a plan. Unknown names are ignored; validation reports them.
@@ -25,14 +35,8 @@ pub(super) fn captures(plan: &Plan) -> BTreeMap<String, String> {
 /// # Errors
 /// A cycle, with its steps.
 pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
-    let position: BTreeMap<&str, usize> =
-        plan.steps.iter().enumerate().rev().map(|(at, step)| (step.id.as_str(), at)).collect();
-    let captured = captures(plan);
-    let mut dependencies: Vec<BTreeSet<usize>> = Vec::with_capacity(plan.steps.len());
-    for step in &plan.steps {
-        let before = named_by(step, &captured);
-        dependencies.push(before.iter().filter_map(|id| position.get(id.as_str()).copied()).collect());
-    }
+    let sources = sources(plan);
+    let dependencies: Vec<BTreeSet<usize>> = plan.steps.iter().map(|step| dependencies(step, &sources)).collect();
     let mut done = BTreeSet::new();
     let mut steps = Vec::with_capacity(plan.steps.len());
     while steps.len() < plan.steps.len() {
@@ -44,21 +48,18 @@ pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
     Ok(Order { steps, dependencies })
 }
 
-/// The ids of the steps that a step depends on, by `dependsOn` or by references.
-pub(super) fn named_by(step: &Step, captures: &BTreeMap<String, String>) -> BTreeSet<String> {
-    let mut named: BTreeSet<String> = step.depends_on.iter().cloned().collect();
-    let mut visit = |_: &str, reference: &reference::Reference| match &reference.root {
-        Root::Step(id) => drop(named.insert(id.clone())),
-        Root::Var(name) => named.extend(captures.get(name).cloned()),
-        Root::Name(_) => {}
-    };
-    let args = serde_json::Value::Object(step.args.clone());
-    let mut issues = Vec::new();
-    reference::each(&args, "", &mut issues, &mut visit);
-    if let Some(foreach) = &step.foreach {
-        reference::each(&foreach.from.clone().into(), "", &mut issues, &mut visit);
+/// The steps that a step depends on, by `dependsOn` or by references.
+fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize> {
+    let named = step.depends_on.iter().map(|id| Root::Step(id.clone()));
+    let mut dependencies: BTreeSet<usize> = named.filter_map(|root| sources.get(&root).copied()).collect();
+    let from = step.foreach.as_ref().map_or(Value::Null, |foreach| foreach.from.clone().into());
+    for value in [from, step.args.clone().into()] {
+        resolve(&value, &Value::Null, "", |reference| {
+            dependencies.extend(sources.get(&reference.root));
+            Ok(PLACEHOLDER.into())
+        });
     }
-    named
+    dependencies
 }
 
 /// Follows dependencies from a step that cannot run until a step occurs twice.

@@ -1,6 +1,7 @@
 //! Previews a plan: runs its steps on one overlay, so that later steps see what earlier ones wrote.
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -8,7 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::order::captures;
+use super::reference::Root;
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
 use super::validate::Checked;
@@ -17,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Approval, Record};
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
-use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool, ToolSpec};
+use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
 use crate::toolbox::{Done, Toolbox};
 
 /// The most calls that a loop may make.
@@ -66,6 +67,9 @@ pub struct StepPreview {
     pub output: Value,
     /// What the host does.
     pub effects: Vec<HostEffect>,
+    /// Its position in the plan.
+    #[serde(skip)]
+    pub(super) at: usize,
     #[serde(skip)]
     toolset: Toolset,
     #[serde(skip)]
@@ -113,23 +117,6 @@ impl PlanPreview {
 }
 
 impl StepPreview {
-    fn new(step: &Step, spec: &ToolSpec, state: StepState, actions: Range<usize>) -> Self {
-        Self {
-            id: step.id.clone(),
-            tool: spec.name.clone(),
-            preview: step.preview.clone(),
-            risk: spec.risk,
-            state,
-            calls: Vec::new(),
-            output: Value::Null,
-            effects: Vec::new(),
-            toolset: spec.toolset,
-            tool_risk: spec.risk,
-            actions,
-            paths: Vec::new(),
-        }
-    }
-
     pub(super) fn runs(&self) -> bool {
         self.state == StepState::Ready
     }
@@ -153,27 +140,21 @@ pub fn preview(
 ) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
-    let (overlay, editor, now) = (vault.overlay(), toolbox.editor()?, toolbox.now());
     let plan = &checked.plan;
-    let mut dry_run = DryRun {
-        toolbox,
-        draft: Draft { vault: &vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() },
-        steps: Vec::with_capacity(plan.steps.len()),
-        captures: captures(plan),
-        parameters,
-        output_bytes: 0,
-    };
-    for at in &checked.order.steps {
-        let step = &plan.steps[*at];
-        let mut dependencies = checked.order.dependencies[*at].iter().map(|before| plan.steps[*before].id.as_str());
-        let preview = match dependencies.find(|id| dry_run.is_skipped(id)) {
-            Some(id) => dry_run.skip(step, format!("it depends on the step {id}, which is skipped"))?,
-            None => match dry_run.step(step, cancel) {
-                Err(error) if plan.on_error(step) == OnError::Skip && can_be_skipped(&error) => {
-                    dry_run.skip(step, error.to_string())?
+    let draft = toolbox.draft(&vault, vault.overlay())?;
+    let mut dry_run =
+        DryRun { toolbox, plan, draft, steps: Vec::with_capacity(plan.steps.len()), parameters, output_bytes: 0 };
+    for &at in &checked.order.steps {
+        let skipped =
+            dry_run.steps.iter().find(|step| !step.runs() && checked.order.dependencies[at].contains(&step.at));
+        let preview = match skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id)) {
+            Some(reason) => dry_run.skip(at, reason)?,
+            None => match dry_run.step(at, cancel) {
+                Err(error) if plan.on_error(&plan.steps[at]) == OnError::Skip && can_be_skipped(&error) => {
+                    dry_run.skip(at, error.to_string())?
                 }
                 Err(error) => {
-                    dry_run.log_failure(step, &error);
+                    dry_run.log_failure(&plan.steps[at], &error);
                     return Err(error);
                 }
                 Ok(preview) => preview,
@@ -192,28 +173,44 @@ fn can_be_skipped(error: &Error) -> bool {
 /// The steps that ran so far, and the draft they ran on.
 struct DryRun<'a, 'v> {
     toolbox: &'a mut Toolbox,
+    plan: &'a Plan,
     draft: Draft<'v>,
     steps: Vec<StepPreview>,
-    captures: BTreeMap<String, String>,
     parameters: &'a Parameters,
     /// The size of all arguments and outputs so far.
     output_bytes: usize,
 }
 
 impl DryRun<'_, '_> {
-    fn is_skipped(&self, id: &str) -> bool {
-        self.steps.iter().any(|step| step.id == id && !step.runs())
+    fn skip(&mut self, at: usize, reason: String) -> Result<StepPreview> {
+        let end = self.draft.overlay.mark();
+        self.preview(at, StepState::Skipped { reason }, end..end)
     }
 
-    fn skip(&mut self, step: &Step, reason: String) -> Result<StepPreview> {
-        let end = self.draft.overlay.mark();
-        Ok(StepPreview::new(step, self.toolbox.spec(&step.tool)?, StepState::Skipped { reason }, end..end))
+    fn preview(&self, at: usize, state: StepState, actions: Range<usize>) -> Result<StepPreview> {
+        let step = &self.plan.steps[at];
+        let spec = self.toolbox.spec(&step.tool)?;
+        Ok(StepPreview {
+            at,
+            id: step.id.clone(),
+            tool: spec.name.clone(),
+            preview: step.preview.clone(),
+            risk: spec.risk,
+            state,
+            calls: Vec::new(),
+            output: Value::Null,
+            effects: Vec::new(),
+            toolset: spec.toolset,
+            tool_risk: spec.risk,
+            actions,
+            paths: Vec::new(),
+        })
     }
 
     /// Runs a step. If it fails, the draft is as it was before.
-    fn step(&mut self, step: &Step, cancel: Cancel<'_>) -> Result<StepPreview> {
+    fn step(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
         let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
-        let result = self.calls(step, mark, cancel);
+        let result = self.calls(at, mark, cancel);
         if result.is_err() {
             self.draft.overlay.rollback(mark);
             self.draft.editor = editor;
@@ -222,7 +219,8 @@ impl DryRun<'_, '_> {
         result
     }
 
-    fn calls(&mut self, step: &Step, mark: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
+    fn calls(&mut self, at: usize, mark: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
+        let step = &self.plan.steps[at];
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
         let count = self.item_count(step).map_err(|error| at_step(error, step, None))?;
@@ -242,8 +240,7 @@ impl DryRun<'_, '_> {
         };
         let effects = std::mem::take(&mut self.draft.effects);
         let actions = mark..self.draft.overlay.mark();
-        let spec = self.toolbox.spec(&step.tool)?;
-        Ok(StepPreview { calls, output, effects, paths, ..StepPreview::new(step, spec, StepState::Ready, actions) })
+        Ok(StepPreview { calls, output, effects, paths, ..self.preview(at, StepState::Ready, actions)? })
     }
 
     fn call(&mut self, step: &Step, index: usize, cancel: Cancel<'_>) -> Result<Done> {
@@ -262,7 +259,7 @@ impl DryRun<'_, '_> {
     /// The plan ends here, so this is its line in the log.
     fn log_failure(&mut self, step: &Step, error: &Error) {
         let args = Value::Object(step.args.clone());
-        self.toolbox.log(&Record::new(&step.tool, &args, Err(error), 0, Approval::of_failure(error)));
+        self.toolbox.log(&Record::new(&step.tool, &[&args], Err(error), 0, Approval::of_failure(error)));
     }
 
     /// The number of items of a loop; `None` for a step without one.
@@ -281,26 +278,23 @@ impl DryRun<'_, '_> {
     }
 
     fn scope(&self) -> Scope<'_> {
-        Scope {
-            outputs: self
-                .steps
-                .iter()
-                .filter(|step| step.runs())
-                .map(|step| (step.id.as_str(), &step.output))
-                .collect(),
-            captures: &self.captures,
-            parameters: self.parameters,
-            bindings: BTreeMap::new(),
+        let mut scope = Scope::new(self.parameters);
+        for step in self.steps.iter().filter(|step| step.runs()) {
+            let captured = self.plan.steps[step.at].capture_as.clone().map(Root::Var);
+            for root in iter::once(Root::Step(step.id.clone())).chain(captured) {
+                scope.bind(root, Cow::Borrowed(&step.output));
+            }
         }
+        scope
     }
 
     fn args(&self, step: &Step, index: usize) -> Result<Value> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
             let item = scope.list(&foreach.from).ok().flatten().and_then(|items| items.get(index)).cloned();
-            scope.bindings.insert(&foreach.item_name, item.unwrap_or_default());
+            scope.bind(Root::Name(foreach.item_name.clone()), Cow::Owned(item.unwrap_or_default()));
             if let Some(name) = &foreach.index_name {
-                scope.bindings.insert(name, index.into());
+                scope.bind(Root::Name(name.clone()), Cow::Owned(index.into()));
             }
         }
         let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
@@ -312,20 +306,13 @@ impl DryRun<'_, '_> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.into_change();
         change.retain_notices(&|path| policy.permits_path(path.as_str()));
-        for step in &mut steps {
-            if change.deletes_in(step.actions.clone()) {
-                step.risk = step.risk.max(Risk::Delete);
-            }
-            let changed = change.paths_in(step.actions.clone());
-            policy.permit_changes(&step.paths, &changed).map_err(|error| denied(&step.id, error.message()))?;
-            step.paths.extend(changed);
+        for step in steps.iter_mut().filter(|step| step.runs()) {
+            let spec = self.toolbox.spec(&step.tool)?;
+            let risk = self.toolbox.check_changes(spec, &mut step.paths, &change, step.actions.clone());
+            step.risk = risk
+                .map_err(|error| Error::new(ErrorKind::Denied, format!("the step {}: {}", step.id, error.message())))?;
         }
         let running = || steps.iter().filter(|step| step.runs());
-        for step in running() {
-            if let Permission::Deny(reason) = policy.decide(&step.as_call(), &Grants::default()) {
-                return Err(denied(&step.id, &reason));
-            }
-        }
         let mut notices = checked.notices.clone();
         notices.extend(change.notices().map(str::to_owned));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
@@ -378,10 +365,6 @@ fn notice(step: &str, effect: &HostEffect) -> String {
         HostEffect::Open { .. } => "",
     };
     format!("the step {step} {effect}{limits}")
-}
-
-fn denied(step: &str, reason: &str) -> Error {
-    Error::new(ErrorKind::Denied, format!("the step {step}: {reason}"))
 }
 
 fn unresolved(issues: &[Issue]) -> Error {

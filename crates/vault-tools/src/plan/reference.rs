@@ -10,10 +10,12 @@
 
 use serde_json::Value;
 
-use crate::tool::{Issue, pointer};
+use crate::sandbox::SafePath;
+use crate::tool::{Issue, PATH_MARK, pointer};
+use crate::toolbox::text_of;
 
 /// The beginning of a reference.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Root {
     /// The output of a step.
     Step(String),
@@ -33,15 +35,7 @@ pub(super) struct Reference {
     pub written: String,
 }
 
-/// A text with references.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Template {
-    /// One reference and nothing else.
-    Whole(Reference),
-    /// Text and references.
-    Mixed(Vec<Piece>),
-}
-
+/// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
@@ -51,14 +45,14 @@ pub(super) enum Piece {
 /// How a text begins that is a whole reference without `${`.
 const ROOTS: [&str; 2] = ["$steps.", "$vars."];
 
-/// Parses a text; `None` if it has no references.
+/// The pieces of a text. A single reference stands for its value, whatever its type; otherwise the pieces are text.
 ///
 /// # Errors
 /// What is wrong with the syntax.
-pub(super) fn parse(text: &str) -> Result<Option<Template>, String> {
+pub(super) fn parse(text: &str) -> Result<Vec<Piece>, String> {
     if ROOTS.iter().any(|root| text.starts_with(root)) {
         return match expression(text) {
-            Ok(reference) => Ok(Some(Template::Whole(reference))),
+            Ok(reference) => Ok(vec![Piece::Reference(reference)]),
             Err(_) => Err(format!(
                 "`{}` is not a reference; within a text write ${{$steps.ID.field}}, and to begin a text with these \
                  characters write one more $ before them",
@@ -67,9 +61,6 @@ pub(super) fn parse(text: &str) -> Result<Option<Template>, String> {
         };
     }
     let escaped = text.strip_prefix('$').filter(|rest| ROOTS.iter().any(|root| rest.starts_with(root)));
-    if escaped.is_none() && !text.contains("${") {
-        return Ok(None);
-    }
     let mut pieces = Vec::new();
     let mut plain = String::new();
     let mut rest = escaped.unwrap_or(text);
@@ -97,10 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Option<Template>, String> {
     if !plain.is_empty() {
         pieces.push(Piece::Text(plain));
     }
-    Ok(Some(match &mut pieces[..] {
-        [Piece::Reference(only)] => Template::Whole(only.clone()),
-        _ => Template::Mixed(pieces),
-    }))
+    Ok(pieces)
 }
 
 fn shortened(text: &str) -> String {
@@ -162,49 +150,89 @@ pub(super) fn is_name(text: &str) -> bool {
         && chars.all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }
 
-/// Calls `visit` with every reference of a tree and its JSON pointer; wrong syntax becomes an issue.
-pub(super) fn each(value: &Value, at: &str, issues: &mut Vec<Issue>, visit: &mut dyn FnMut(&str, &Reference)) {
-    match value {
-        Value::String(text) => match parse(text) {
-            Ok(None) => {}
-            Ok(Some(Template::Whole(reference))) => visit(at, &reference),
-            Ok(Some(Template::Mixed(pieces))) => pieces.iter().for_each(|piece| {
-                if let Piece::Reference(reference) = piece {
-                    visit(at, reference);
-                }
-            }),
-            Err(message) => issues.push(Issue { pointer: at.to_string(), message }),
-        },
-        Value::Array(items) => {
-            items.iter().enumerate().for_each(|(number, item)| each(item, &format!("{at}/{number}"), issues, visit));
-        }
-        Value::Object(fields) => {
-            fields.iter().for_each(|(name, value)| each(value, &pointer(at, name), issues, visit));
-        }
-        _ => {}
-    }
-}
-
 /// Whether a value is a text with references, so that it is not known before the plan runs.
 pub(super) fn is_open(value: &Value) -> bool {
-    value.as_str().is_some_and(|text| matches!(parse(text), Ok(Some(_)) | Err(_)))
+    let is_reference = |piece: &Piece| matches!(piece, Piece::Reference(_));
+    value.as_str().is_some_and(|text| parse(text).map_or(true, |pieces| pieces.iter().any(is_reference)))
 }
 
-/// A text with each reference replaced by a placeholder, to check the literal parts of a path.
-pub(super) fn with_placeholders(text: &str) -> Option<String> {
-    match parse(text) {
-        Ok(None) => Some(text.to_string()),
-        Ok(Some(Template::Mixed(pieces))) => Some(
-            pieces
-                .iter()
-                .map(|piece| match piece {
-                    Piece::Text(text) => text.as_str(),
-                    Piece::Reference(_) => "x",
-                })
-                .collect(),
-        ),
-        Ok(Some(Template::Whole(_))) | Err(_) => None,
+/// Stands for values that are not known before the plan runs; as a part of a path it changes nothing about where the
+/// path leads.
+pub(super) const PLACEHOLDER: &str = "x";
+
+/// Replaces the references in a tree by the values that `value_of` gives; `schema` says which texts are paths. Wrong
+/// syntax and references without a value become issues; such a text is null in the result.
+pub(super) fn resolve(
+    value: &Value,
+    schema: &Value,
+    at: &str,
+    mut value_of: impl FnMut(&Reference) -> Result<Value, String>,
+) -> (Value, Vec<Issue>) {
+    let mut resolver = Resolver { value_of: &mut value_of, issues: Vec::new() };
+    (resolver.tree(value, schema, at), resolver.issues)
+}
+
+struct Resolver<'a> {
+    value_of: &'a mut dyn FnMut(&Reference) -> Result<Value, String>,
+    issues: Vec<Issue>,
+}
+
+impl Resolver<'_> {
+    fn tree(&mut self, value: &Value, schema: &Value, at: &str) -> Value {
+        let below = |keyword: &str, name: &str| schema.get(keyword).and_then(|s| s.get(name)).unwrap_or(&Value::Null);
+        match value {
+            Value::String(text) => match self.text(text, schema, at) {
+                // Where the schema asks for a text, a number or a boolean is written as one.
+                Some(value @ (Value::Number(_) | Value::Bool(_))) if is_text(schema) => value.to_string().into(),
+                resolved => resolved.unwrap_or_default(),
+            },
+            Value::Array(items) => {
+                let schema = schema.get("items").unwrap_or(&Value::Null);
+                let item = |(index, item)| self.tree(item, schema, &format!("{at}/{index}"));
+                Value::Array(items.iter().enumerate().map(item).collect())
+            }
+            Value::Object(fields) => {
+                let field = |(name, value): (&String, &Value)| {
+                    (name.clone(), self.tree(value, below("properties", name), &pointer(at, name)))
+                };
+                Value::Object(fields.iter().map(field).collect())
+            }
+            other => other.clone(),
+        }
     }
+
+    fn text(&mut self, text: &str, schema: &Value, at: &str) -> Option<Value> {
+        let pieces = self.located(parse(text), at)?;
+        if let [Piece::Reference(only)] = &pieces[..] {
+            let value = (self.value_of)(only);
+            return self.located(value, at);
+        }
+        let is_path = schema.get(PATH_MARK).is_some();
+        let mut whole = Some(String::new());
+        for piece in pieces {
+            let part = match piece {
+                Piece::Text(text) => Some(text),
+                Piece::Reference(reference) => {
+                    let value = (self.value_of)(&reference).and_then(|value| match value {
+                        Value::Null => Err(format!("`{}` is null, not a text", reference.written)),
+                        value => Ok(text_of(&value)),
+                    });
+                    self.located(value, at).map(|value| if is_path { SafePath::segment(&value) } else { value })
+                }
+            };
+            whole = whole.zip(part).map(|(whole, part)| whole + &part);
+        }
+        whole.map(Value::String)
+    }
+
+    /// The value; `None` after an error, which becomes an issue.
+    fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
+        result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
+    }
+}
+
+fn is_text(schema: &Value) -> bool {
+    schema.get("type").is_some_and(|name| name == "string")
 }
 
 #[cfg(test)]
@@ -234,14 +262,8 @@ mod tests {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse("$steps.one is done").unwrap_err().contains("one more $"));
-        let Ok(Some(Template::Whole(reference))) = parse("${a[0].b[12]}") else { panic!("one reference") };
+        let pieces = parse("${a[0].b[12]}").unwrap();
+        let [Piece::Reference(reference)] = &pieces[..] else { panic!("one reference") };
         assert_eq!(reference.path, ["0", "b", "12"]);
-    }
-
-    #[test]
-    fn placeholders_for_references() {
-        assert_eq!(with_placeholders("../${a}.md").as_deref(), Some("../x.md"));
-        assert_eq!(with_placeholders("$steps.a.path"), None);
-        assert_eq!(with_placeholders("a.md").as_deref(), Some("a.md"));
     }
 }

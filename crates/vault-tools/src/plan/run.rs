@@ -85,7 +85,20 @@ fn run_approved(
 ) -> Result<PlanRun> {
     let (vault, policy) = (Arc::clone(toolbox.vault()), toolbox.policy().clone());
     let named: Vec<String> = preview.steps.iter().flat_map(|step| &step.paths).cloned().collect();
-    let mut cursor = StepCursor::new(preview, &vault, toolbox.host(), cancel, on_event);
+    let mut cursor = StepCursor {
+        preview,
+        vault: &vault,
+        host: toolbox.host(),
+        cancel,
+        on_event,
+        at: 0,
+        started: None,
+        outputs: BTreeMap::new(),
+        skipped: Vec::new(),
+        host_acted: false,
+        disk_failures: 0,
+        failed: None,
+    };
     let mut run = None;
     while !preview.change.is_empty() {
         let mut progress = |at: ApplyProgress| cursor.reach(at.index);
@@ -121,22 +134,15 @@ fn run_approved(
 fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) -> Result<()> {
     let mut grants = Grants::default();
     let permission = match approval {
-        Approval::Denied => Permission::Deny("the plan was not approved".into()),
         // A grant for the plan's tools answers the question about the plan too, up to the tools' own risks.
         Approval::Granted => {
             preview.steps.iter().for_each(|step| grants.grant(&step.tool));
             let permissions = preview.calls().map(|call| toolbox.policy().decide(&call, &grants));
             permissions.max().unwrap_or(Permission::Allow)
         }
-        Approval::Allowed | Approval::Approved | Approval::Edited => preview.permission(toolbox.policy(), &grants),
+        _ => preview.permission(toolbox.policy(), &grants),
     };
-    match permission {
-        Permission::Deny(reason) => Err(Error::new(ErrorKind::Denied, reason)),
-        Permission::Ask if !matches!(approval, Approval::Approved | Approval::Edited) => {
-            Err(Error::new(ErrorKind::Denied, "the plan needs a person's approval"))
-        }
-        _ => Ok(()),
-    }
+    approval.check(permission, "the plan")
 }
 
 /// One line in the log for each step that ran; if the plan did not run, for each step that would have.
@@ -156,8 +162,8 @@ fn log_steps(
                 _ => continue,
             },
         };
-        let args = step.calls.iter().map(|call| call.args.clone());
-        let mut record = Record::of_calls(&step.tool, args, result, took_ms, approval);
+        let args: Vec<&Value> = step.calls.iter().map(|call| &call.args).collect();
+        let mut record = Record::new(&step.tool, &args, result, took_ms, approval);
         record.run = outcome.ok().and_then(|done| done.run).map(|run| run.0);
         toolbox.log(&record);
     }
@@ -185,29 +191,6 @@ struct StepCursor<'a> {
 }
 
 impl<'a> StepCursor<'a> {
-    fn new(
-        preview: &'a PlanPreview,
-        vault: &'a Vault,
-        host: &'a mut dyn Host,
-        cancel: Cancel<'a>,
-        on_event: &'a mut dyn FnMut(&Event),
-    ) -> Self {
-        Self {
-            preview,
-            vault,
-            host,
-            cancel,
-            on_event,
-            at: 0,
-            started: None,
-            outputs: BTreeMap::new(),
-            skipped: Vec::new(),
-            host_acted: false,
-            disk_failures: 0,
-            failed: None,
-        }
-    }
-
     /// After the disk failed, goes back to the first step if the current step allows another attempt.
     ///
     /// # Errors
@@ -269,7 +252,7 @@ impl<'a> StepCursor<'a> {
     /// When the run is cancelled or the step times out.
     fn check_limits(&self, step: &StepPreview) -> Result<()> {
         self.cancel.check()?;
-        let timeout = self.planned(step).and_then(|step| step.timeout_ms).map(Duration::from_millis);
+        let timeout = self.planned(step).timeout_ms.map(Duration::from_millis);
         match (timeout, self.started) {
             (Some(timeout), Some(started)) if started.elapsed() > timeout => {
                 let message = format!("it took longer than {} ms", timeout.as_millis());
@@ -319,7 +302,7 @@ impl<'a> StepCursor<'a> {
     fn can_ignore_failure(&self, step: &StepPreview) -> bool {
         let plan = &self.preview.plan;
         let has_dependents = plan.steps.iter().any(|other| other.depends_on.contains(&step.id));
-        self.planned(step).is_some_and(|step| plan.on_error(step) == OnError::Skip) && !has_dependents
+        plan.on_error(self.planned(step)) == OnError::Skip && !has_dependents
     }
 
     /// The current step failed for good, at an attempt.
@@ -329,13 +312,12 @@ impl<'a> StepCursor<'a> {
         self.failed = Some((step.id.clone(), error));
     }
 
-    fn planned(&self, step: &StepPreview) -> Option<&'a Step> {
-        self.preview.plan.step(&step.id)
+    fn planned(&self, step: &StepPreview) -> &'a Step {
+        &self.preview.plan.steps[step.at]
     }
 
     fn retry(&self, step: &StepPreview) -> Retry {
-        let planned = self.planned(step);
-        planned.map_or(Retry { max_attempts: 1, backoff_ms: 0 }, |planned| self.preview.plan.retry(planned))
+        self.preview.plan.retry(self.planned(step))
     }
 
     fn report_progress(&mut self, step: &StepPreview, done: usize) {

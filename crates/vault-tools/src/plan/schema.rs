@@ -180,25 +180,11 @@ impl Plan {
             _ => Retry { max_attempts: 1, backoff_ms: 0 },
         }
     }
-
-    /// The step of an id.
-    pub(super) fn step(&self, id: &str) -> Option<&Step> {
-        self.steps.iter().find(|step| step.id == id)
-    }
 }
 
 /// The portable JSON schema of a plan.
 pub fn schema() -> Value {
     argument_schema::<Plan>()
-}
-
-/// A plan that does not match the schema.
-#[derive(Debug)]
-pub(super) struct Malformed {
-    /// Where it does not match.
-    pub issues: Vec<Issue>,
-    /// The plan with each issue replaced by a harmless value, so that everything else can be checked too.
-    pub repaired: Option<Box<Plan>>,
 }
 
 /// Begins the id of a repaired step that had none. No valid id begins so, since this is not a letter.
@@ -217,20 +203,19 @@ pub(super) fn remove_concurrency(plan: &mut Value) -> Vec<String> {
     notices
 }
 
-/// Reads a plan. All issues are reported at once.
-pub(super) fn read(value: &Value) -> Result<Plan, Malformed> {
+/// Reads a plan, with all issues at once. Each value with an issue is replaced by a harmless one, so that everything else
+/// can be checked too; `None` where that does not help.
+pub(super) fn read(value: &Value) -> (Option<Plan>, Vec<Issue>) {
     let schema = schema();
     let mut value = value.clone();
     tidy(&schema, &mut value);
-    let issues = check(&schema, &value, "", &|_| false);
-    if issues.is_empty() {
-        return serde_json::from_value(value).map_err(|error| {
-            let issue = Issue { pointer: String::new(), message: error.to_string() };
-            Malformed { issues: vec![issue], repaired: None }
-        });
-    }
+    let mut issues = check(&schema, &value, "", &|_| false);
     issues.iter().for_each(|issue| repair(&mut value, &issue.pointer));
-    Err(Malformed { issues, repaired: serde_json::from_value(value).ok() })
+    let plan = serde_json::from_value(value);
+    if let (Err(error), true) = (&plan, issues.is_empty()) {
+        issues.push(Issue { pointer: String::new(), message: error.to_string() });
+    }
+    (plan.ok(), issues)
 }
 
 /// Removes the field of the plan or of the step that has an issue, or replaces it if it is required.
@@ -265,7 +250,7 @@ mod tests {
     use serde_json::json;
 
     fn issues(value: Value) -> Vec<String> {
-        read(&value).unwrap_err().issues.iter().map(ToString::to_string).collect()
+        read(&value).1.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -292,13 +277,11 @@ mod tests {
             { "id": "b", "tool": "t", "args": [], "retry": { "maxAttempts": 99 }, "dependsOn": ["c"] },
             3
         ]);
-        let repaired =
-            read(&json!({ "goal": "g", "riskLevel": "none", "steps": steps, "x~/y": 1 })).unwrap_err().repaired;
-        let plan = repaired.unwrap();
+        let plan = read(&json!({ "goal": "g", "riskLevel": "none", "steps": steps, "x~/y": 1 })).0.unwrap();
         let ids: Vec<&str> = plan.steps.iter().map(|step| step.id.as_str()).collect();
         assert_eq!((plan.goal.as_str(), plan.risk_level, ids), ("g", RiskLevel::Commands, vec!["?0", "b", "?2"]));
         assert_eq!((plan.steps[1].retry, plan.steps[1].depends_on.len()), (None, 1));
-        assert!(read(&json!({ "steps": {} })).unwrap_err().repaired.is_none());
+        assert!(read(&json!({ "steps": {} })).0.is_none());
     }
 
     #[test]
@@ -311,6 +294,7 @@ mod tests {
                 { "id": "b", "tool": "t", "args": {}, "onError": "skip", "foreach": { "from": "$steps.a", "indexName": null } }
             ]
         }))
+        .0
         .unwrap();
         assert_eq!(plan.retry(&plan.steps[0]), Retry { max_attempts: 4, backoff_ms: 0 });
         assert_eq!(plan.on_error(&plan.steps[1]), OnError::Skip);

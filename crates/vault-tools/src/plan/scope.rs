@@ -4,16 +4,16 @@
 //! line break or a `${` in a selection stays what it is. In an argument that is a path, a value within a text becomes
 //! one segment of the path.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Zoned;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::reference::{Piece, Reference, Root, Template, parse};
+use super::reference::{Piece, Reference, Root, parse, resolve};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
-use crate::sandbox::SafePath;
-use crate::tool::{Issue, PATH_MARK, pointer};
+use crate::tool::Issue;
 
 /// The values that a plan is given from outside: selection, active file, dates, and what the caller sets.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -65,37 +65,30 @@ impl Parameters {
     }
 }
 
-/// The values that a step can refer to.
-pub(super) struct Scope<'a> {
-    /// Outputs of the steps so far, by id.
-    pub outputs: BTreeMap<&'a str, &'a Value>,
-    /// The id of the step that captures its output under a name.
-    pub captures: &'a BTreeMap<String, String>,
-    pub parameters: &'a Parameters,
-    /// Item and index of the loop; they take precedence over parameters.
-    pub bindings: BTreeMap<&'a str, Value>,
-}
+/// The values that a step can refer to: outputs of the steps so far, item and index of its loop, and parameters.
+pub(super) struct Scope<'a>(BTreeMap<Root, Cow<'a, Value>>);
 
-impl Scope<'_> {
+impl<'a> Scope<'a> {
+    pub(super) fn new(parameters: &'a Parameters) -> Self {
+        Self(parameters.0.iter().map(|(name, value)| (Root::Name(name.clone()), Cow::Borrowed(value))).collect())
+    }
+
+    /// Gives a root its value; the item and the index of a loop replace a parameter of the same name.
+    pub(super) fn bind(&mut self, root: Root, value: Cow<'a, Value>) {
+        self.0.insert(root, value);
+    }
+
     /// The value of a reference.
     ///
     /// # Errors
     /// What is missing.
     fn value(&self, reference: &Reference) -> Result<&Value, String> {
         let written = &reference.written;
-        let output =
-            |id: &str| self.outputs.get(id).copied().ok_or_else(|| format!("`{written}`: the step {id} has no output"));
-        let mut value = match &reference.root {
-            Root::Step(id) => output(id)?,
-            Root::Var(name) => match self.captures.get(name) {
-                Some(id) => output(id)?,
-                None => return Err(format!("`{written}`: no step captures `{name}`")),
-            },
-            Root::Name(name) => match self.bindings.get(name.as_str()).or_else(|| self.parameters.get(name)) {
-                Some(value) => value,
-                None => return Err(missing_parameter(name)),
-            },
-        };
+        let mut value = self.0.get(&reference.root).map(Cow::as_ref).ok_or_else(|| match &reference.root {
+            Root::Step(id) => format!("`{written}`: the step {id} has no output"),
+            Root::Var(name) => format!("`{written}`: no step captured `{name}`"),
+            Root::Name(name) => missing_parameter(name),
+        })?;
         for key in &reference.path {
             let below = match value {
                 Value::Object(fields) => fields.get(key),
@@ -112,8 +105,8 @@ impl Scope<'_> {
     /// # Errors
     /// What is missing.
     pub(super) fn list(&self, text: &str) -> Result<Option<&[Value]>, String> {
-        match parse(text)? {
-            Some(Template::Whole(reference)) => Ok(self.value(&reference)?.as_array().map(Vec::as_slice)),
+        match &parse(text)?[..] {
+            [Piece::Reference(reference)] => Ok(self.value(reference)?.as_array().map(Vec::as_slice)),
             _ => Ok(None),
         }
     }
@@ -123,59 +116,8 @@ impl Scope<'_> {
     /// # Errors
     /// Every reference without a value, with its location.
     pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
-        let mut issues = Vec::new();
-        let resolved = self.resolved(value, schema, at, &mut issues);
+        let (resolved, issues) = resolve(value, schema, at, |reference| self.value(reference).cloned());
         if issues.is_empty() { Ok(resolved) } else { Err(issues) }
-    }
-
-    fn resolved(&self, value: &Value, schema: &Value, at: &str, issues: &mut Vec<Issue>) -> Value {
-        let below = |keyword: &str, name: &str| schema.get(keyword).and_then(|s| s.get(name)).unwrap_or(&Value::Null);
-        match value {
-            Value::String(text) => match self.text(text, schema) {
-                // Where the schema asks for a text, a number or a boolean is written as one.
-                Ok(value @ (Value::Number(_) | Value::Bool(_))) if is_text(schema) => Value::String(value.to_string()),
-                Ok(value) => value,
-                Err(message) => {
-                    issues.push(Issue { pointer: at.to_string(), message });
-                    Value::Null
-                }
-            },
-            Value::Array(items) => {
-                let schema = schema.get("items").unwrap_or(&Value::Null);
-                let item = |(index, item)| self.resolved(item, schema, &format!("{at}/{index}"), issues);
-                Value::Array(items.iter().enumerate().map(item).collect())
-            }
-            Value::Object(fields) => {
-                let mut resolved = Map::new();
-                for (name, value) in fields {
-                    let schema = below("properties", name);
-                    resolved.insert(name.clone(), self.resolved(value, schema, &pointer(at, name), issues));
-                }
-                Value::Object(resolved)
-            }
-            other => other.clone(),
-        }
-    }
-
-    fn text(&self, text: &str, schema: &Value) -> Result<Value, String> {
-        let is_path = schema.get(PATH_MARK).is_some();
-        let pieces = match parse(text)? {
-            None => return Ok(Value::String(text.to_string())),
-            Some(Template::Whole(reference)) => return self.value(&reference).cloned(),
-            Some(Template::Mixed(pieces)) => pieces,
-        };
-        let mut whole = String::new();
-        for piece in pieces {
-            match piece {
-                Piece::Text(text) => whole.push_str(&text),
-                Piece::Reference(reference) => {
-                    let value = text_of(self.value(&reference)?)
-                        .ok_or_else(|| format!("`{}` is null, not a text", reference.written))?;
-                    whole.push_str(&if is_path { SafePath::segment(&value) } else { value });
-                }
-            }
-        }
-        Ok(Value::String(whole))
     }
 }
 
@@ -187,18 +129,6 @@ fn missing_parameter(name: &str) -> String {
         name => format!("; give it with --set {name}=VALUE"),
     };
     format!("the parameter `{name}` has no value{how}")
-}
-
-fn is_text(schema: &Value) -> bool {
-    schema.get("type").is_some_and(|name| name == "string")
-}
-
-fn text_of(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
 }
 
 fn contents(value: &Value) -> String {
@@ -222,14 +152,15 @@ mod tests {
     }
 
     fn resolve(value: Value, schema: Value) -> Result<Value, Vec<String>> {
-        let (outputs, captures) = (output(), BTreeMap::from([("all".to_string(), "parse".to_string())]));
-        let parameters = BTreeMap::from([("selection".to_string(), json!("S")), ("n".to_string(), json!("param"))]);
-        let scope = Scope {
-            outputs: BTreeMap::from([("parse", &outputs)]),
-            captures: &captures,
-            parameters: &Parameters(parameters),
-            bindings: BTreeMap::from([("item", outputs["items"][0].clone()), ("n", json!(7))]),
-        };
+        let outputs = output();
+        let mut parameters = Parameters::default();
+        parameters.set("selection", "S");
+        parameters.set("n", "param");
+        let mut scope = Scope::new(&parameters);
+        scope.bind(Root::Step("parse".to_string()), Cow::Borrowed(&outputs));
+        scope.bind(Root::Var("all".to_string()), Cow::Borrowed(&outputs));
+        scope.bind(Root::Name("item".to_string()), Cow::Borrowed(&outputs["items"][0]));
+        scope.bind(Root::Name("n".to_string()), Cow::Owned(json!(7)));
         scope.resolve(&value, &schema, "").map_err(|issues| issues.iter().map(ToString::to_string).collect())
     }
 

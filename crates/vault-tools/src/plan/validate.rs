@@ -5,13 +5,13 @@ use std::fmt;
 
 use serde_json::Value;
 
-use super::order::{Order, captures, order};
-use super::reference::{self, Reference, Root, Template, is_name};
-use super::schema::{Malformed, Plan, RiskLevel, Step, UNNAMED, read, remove_concurrency};
+use super::order::{Order, order, sources};
+use super::reference::{self, PLACEHOLDER, Piece, Reference, Root, is_name, resolve};
+use super::schema::{Plan, RiskLevel, Step, UNNAMED, read, remove_concurrency};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
-use crate::tool::{Issue, OR_ROOT, PATH_MARK, check, pointer, tidy};
+use crate::tool::{Issue, check, each_path, tidy};
 use crate::toolbox::Toolbox;
 
 /// A valid plan.
@@ -83,13 +83,10 @@ impl From<InvalidPlan> for Error {
 pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan> {
     let mut value = value.clone();
     let notices = remove_concurrency(&mut value);
-    match read(&value) {
-        Ok(plan) => match checked(plan, toolbox) {
-            Ok(checked) => Ok(Checked { notices, ..checked }),
-            Err(issues) => Err(InvalidPlan { issues }),
-        },
-        Err(Malformed { mut issues, repaired }) => {
-            let further = repaired.and_then(|plan| checked(*plan, toolbox).err()).unwrap_or_default();
+    let (plan, mut issues) = read(&value);
+    match plan.map(|plan| checked(plan, toolbox)) {
+        Some(Ok(checked)) if issues.is_empty() => return Ok(Checked { notices, ..checked }),
+        Some(Err(further)) => {
             // What replaces a malformed value has no issues of its own.
             let is_repaired = |issue: &Issue| {
                 issues.iter().any(|malformed| {
@@ -99,15 +96,16 @@ pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan
             };
             let further: Vec<Issue> = further.into_iter().filter(|issue| !is_repaired(issue)).collect();
             issues.extend(further);
-            Err(InvalidPlan { issues })
         }
+        _ => {}
     }
+    Err(InvalidPlan { issues })
 }
 
 /// Checks a plan that matches the schema.
 fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
     let mut checker =
-        Checker { toolbox, plan: &plan, captures: captures(&plan), issues: Vec::new(), parameters: BTreeSet::new() };
+        Checker { toolbox, plan: &plan, sources: sources(&plan), issues: Vec::new(), parameters: BTreeSet::new() };
     checker.names();
     for number in 0..plan.steps.len() {
         checker.step(number);
@@ -127,7 +125,8 @@ fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
 struct Checker<'a> {
     toolbox: &'a Toolbox,
     plan: &'a Plan,
-    captures: BTreeMap<String, String>,
+    /// The step whose output each root of a reference stands for.
+    sources: BTreeMap<Root, usize>,
     issues: Vec<Issue>,
     parameters: BTreeSet<String>,
 }
@@ -140,21 +139,19 @@ impl Checker<'_> {
     /// Ids and captured names are valid and unique.
     fn names(&mut self) {
         let plan = self.plan;
-        let mut ids = BTreeMap::new();
-        let mut captured = BTreeMap::new();
         for (number, step) in plan.steps.iter().enumerate() {
-            self.name(&format!("/steps/{number}/id"), &step.id);
-            if let Some(first) = ids.insert(step.id.as_str(), number) {
-                self.issue(
-                    format!("/steps/{number}/id"),
-                    format!("the id {} is that of step {} already", step.id, first + 1),
-                );
+            let at = format!("/steps/{number}/id");
+            self.name(&at, &step.id);
+            let first = self.sources[&Root::Step(step.id.clone())];
+            if first != number {
+                self.issue(at, format!("the id {} is that of step {} already", step.id, first + 1));
             }
             if let Some(name) = &step.capture_as {
                 let at = format!("/steps/{number}/captureAs");
                 self.name(&at, name);
-                if let Some(first) = captured.insert(name.as_str(), &step.id) {
-                    self.issue(at, format!("`{name}` is captured by the step {first} already"));
+                let first = self.sources[&Root::Var(name.clone())];
+                if first != number {
+                    self.issue(at, format!("`{name}` is captured by the step {} already", plan.steps[first].id));
                 }
             }
         }
@@ -170,33 +167,30 @@ impl Checker<'_> {
         let step = &self.plan.steps[number];
         let at = format!("/steps/{number}");
         for (index, id) in step.depends_on.iter().enumerate() {
-            if !self.has_unnamed() && self.plan.step(id).is_none() {
+            if !self.has_unnamed() && !self.sources.contains_key(&Root::Step(id.clone())) {
                 self.issue(format!("{at}/dependsOn/{index}"), self.no_step(id));
             }
         }
         self.foreach(step, &at);
-        let args = Value::Object(step.args.clone());
-        let bound: Vec<&String> = step
-            .foreach
-            .iter()
-            .flat_map(|foreach| [Some(&foreach.item_name), foreach.index_name.as_ref()])
-            .flatten()
-            .collect();
-        self.references(&args, &format!("{at}/args"), &bound);
-        match self.toolbox.tool(&step.tool) {
-            Err(error) => {
-                let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
-                self.issue(format!("{at}/tool"), format!("{}{remedy}", error.message()));
-            }
-            Ok(tool) => {
-                let args_at = format!("{at}/args");
-                let mut args = args;
-                tidy(tool.marked_schema(), &mut args);
-                let mut issues = check(tool.marked_schema(), &args, &args_at, &reference::is_open);
-                literal_paths(tool.marked_schema(), &args, &args_at, &mut issues);
-                self.issues.extend(issues);
-            }
+        let args_at = format!("{at}/args");
+        let mut args = Value::Object(step.args.clone());
+        let tool = self.toolbox.tool(&step.tool);
+        let schema = tool.as_ref().map_or(&Value::Null, |tool| tool.marked_schema());
+        let bound = step.foreach.iter().flat_map(|foreach| [Some(&foreach.item_name), foreach.index_name.as_ref()]);
+        let resolved = self.references(&args, schema, &args_at, &bound.flatten().collect::<Vec<_>>());
+        if let Err(error) = tool {
+            let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
+            return self.issue(format!("{at}/tool"), format!("{}{remedy}", error.message()));
         }
+        tidy(schema, &mut args);
+        self.issues.extend(check(schema, &args, &args_at, &reference::is_open));
+        // Whatever the references stand for, the literal parts of a path must stay inside the vault.
+        each_path(schema, &resolved, &args_at, &mut |path, at, may_be_root| {
+            let is_root = may_be_root && matches!(path.trim_matches('/'), "" | ".");
+            if let (false, Err(error)) = (is_root, SafePath::new(path)) {
+                self.issue(at, error.to_string());
+            }
+        });
     }
 
     fn foreach(&mut self, step: &Step, at: &str) {
@@ -211,7 +205,9 @@ impl Checker<'_> {
         }
         let from = format!("{at}/from");
         match reference::parse(&foreach.from) {
-            Ok(Some(Template::Whole(_))) => self.references(&foreach.from.clone().into(), &from, &[]),
+            Ok(pieces) if matches!(pieces[..], [Piece::Reference(_)]) => {
+                self.references(&foreach.from.clone().into(), &Value::Null, &from, &[]);
+            }
             Ok(_) => {
                 let message = format!("`{}` is not one reference to a list, such as $steps.ID.items", foreach.from);
                 self.issue(from, message);
@@ -220,38 +216,30 @@ impl Checker<'_> {
         }
     }
 
-    /// Every reference has a target. `bound` are the names of the loop, valid in its arguments only.
-    fn references(&mut self, value: &Value, at: &str, bound: &[&String]) {
-        let mut found: Vec<(String, Reference)> = Vec::new();
-        let mut issues = Vec::new();
-        reference::each(value, at, &mut issues, &mut |at, reference| found.push((at.to_string(), reference.clone())));
-        self.issues.append(&mut issues);
-        for (at, reference) in found {
-            let id = match &reference.root {
-                Root::Step(id) => id.clone(),
-                Root::Var(name) => match self.captures.get(name) {
-                    Some(id) => id.clone(),
-                    None => {
-                        self.issue(at, format!("`{}`: no step captures `{name}` with captureAs", reference.written));
-                        continue;
-                    }
-                },
-                Root::Name(name) => {
-                    if !bound.contains(&name) {
-                        self.parameters.insert(name.clone());
-                    }
-                    continue;
+    /// Every reference has a target. `bound` are the names of the loop, valid in its arguments only. Returns the tree with
+    /// placeholders for the references.
+    fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &[&String]) -> Value {
+        let (resolved, issues) = resolve(value, schema, at, |reference| {
+            self.target(reference, bound)?;
+            Ok(PLACEHOLDER.into())
+        });
+        self.issues.extend(issues);
+        resolved
+    }
+
+    fn target(&mut self, reference: &Reference, bound: &[&String]) -> Result<(), String> {
+        let written = &reference.written;
+        match (self.sources.get(&reference.root), &reference.root) {
+            (Some(source), _) => self.check_output(&self.plan.steps[*source], reference),
+            (None, Root::Name(name)) => {
+                if !bound.contains(&name) {
+                    self.parameters.insert(name.clone());
                 }
-            };
-            match self.plan.step(&id) {
-                None if self.has_unnamed() => {}
-                None => self.issue(at, format!("`{}`: {}", reference.written, self.no_step(&id))),
-                Some(source) => {
-                    if let Some(message) = self.missing_output(source, &reference) {
-                        self.issue(at, message);
-                    }
-                }
+                Ok(())
             }
+            (None, Root::Var(name)) => Err(format!("`{written}`: no step captures `{name}` with captureAs")),
+            (None, Root::Step(_)) if self.has_unnamed() => Ok(()),
+            (None, Root::Step(id)) => Err(format!("`{written}`: {}", self.no_step(id))),
         }
     }
 
@@ -265,42 +253,38 @@ impl Checker<'_> {
         format!("there is no step {id}; there are: {}", ids.join(", "))
     }
 
-    /// What is wrong with a reference to a step, going by the output schema of its tool.
-    fn missing_output(&self, source: &Step, reference: &Reference) -> Option<String> {
-        let spec = self.toolbox.spec(&source.tool).ok()?;
+    /// Whether a step can have what a reference names, going by the output schema of its tool.
+    fn check_output(&self, source: &Step, reference: &Reference) -> Result<(), String> {
+        let written = &reference.written;
+        let Ok(spec) = self.toolbox.spec(&source.tool) else { return Ok(()) };
         if spec.risk == Risk::Command {
-            return Some(format!(
-                "`{}`: the output of {} is known only when it has run, so no other step can use it; use dependsOn",
-                reference.written, source.tool
+            return Err(format!(
+                "`{written}`: the output of {} is known only when it has run, so no other step can use it; use dependsOn",
+                source.tool
             ));
         }
-        let mut path = reference.path.iter().map(String::as_str).peekable();
+        let mut path = reference.path.iter().map(String::as_str);
         if source.foreach.is_some() {
-            match path.next() {
-                Some("items") => {
-                    path.next();
-                }
-                None | Some("count") => return None,
-                Some(other) => {
-                    return Some(format!("`{}`: there is no `{other}`; a loop has: items, count", reference.written));
+            match (path.next(), path.next()) {
+                (Some("items"), _) => {}
+                (None | Some("count"), _) => return Ok(()),
+                (Some(other), _) => {
+                    return Err(format!("`{written}`: there is no `{other}`; a loop has: items, count"));
                 }
             }
         }
         let mut schema = &spec.output_schema;
         for key in path {
             schema = match (schema.get("properties").and_then(Value::as_object), schema.get("items")) {
-                (Some(known), _) => match known.get(key) {
-                    Some(below) => below,
-                    None => {
-                        let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                        return Some(format!("`{}`: there is no `{key}`; there are: {names}", reference.written));
-                    }
-                },
+                (Some(known), _) => known.get(key).ok_or_else(|| {
+                    let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                    format!("`{written}`: there is no `{key}`; there are: {names}")
+                })?,
                 (None, Some(items)) => items,
-                (None, None) => return None,
+                (None, None) => return Ok(()),
             };
         }
-        None
+        Ok(())
     }
 
     /// The highest risk of the tools; a lower declared one is an issue.
@@ -325,33 +309,5 @@ impl Checker<'_> {
             self.issue("/riskLevel", message);
         }
         risk
-    }
-}
-
-/// The literal parts of paths must stay inside the vault, whatever the references stand for.
-fn literal_paths(schema: &Value, value: &Value, at: &str, issues: &mut Vec<Issue>) {
-    match value {
-        Value::String(text) if schema.get(PATH_MARK).is_some() => {
-            let Some(literal) = reference::with_placeholders(text) else { return };
-            let may_be_root = schema.get(PATH_MARK).is_some_and(|mark| mark == OR_ROOT);
-            let is_root = may_be_root && matches!(literal.trim_matches('/'), "" | ".");
-            if let (false, Err(error)) = (is_root, SafePath::new(&literal)) {
-                issues.push(Issue { pointer: at.to_string(), message: error.to_string() });
-            }
-        }
-        Value::Array(items) => {
-            let below = schema.get("items").unwrap_or(&Value::Null);
-            for (number, item) in items.iter().enumerate() {
-                literal_paths(below, item, &format!("{at}/{number}"), issues);
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if let Some(below) = schema.get("properties").and_then(|known| known.get(name)) {
-                    literal_paths(below, value, &pointer(at, name), issues);
-                }
-            }
-        }
-        _ => {}
     }
 }

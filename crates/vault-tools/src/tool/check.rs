@@ -2,6 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use super::schema::{OR_ROOT, PATH_MARK};
+
+/// How similar the name of a field must be to be suggested, from 0 to 1.
+const LEAST_SIMILARITY: f32 = 0.5;
+
 /// A problem at one location of arguments or of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Issue {
@@ -71,6 +76,32 @@ pub fn tidy(schema: &Value, value: &mut Value) {
 /// The JSON pointer of a field.
 pub fn pointer(at: &str, key: &str) -> String {
     format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"))
+}
+
+/// Visits every text of arguments that is a vault path: the text, its JSON pointer, and whether it can be the vault's
+/// root.
+pub(crate) fn each_path(schema: &Value, value: &Value, at: &str, visit: &mut dyn FnMut(&str, &str, bool)) {
+    match value {
+        Value::String(text) => {
+            if let Some(mark) = schema.get(PATH_MARK) {
+                visit(text, at, mark == OR_ROOT);
+            }
+        }
+        Value::Array(items) => {
+            let below = schema.get("items").unwrap_or(&Value::Null);
+            for (index, item) in items.iter().enumerate() {
+                each_path(below, item, &format!("{at}/{index}"), visit);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(below) = schema.get("properties").and_then(|known| known.get(name)) {
+                    each_path(below, value, &pointer(at, name), visit);
+                }
+            }
+        }
+        _ => {}
+    }
 }
 
 fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {
@@ -148,23 +179,12 @@ fn unknown(name: &str, known: &Map<String, Value>) -> String {
     if known.is_empty() {
         return format!("`{name}` is not a field; there are none");
     }
-    let near = known.keys().find(|field| is_near(field, name));
-    let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-    match near {
-        Some(near) => format!("`{name}` is not a field; did you mean `{near}`? (there are: {names})"),
-        None => format!("`{name}` is not a field; there are: {names}"),
+    let names: Vec<&str> = known.keys().map(String::as_str).collect();
+    let listed = names.join(", ");
+    match similar::get_close_matches(name, &names, 1, LEAST_SIMILARITY)[..] {
+        [near] => format!("`{name}` is not a field; did you mean `{near}`? (there are: {listed})"),
+        _ => format!("`{name}` is not a field; there are: {listed}"),
     }
-}
-
-/// Whether names are equal except for case and separators, begin alike, or contain one another.
-fn is_near(a: &str, b: &str) -> bool {
-    let plain =
-        |text: &str| -> String { text.chars().filter(|c| c.is_alphanumeric()).collect::<String>().to_lowercase() };
-    let (a, b) = (plain(a), plain(b));
-    let alike = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
-    let shorter = a.chars().count().min(b.chars().count());
-    let holds = shorter > 2 && (a.contains(&b) || b.contains(&a));
-    a == b || holds || (alike >= 2 && alike + 1 >= shorter)
 }
 
 fn required(schema: &Value) -> impl Iterator<Item = &str> {

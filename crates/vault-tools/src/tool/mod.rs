@@ -19,11 +19,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
 pub use check::Issue;
-pub(crate) use check::{check, pointer, tidy};
+pub(crate) use check::{check, each_path, pointer, tidy};
 pub(crate) use context::Draft;
 pub use context::{Cancel, Context, HostEffect};
 pub use schema::PathArg;
-pub(crate) use schema::{OR_ROOT, PATH_MARK, argument_schema};
+pub(crate) use schema::{PATH_MARK, argument_schema};
 pub(crate) use step_cache::{FoundLink, StepCache};
 
 /// A tool: give it a name and a function, and add it to a [`Toolbox`](crate::Toolbox).
@@ -168,7 +168,7 @@ impl Tool {
     /// The vault paths that the arguments name.
     pub(crate) fn paths(&self, args: &Value) -> Vec<String> {
         let mut paths = Vec::new();
-        collect_paths(&self.marked_schema, args, &mut paths);
+        each_path(&self.marked_schema, args, "", &mut |path, _, _| paths.push(path.to_string()));
         paths
     }
 }
@@ -176,24 +176,5 @@ impl Tool {
 impl fmt::Debug for Tool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Tool").field("spec", &self.spec).finish_non_exhaustive()
-    }
-}
-
-fn collect_paths(schema: &Value, value: &Value, paths: &mut Vec<String>) {
-    match value {
-        Value::String(text) if schema.get(PATH_MARK).is_some() => paths.push(text.clone()),
-        Value::Array(items) => {
-            if let Some(schema) = schema.get("items") {
-                items.iter().for_each(|item| collect_paths(schema, item, paths));
-            }
-        }
-        Value::Object(fields) => {
-            for (name, value) in fields {
-                if let Some(schema) = schema.get("properties").and_then(|known| known.get(name)) {
-                    collect_paths(schema, value, paths);
-                }
-            }
-        }
-        _ => {}
     }
 }

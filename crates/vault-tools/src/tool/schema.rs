@@ -3,6 +3,7 @@
 //! What single providers require beyond that (strictness, subsets) is not decided here.
 
 use schemars::generate::SchemaSettings;
+use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -13,7 +14,7 @@ use std::fmt;
 pub(crate) const PATH_MARK: &str = "x-vault-path";
 
 /// The mark of a path that can also be the vault's root.
-pub(crate) const OR_ROOT: &str = "or root";
+pub(super) const OR_ROOT: &str = "or root";
 
 /// A vault path in arguments, not checked yet.
 ///
@@ -55,51 +56,47 @@ impl JsonSchema for PathArg {
     }
 }
 
-/// The schema of arguments. Optional fields are those that are not required; none is nullable.
+/// The schema of arguments. Optional fields are those that are not required; none is nullable, since absent and null are
+/// the same there. Objects with known fields take no others.
 pub(crate) fn argument_schema<T: JsonSchema>() -> Value {
-    let mut schema = generated::<T>(SchemaSettings::draft2020_12());
-    tidy(&mut schema, true);
-    closed(&mut schema);
-    schema
+    generated::<T>(SchemaSettings::draft2020_12(), |object| {
+        drop_null(object);
+        tidy(object);
+        close(object);
+    })
 }
 
 /// The schema of an output.
 pub(crate) fn output_schema<T: JsonSchema>() -> Value {
-    let mut schema = generated::<T>(SchemaSettings::draft2020_12().for_serialize());
-    tidy(&mut schema, false);
-    schema
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize(), tidy)
 }
 
 /// A schema without the marks of paths.
 pub(crate) fn without_marks(schema: &Value) -> Value {
     let mut schema = schema.clone();
-    unmark(&mut schema);
+    if let Ok(schema) = <&mut Schema>::try_from(&mut schema) {
+        RecursiveTransform(|schema: &mut Schema| drop(schema.remove(PATH_MARK))).transform(schema);
+    }
     schema
 }
 
-fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
+/// The schema of a type, after `change` was made to each schema in it, outermost first.
+fn generated<T: JsonSchema>(settings: SchemaSettings, change: impl Fn(&mut Map<String, Value>)) -> Value {
     let settings = settings.with(|settings| {
         settings.meta_schema = None;
         settings.inline_subschemas = true;
     });
-    settings.into_generator().into_root_schema_for::<T>().to_value()
+    let mut schema = settings.into_generator().into_root_schema_for::<T>();
+    let change = |schema: &mut Schema| schema.as_object_mut().into_iter().for_each(&change);
+    RecursiveTransform(change).transform(&mut schema);
+    schema.to_value()
 }
 
-/// With `drop_nulls`, types are not nullable: in arguments, absent and null are the same, and absent is simpler.
-fn tidy(schema: &mut Value, drop_nulls: bool) {
-    let Value::Object(object) = schema else { return };
+fn tidy(object: &mut Map<String, Value>) {
     object.remove("title");
-    object.remove("$schema");
-    let is_number_format = |format: &Value| {
-        format
-            .as_str()
-            .is_some_and(|f| f.starts_with("int") || f.starts_with("uint") || matches!(f, "float" | "double"))
-    };
-    if object.get("format").is_some_and(is_number_format) {
+    let format = object.get("format").and_then(Value::as_str).unwrap_or_default();
+    if format.starts_with("int") || format.starts_with("uint") || matches!(format, "float" | "double") {
         object.remove("format");
-    }
-    if drop_nulls {
-        drop_null(object);
     }
     fold_constants(object);
     if let Some(description) = object.get_mut("description")
@@ -107,20 +104,12 @@ fn tidy(schema: &mut Value, drop_nulls: bool) {
     {
         *description = Value::String(text.split_whitespace().collect::<Vec<_>>().join(" "));
     }
-    each_below(object, &mut |below| tidy(below, drop_nulls));
 }
 
-/// Visits every schema directly below a schema. Names of properties are data, not keywords.
-fn each_below(object: &mut Map<String, Value>, visit: &mut dyn FnMut(&mut Value)) {
-    for (keyword, value) in object.iter_mut() {
-        match (keyword.as_str(), value) {
-            ("properties" | "patternProperties" | "$defs", Value::Object(named)) => {
-                named.values_mut().for_each(&mut *visit)
-            }
-            ("items" | "additionalProperties" | "not", below @ Value::Object(_)) => visit(below),
-            ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(all)) => all.iter_mut().for_each(&mut *visit),
-            _ => {}
-        }
+fn close(object: &mut Map<String, Value>) {
+    let is_object = object.get("type").is_some_and(|name| name == "object");
+    if is_object && !object.contains_key("additionalProperties") {
+        object.insert("additionalProperties".into(), false.into());
     }
 }
 
@@ -187,23 +176,6 @@ fn fold_constants(object: &mut Map<String, Value>) {
         };
         object.insert("description".into(), description.into());
     }
-}
-
-/// Objects with known fields take no others.
-fn closed(schema: &mut Value) {
-    let Value::Object(object) = schema else { return };
-    let is_object = object.get("type").is_some_and(|name| name == "object");
-    if is_object && !object.contains_key("additionalProperties") {
-        object.entry("properties").or_insert_with(|| Value::Object(Map::new()));
-        object.insert("additionalProperties".into(), false.into());
-    }
-    each_below(object, &mut closed);
-}
-
-fn unmark(schema: &mut Value) {
-    let Value::Object(object) = schema else { return };
-    object.remove(PATH_MARK);
-    each_below(object, &mut unmark);
 }
 
 #[cfg(test)]

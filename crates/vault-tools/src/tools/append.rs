@@ -10,7 +10,6 @@ use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The note.
     path: PathArg,
@@ -19,7 +18,6 @@ pub(super) struct Args {
     content: String,
     /// The heading of the section at whose end it is added, without `#`; default: the end of the note. A missing heading
     /// is created.
-    #[serde(default)]
     heading: Option<String>,
 }
 
@@ -37,25 +35,10 @@ pub(super) struct AppendedText {
 pub(super) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Result<AppendedText> {
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
     let text = context.overlay.text(&path)?;
-    let (updated, line, made_heading) = match args.heading.as_deref().map(str::trim).filter(|h| !h.is_empty()) {
-        Some(heading) => {
-            let added = edit::append_to_section(&text, heading, &args.content).map_err(|error| error.at(&path))?;
-            (added.text, added.line, added.made_heading)
-        }
-        None => {
-            let updated = edit::append(&text, &args.content);
-            let line = first_new_line(&text, &updated);
-            (updated, line, false)
-        }
+    let added = match args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty()) {
+        Some(heading) => edit::append_to_section(&text, heading, &args.content).map_err(|error| error.at(&path))?,
+        None => edit::append_to_end(&text, &args.content),
     };
-    context.overlay.write(&path, updated)?;
-    Ok(AppendedText { path: path.to_string(), line, made_heading })
-}
-
-/// The first line of `after` that is not in `before`, to which it was appended.
-fn first_new_line(before: &str, after: &str) -> u32 {
-    let common = before.trim_end().len();
-    let rest = &after[common..];
-    let gap = rest.len() - rest.trim_start().len();
-    1 + u32::try_from(after[..common + gap].matches('\n').count()).unwrap_or(u32::MAX - 1)
+    context.overlay.write(&path, added.text)?;
+    Ok(AppendedText { path: path.to_string(), line: added.line, made_heading: added.made_heading })
 }

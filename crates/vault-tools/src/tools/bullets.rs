@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::yes;
 use crate::error::Result;
 use crate::tool::Context;
 
@@ -18,17 +19,13 @@ pub(super) struct Bullet {
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Args {
     /// Markdown with one or more lists.
     text: String,
     /// Whether to include nested items.
     #[serde(default = "yes")]
     allow_nested: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The items.

@@ -3,27 +3,21 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::number;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::HostCommand;
 use crate::tool::{Context, HostEffect};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ListArgs {
     /// Words that id or name must contain.
-    #[serde(default)]
     query: Option<String>,
     /// A prefix of the id: `editor:`.
-    #[serde(default)]
     prefix: Option<String>,
     /// The most commands to return.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<100>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
-}
-
-fn default_limit() -> usize {
-    100
 }
 
 /// The commands.
@@ -50,7 +44,6 @@ pub(super) fn list(args: ListArgs, context: &mut Context<'_, '_>) -> Result<Comm
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct RunArgs {
     /// The command's id, such as `editor:toggle-bold`.
     #[schemars(length(min = 1))]

@@ -13,13 +13,10 @@ use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The day, as YYYY-MM-DD; default today.
-    #[serde(default)]
     date: Option<String>,
     /// Text to add at the end of the note.
-    #[serde(default)]
     content: Option<String>,
 }
 

@@ -3,7 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::locate::{self, NoteArgs};
+use super::arguments::{NoteArgs, yes};
+use super::locate;
 use crate::action::DeleteMode;
 use crate::error::Result;
 use crate::sandbox::View;
@@ -46,7 +47,7 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Dele
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct PathArgs {
     /// The file or folder.
     path: PathArg,
@@ -57,10 +58,6 @@ pub(super) struct PathArgs {
     /// Whether a missing path is an error.
     #[serde(default = "yes")]
     require_exists: bool,
-}
-
-fn yes() -> bool {
-    true
 }
 
 /// The result of a delete.

@@ -10,7 +10,6 @@ use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The note.
     path: PathArg,

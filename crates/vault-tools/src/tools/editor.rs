@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::locate::NoArgs;
+use super::arguments::NoArgs;
 use crate::edit::{LineEnding, TextEdit, apply_edits, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Position, Span};
@@ -36,7 +36,6 @@ pub(super) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct ReplaceArgs {
     /// The new text.
     text: String,
@@ -71,11 +70,10 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
         }
     };
     let (path, range) = type_text(span, &selected, &args.text, context)?;
-    Ok(ReplacedSelection { file_path: path.to_string(), range, inserted_chars: utf16_length(&args.text) })
+    Ok(ReplacedSelection { file_path: path.to_string(), range, inserted_chars: args.text.encode_utf16().count() })
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct InsertArgs {
     /// The text.
     text: String,
@@ -100,7 +98,11 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
             .with_remedy("give --active-file NOTE and --cursor LINE:CH"));
     };
     let (path, range) = type_text(Span { from: cursor, to: cursor }, "", &args.text, context)?;
-    Ok(InsertedText { file_path: path.to_string(), cursor_after: range.to, inserted_chars: utf16_length(&args.text) })
+    Ok(InsertedText {
+        file_path: path.to_string(),
+        cursor_after: range.to,
+        inserted_chars: args.text.encode_utf16().count(),
+    })
 }
 
 /// The active file.
@@ -142,8 +144,4 @@ fn type_text(span: Span, expected: &str, text: &str, context: &mut Context<'_, '
     context.editor.selection = None;
     context.editor.cursor = Some(range.to);
     Ok((path, range))
-}
-
-fn utf16_length(text: &str) -> usize {
-    text.encode_utf16().count()
 }

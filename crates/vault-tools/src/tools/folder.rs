@@ -7,7 +7,6 @@ use crate::error::Result;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The folder, from the vault's root; those above it are created too.
     path: PathArg,

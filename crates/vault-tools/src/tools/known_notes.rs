@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
+use serde::Serialize;
 use vault_index::GraphNode;
 use vault_index::note::TagKey;
 
@@ -12,10 +14,15 @@ use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
 /// A note with its title and tags.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Serialize, JsonSchema)]
+#[schemars(description = "A note with these tags.")]
 pub(super) struct KnownNote {
+    /// The note.
+    #[schemars(with = "String")]
     pub path: SafePath,
+    /// Its title.
     pub title: String,
+    /// All of its tags, without `#`.
     pub tags: Vec<String>,
 }
 
@@ -96,18 +103,4 @@ pub(super) fn is_among(changed: &BTreeSet<SafePath>, path: &SafePath) -> bool {
         at = here.parent();
     }
     false
-}
-
-/// Whether tags include all that are asked for; `a/b` includes `a`.
-pub(super) fn has_all(tags: &[String], asked: &[TagKey]) -> bool {
-    asked.iter().all(|asked| has(tags, asked))
-}
-
-/// Whether tags include one of those that are asked for.
-pub(super) fn has_any(tags: &[String], asked: &[TagKey]) -> bool {
-    asked.iter().any(|asked| has(tags, asked))
-}
-
-fn has(tags: &[String], asked: &TagKey) -> bool {
-    tags.iter().any(|tag| asked.covers(&TagKey::new(tag)))
 }

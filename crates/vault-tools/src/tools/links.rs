@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::links::{Names, resolve};
-use vault_index::note::{Link, split_link};
+use vault_index::note::split_link;
 use vault_index::{FileId, LinkKind, LinkRow, VaultPath};
 
+use super::arguments::NoteArgs;
 use super::known_notes::{changed_paths, files_at, is_among};
-use super::locate::{self, NoteArgs, parsed};
+use super::locate::{self, parsed};
 use crate::error::{ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, FoundLink, PathArg};
@@ -84,13 +85,16 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
 fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result<Vec<FoundLink>> {
     let note = parsed(path, &context.overlay.read(path)?);
     let source = path.vault_path();
-    let found = note.links.iter().map(|link| FoundLink {
-        source: source.clone(),
-        target: resolve(names, &link.path, source).target.and_then(|id| names.path(id)).cloned(),
-        kind: link.kind,
-        line: link.line,
-        points_at: pointed(&link.path, link.subpath.as_deref()),
-        text: shown(link),
+    let found = note.links.into_iter().map(|link| {
+        let points_at = points_at(&link.path, link.subpath.as_deref());
+        FoundLink {
+            source: source.clone(),
+            target: resolve(names, &link.path, source).target.and_then(|id| names.path(id)).cloned(),
+            kind: link.kind,
+            line: link.line,
+            text: shown(&link.raw, &points_at),
+            points_at,
+        }
     });
     Ok(found.collect())
 }
@@ -114,44 +118,33 @@ fn rows(rows: vault_index::Result<Vec<LinkRow>>) -> Result<Option<Vec<FoundLink>
 }
 
 fn of_row(row: LinkRow) -> FoundLink {
-    let points_at = pointed(&row.path, row.subpath.as_deref());
-    let text = shown_of_raw(&row.raw).unwrap_or_else(|| points_at.clone());
+    let points_at = points_at(&row.path, row.subpath.as_deref());
+    let text = shown(&row.raw, &points_at);
     FoundLink { source: row.source, target: row.target, kind: row.kind, line: row.line, points_at, text }
 }
 
-fn shown(link: &Link) -> String {
-    let pointed = pointed(&link.path, link.subpath.as_deref());
-    link.display.clone().filter(|text| !text.is_empty()).or_else(|| shown_of_raw(&link.raw)).unwrap_or(pointed)
-}
-
-/// The visible text of a link, from its source.
-fn shown_of_raw(raw: &str) -> Option<String> {
+/// The visible text of a link, from its source; `points_at` if it has none.
+fn shown(raw: &str, points_at: &str) -> String {
     let bare = raw.strip_prefix('!').unwrap_or(raw);
     if let Some(inner) = bare.strip_prefix("[[").and_then(|rest| rest.strip_suffix("]]")) {
-        return split_link(inner).display.or_else(|| Some(inner.split('|').next()?.trim().to_string()));
+        return split_link(inner)
+            .display
+            .unwrap_or_else(|| inner.split('|').next().unwrap_or(inner).trim().to_string());
     }
-    let (text, _) = bare.strip_prefix('[')?.rsplit_once("](").or_else(|| bare.strip_prefix('[')?.split_once(']'))?;
-    (!text.is_empty()).then(|| text.to_string())
+    let text = bare.strip_prefix('[').and_then(|rest| rest.rsplit_once("](").or_else(|| rest.split_once(']')));
+    text.map(|(text, _)| text).filter(|text| !text.is_empty()).unwrap_or(points_at).to_string()
 }
 
-fn pointed(path: &str, subpath: Option<&str>) -> String {
+/// What a link points at, as written.
+fn points_at(path: &str, subpath: Option<&str>) -> String {
     match subpath {
         Some(subpath) => format!("{path}#{subpath}"),
         None => path.to_string(),
     }
 }
 
-/// The name of a kind of link in outputs.
-pub(super) fn kind_name(kind: LinkKind) -> &'static str {
-    match kind {
-        LinkKind::Wikilink => "wikilink",
-        LinkKind::Markdown => "markdown",
-        LinkKind::Embed => "embed",
-    }
-}
-
 /// The titles of the notes that contain links.
-pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<VaultPath, String>> {
+fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<VaultPath, String>> {
     let mut titles = HashMap::new();
     if !context.overlay.is_changed() {
         let known = context.vault.index()?.notes_at(links.iter().map(|link| &link.source))?.into_iter();
@@ -172,7 +165,6 @@ pub(super) fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<H
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct BacklinksArgs {
     /// The note, or another file that is linked to.
     path: PathArg,
@@ -188,7 +180,8 @@ pub(super) struct Backlink {
     /// Its visible text.
     link_text: String,
     /// `wikilink`, `markdown` or `embed`.
-    link_type: &'static str,
+    #[schemars(with = "String")]
+    link_type: LinkKind,
     /// Its line, from 1.
     line: u32,
 }
@@ -203,7 +196,7 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
             source_title: titles[&link.source].clone(),
             source_path: link.source.to_string(),
             link_text: link.text,
-            link_type: kind_name(link.kind),
+            link_type: link.kind,
             line: link.line,
         });
     }
@@ -221,7 +214,8 @@ pub(super) struct ForwardLink {
     /// Its visible text.
     link_text: String,
     /// `wikilink`, `markdown` or `embed`.
-    link_type: &'static str,
+    #[schemars(with = "String")]
+    link_type: LinkKind,
     /// Its line, from 1.
     line: u32,
 }
@@ -233,7 +227,7 @@ pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) 
         target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
         target: link.points_at,
         link_text: link.text,
-        link_type: kind_name(link.kind),
+        link_type: link.kind,
         line: link.line,
     });
     Ok(links.collect())
@@ -246,15 +240,15 @@ mod tests {
     #[test]
     fn what_a_link_shows() {
         for (raw, expected) in [
-            ("[[Note]]", Some("Note")),
-            ("[[a/Note#Part|shown]]", Some("shown")),
-            ("![[pic.png|200]]", Some("200")),
-            ("[a (b)](c.md)", Some("a (b)")),
-            ("[a][ref]", Some("a")),
-            ("[](c.md)", None),
-            ("c.md", None),
+            ("[[Note]]", "Note"),
+            ("[[a/Note#Part|shown]]", "shown"),
+            ("![[pic.png|200]]", "200"),
+            ("[a (b)](c.md)", "a (b)"),
+            ("[a][ref]", "a"),
+            ("[](c.md)", "target"),
+            ("c.md", "target"),
         ] {
-            assert_eq!(shown_of_raw(raw).as_deref(), expected, "{raw}");
+            assert_eq!(shown(raw, "target"), expected, "{raw}");
         }
     }
 }

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::number;
 use super::locate;
 use crate::error::Result;
 use crate::sandbox::{self, EntryKind, SafePath, View};
@@ -12,10 +13,8 @@ use crate::tool::{Context, PathArg};
 const MAX_HASHED_BYTES: u64 = 64_000_000;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// The folder; default: the vault's root. Anything else is a prefix of paths.
-    #[serde(default)]
     #[schemars(extend("x-vault-path" = "or root"))]
     prefix: Option<PathArg>,
     /// Whether to list its subfolders too.
@@ -25,16 +24,12 @@ pub(super) struct Args {
     #[serde(default)]
     extensions: Vec<String>,
     /// The most entries to return.
-    #[serde(default = "default_limit")]
+    #[serde(default = "number::<200>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
     /// How many entries to skip: nextOffset of the previous page.
     #[serde(default)]
     offset: usize,
-}
-
-fn default_limit() -> usize {
-    200
 }
 
 /// A page of entries.

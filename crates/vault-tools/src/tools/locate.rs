@@ -3,8 +3,6 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
-use schemars::JsonSchema;
-use serde::Deserialize;
 use serde_json::Value;
 use vault_index::note::{Note, ParseOptions, parse};
 
@@ -12,19 +10,6 @@ use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
-
-/// No arguments.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoArgs {}
-
-// The arguments of a tool that takes nothing but a note.
-#[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(super) struct NoteArgs {
-    /// The note.
-    pub path: PathArg,
-}
 
 /// The path of an existing file.
 ///
@@ -114,8 +99,7 @@ pub(super) fn millis(time: SystemTime) -> i64 {
 
 /// A moment as RFC 3339, to the second.
 pub(super) fn rfc3339(time: SystemTime) -> Option<String> {
-    let seconds = Timestamp::try_from(time).ok()?.as_second();
-    Timestamp::from_second(seconds).ok().map(|time| time.to_string())
+    Timestamp::try_from(time).ok().map(|time| format!("{time:.0}"))
 }
 
 /// Fills in the modification times that were not known before the files were written: `mtimeMs` beside a `path`.

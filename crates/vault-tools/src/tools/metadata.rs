@@ -5,8 +5,9 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use vault_index::note::Property;
 
+use super::arguments::NoteArgs;
 use super::links::{links_of, links_to};
-use super::locate::{self, NoteArgs};
+use super::locate;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::Context;

@@ -3,6 +3,7 @@
 //! An operation is written once, in a file of its own; where toolsets offer it under several names, the file has a
 //! function for each shape of arguments and output. To add a tool, write its function and add a line to a table.
 
+mod arguments;
 mod locate;
 mod excerpt;
 mod collision;

@@ -3,34 +3,14 @@
 //! Names are English. Literal text goes between brackets. Other letters that are not a token are an error, while
 //! moment.js would output them: in a file name that is usually a mistake.
 
-use jiff::Zoned;
-use jiff::civil::{Date, Weekday};
+use jiff::civil::Date;
+use jiff::fmt::strtime;
+use jiff::{ToSpan, Zoned};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// Tokens; longer ones stand before their prefixes.
-const TOKENS: [&str; 45] = [
-    "YYYY", "GGGG", "gggg", "MMMM", "DDDD", "dddd", "MMM", "DDD", "ddd", "SSS", "YY", "Qo", "MM", "Mo", "DD", "Do",
-    "dd", "do", "ww", "wo", "WW", "Wo", "GG", "gg", "HH", "hh", "kk", "mm", "ss", "ZZ", "Y", "Q", "M", "D", "d", "w",
-    "W", "E", "e", "H", "h", "k", "m", "s", "Z",
-];
-
-const MONTHS: [&str; 12] = [
-    "January",
-    "February",
-    "March",
-    "April",
-    "May",
-    "June",
-    "July",
-    "August",
-    "September",
-    "October",
-    "November",
-    "December",
-];
-
-const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+/// The most letters of a token.
+const LONGEST_TOKEN: usize = 4;
 
 /// Formats a moment.
 ///
@@ -40,18 +20,16 @@ pub(super) fn format(moment: &Zoned, format: &str) -> Result<String> {
     let mut written = String::new();
     let mut rest = format;
     while let Some(first) = rest.chars().next() {
-        if first == '[' {
+        let text_of = |length| Some((token_text(moment, rest.get(..length)?)?, length));
+        if let Some((text, length)) = (1..=LONGEST_TOKEN).rev().find_map(text_of) {
+            written.push_str(&text);
+            rest = &rest[length..];
+        } else if first == '[' {
             let Some(end) = rest.find(']') else {
                 return Err(wrong(format, "a [ is not closed"));
             };
             written.push_str(&rest[1..end]);
             rest = &rest[end + 1..];
-        } else if let Some(token) = TOKENS.into_iter().find(|token| rest.starts_with(token)) {
-            written.push_str(&token_text(moment, token));
-            rest = &rest[token.len()..];
-        } else if let Some(word) = ["A", "a", "X", "x"].into_iter().find(|token| rest.starts_with(token)) {
-            written.push_str(&token_text(moment, word));
-            rest = &rest[1..];
         } else if first.is_ascii_alphabetic() {
             return Err(wrong(format, &format!("`{first}` is not a token")));
         } else {
@@ -67,71 +45,65 @@ fn wrong(format: &str, why: &str) -> Error {
         .with_remedy("use tokens such as YYYY-MM-DD, MMMM, dddd, ww, HH-mm, and put other letters between [ and ]")
 }
 
-fn token_text(moment: &Zoned, token: &str) -> String {
-    let date = moment.date();
-    let (year, month, day) = (date.year(), date.month(), date.day());
-    let quarter = (month - 1) / 3 + 1;
-    let day_of_year = date.day_of_year();
-    let weekday = date.weekday().to_sunday_zero_offset();
-    let iso = date.iso_week_date();
-    let (week_year, week) = sunday_week(date);
-    let (hour, minute, second) = (moment.hour(), moment.minute(), moment.second());
-    let hour_of_12 = if hour % 12 == 0 { 12 } else { hour % 12 };
-    let offset = moment.offset().seconds();
-    let zone = |colon: &str| {
-        let sign = if offset < 0 { '-' } else { '+' };
-        format!("{sign}{:02}{colon}{:02}", offset.abs() / 3600, offset.abs() / 60 % 60)
+/// What a token stands for; `None` if it is not a token.
+fn token_text(moment: &Zoned, token: &str) -> Option<String> {
+    let directive = match token {
+        "YYYY" => "%Y",
+        "Y" => "%-Y",
+        "Q" => "%q",
+        "MMMM" => "%B",
+        "MMM" => "%b",
+        "MM" => "%m",
+        "M" => "%-m",
+        "DDDD" => "%j",
+        "DDD" => "%-j",
+        "DD" => "%d",
+        "D" => "%-d",
+        "dddd" => "%A",
+        "ddd" => "%a",
+        "d" | "e" => "%w",
+        "E" => "%u",
+        "GGGG" => "%G",
+        "WW" => "%V",
+        "W" => "%-V",
+        "HH" => "%H",
+        "H" => "%-H",
+        "hh" => "%I",
+        "h" => "%-I",
+        "mm" => "%M",
+        "m" => "%-M",
+        "ss" => "%S",
+        "s" => "%-S",
+        "SSS" => "%3f",
+        "A" => "%p",
+        "a" => "%P",
+        "X" => "%s",
+        "Z" => "%:z",
+        "ZZ" => "%z",
+        other => return token_without_directive(moment, other),
     };
-    match token {
-        "YYYY" => format!("{year:04}"),
-        "YY" => format!("{:02}", year.rem_euclid(100)),
-        "Y" => year.to_string(),
-        "Q" => quarter.to_string(),
-        "Qo" => ordinal(quarter.into()),
-        "MMMM" => MONTHS[usize::from(month.unsigned_abs()) - 1].to_string(),
-        "MMM" => MONTHS[usize::from(month.unsigned_abs()) - 1][..3].to_string(),
-        "MM" => format!("{month:02}"),
-        "Mo" => ordinal(month.into()),
-        "M" => month.to_string(),
-        "DDDD" => format!("{day_of_year:03}"),
-        "DDD" => day_of_year.to_string(),
-        "DD" => format!("{day:02}"),
-        "Do" => ordinal(day.into()),
-        "D" => day.to_string(),
-        "dddd" => DAYS[usize::from(weekday.unsigned_abs())].to_string(),
-        "ddd" => DAYS[usize::from(weekday.unsigned_abs())][..3].to_string(),
-        "dd" => DAYS[usize::from(weekday.unsigned_abs())][..2].to_string(),
-        "do" => ordinal(weekday.into()),
-        "d" | "e" => weekday.to_string(),
-        "E" => date.weekday().to_monday_one_offset().to_string(),
-        "ww" => format!("{week:02}"),
-        "wo" => ordinal(week),
-        "w" => week.to_string(),
+    strtime::format(directive, moment).ok()
+}
+
+/// The tokens that strftime has no directive for, or one for some years only.
+fn token_without_directive(moment: &Zoned, token: &str) -> Option<String> {
+    let of = |token| token_text(moment, token);
+    let (week_year, week) = sunday_week(moment.date());
+    let hour_from_1 = if moment.hour() == 0 { 24 } else { moment.hour() };
+    Some(match token {
+        "YY" => format!("{:02}", moment.year().rem_euclid(100)),
+        "GG" => format!("{:02}", moment.date().iso_week_date().year().rem_euclid(100)),
         "gggg" => format!("{week_year:04}"),
         "gg" => format!("{:02}", week_year.rem_euclid(100)),
-        "WW" => format!("{:02}", iso.week()),
-        "Wo" => ordinal(iso.week().into()),
-        "W" => iso.week().to_string(),
-        "GGGG" => format!("{:04}", iso.year()),
-        "GG" => format!("{:02}", iso.year().rem_euclid(100)),
-        "HH" => format!("{hour:02}"),
-        "H" => hour.to_string(),
-        "hh" => format!("{hour_of_12:02}"),
-        "h" => hour_of_12.to_string(),
-        "kk" => format!("{:02}", if hour == 0 { 24 } else { hour }),
-        "k" => (if hour == 0 { 24 } else { hour }).to_string(),
-        "mm" => format!("{minute:02}"),
-        "m" => minute.to_string(),
-        "ss" => format!("{second:02}"),
-        "s" => second.to_string(),
-        "SSS" => format!("{:03}", moment.millisecond()),
-        "A" => if hour < 12 { "AM" } else { "PM" }.to_string(),
-        "a" => if hour < 12 { "am" } else { "pm" }.to_string(),
-        "X" => moment.timestamp().as_second().to_string(),
+        "ww" => format!("{week:02}"),
+        "w" => week.to_string(),
+        "kk" => format!("{hour_from_1:02}"),
+        "k" => hour_from_1.to_string(),
+        "dd" => of("ddd")?[..2].to_string(),
         "x" => moment.timestamp().as_millisecond().to_string(),
-        "Z" => zone(":"),
-        _ => zone(""),
-    }
+        "Qo" | "Mo" | "Do" | "do" | "wo" | "Wo" => ordinal(of(&token[..1])?.parse().ok()?),
+        _ => return None,
+    })
 }
 
 fn ordinal(number: i32) -> String {
@@ -144,21 +116,11 @@ fn ordinal(number: i32) -> String {
     format!("{number}{ending}")
 }
 
-/// Year and week where weeks begin on Sunday and the first one holds January 1st: moment.js's own default.
-fn sunday_week(date: Date) -> (i32, i32) {
-    let week_of = |year: i16| -> Option<i32> {
-        let first = Date::new(year, 1, 1).ok()?;
-        let lead = i32::from(first.weekday().since(Weekday::Sunday));
-        let days = (date - first).get_days();
-        let number = (days + lead).div_euclid(7) + 1;
-        (number >= 1).then_some(number)
-    };
-    let year = date.year();
-    // The last days of December belong to the week that holds January 1st.
-    match year.checked_add(1).and_then(week_of) {
-        Some(week) => (i32::from(year) + 1, week),
-        None => (i32::from(year), week_of(year).unwrap_or(1)),
-    }
+/// Year and week where weeks begin on Sunday and the first one holds January 1st: moment.js's own default. A week belongs
+/// to the year of its Saturday.
+fn sunday_week(date: Date) -> (i16, i16) {
+    let saturday = date.saturating_add((6 - date.weekday().to_sunday_zero_offset()).days());
+    (saturday.year(), (saturday.day_of_year() - 1) / 7 + 1)
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// A filter for notes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default, deny_unknown_fields)]
+#[serde(default)]
 pub struct NoteFilter {
     /// Tags that a note must all have, with or without `#`; `project` includes `project/garden`.
     pub tags: Vec<String>,

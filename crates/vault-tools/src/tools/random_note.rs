@@ -16,13 +16,10 @@ use crate::tool::Context;
 const EXCERPT: usize = 300;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// Which notes to pick from.
-    #[serde(default)]
     filter: Option<NoteFilter>,
     /// The same number picks the same note as long as the notes do not change.
-    #[serde(default)]
     seed: Option<u64>,
 }
 

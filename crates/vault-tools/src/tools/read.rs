@@ -16,7 +16,6 @@ fn read(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, String)>
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct NoteArgs {
     /// The note's path from the vault's root, ending included: `Projects/Garden.md`.
     path: PathArg,
@@ -27,7 +26,6 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Stri
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct FilesArgs {
     /// The files, by their paths as vault_search gives them.
     #[serde(rename = "filePaths")]
@@ -64,12 +62,11 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct FileArgs {
     /// The file.
     path: PathArg,
     /// The most bytes to return, cut between characters; default all.
-    #[serde(default)]
     #[schemars(range(min = 1))]
     max_bytes: Option<usize>,
 }

@@ -10,7 +10,6 @@ use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct NoteArgs {
     /// The note's present path.
     path: PathArg,
@@ -54,7 +53,7 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Rena
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct PathArgs {
     /// The file's or folder's present path.
     from_path: PathArg,

@@ -6,6 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::{Query, SyncOptions};
 
+use super::arguments::number;
 use super::note_filter::NoteFilter;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
@@ -15,21 +16,15 @@ use crate::tool::Context;
 const EMBED_FOR: Duration = Duration::from_secs(10);
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct Args {
     /// What to find, in plain words: a question, a topic, a phrase.
     query: String,
     /// The most notes to return.
-    #[serde(default = "default_top_k")]
+    #[serde(default = "number::<10>")]
     #[schemars(range(min = 1, max = 100))]
     top_k: usize,
     /// Which notes to rank.
-    #[serde(default)]
     filter: Option<NoteFilter>,
-}
-
-fn default_top_k() -> usize {
-    10
 }
 
 /// A note and its best passage.

@@ -2,11 +2,13 @@
 
 use std::cmp::Reverse;
 
-use regex::RegexBuilder;
+use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::number;
 use super::excerpt;
+use crate::edit::position_of;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
@@ -18,19 +20,14 @@ const MAX_BYTES: u64 = 10_000_000;
 const PREVIEW: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct FilesArgs {
     /// What to find in names and texts; case is ignored.
     #[schemars(length(min = 1))]
     query: String,
     /// The most files to return.
-    #[serde(default = "default_files")]
+    #[serde(default = "number::<10>")]
     #[schemars(range(min = 1, max = 50))]
     limit: usize,
-}
-
-fn default_files() -> usize {
-    10
 }
 
 /// A file that matches.
@@ -52,22 +49,24 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
     if query.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty").at("/query"));
     }
+    let query = regex_of(&regex::escape(query), false)?;
     let mut found = Vec::new();
     for path in notes_below(None, context)? {
         context.cancel.check()?;
         // A file that cannot be read is still found by its name.
         let read = searchable_text(&path, context);
         let text = read.as_deref().unwrap_or_default();
-        let (in_name, in_text) = (excerpt::occurrences(path.stem(), query).len(), excerpt::occurrences(text, query));
-        if in_name + in_text.len() == 0 {
+        let in_name = query.find_iter(path.stem()).count();
+        let matches = in_name + query.find_iter(text).count();
+        if matches == 0 {
             continue;
         }
-        let preview = match (&read, in_text.first()) {
+        let preview = match (&read, query.find(text)) {
             (Err(error), _) => format!("(not searched: {})", error.message()),
-            (Ok(text), Some(first)) => excerpt::around(text, first, PREVIEW),
+            (Ok(text), Some(first)) => excerpt::around(text, &first.range(), PREVIEW),
             (Ok(text), None) => excerpt::beginning(text, PREVIEW),
         };
-        let (basename, matches) = (path.stem().to_string(), in_name + in_text.len());
+        let basename = path.stem().to_string();
         found.push((in_name > 0, MatchingFile { path: path.to_string(), basename, matches, preview }));
     }
     found.sort_by_key(|(name_matches, file)| (Reverse(*name_matches), Reverse(file.matches), file.path.clone()));
@@ -75,7 +74,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct MatchesArgs {
     /// The text, or with mode regex the pattern, to find within lines.
     #[schemars(length(min = 1))]
@@ -90,11 +89,11 @@ pub(super) struct MatchesArgs {
     #[serde(default)]
     case_sensitive: bool,
     /// The most matches to return.
-    #[serde(default = "default_matches")]
+    #[serde(default = "number::<50>")]
     #[schemars(range(min = 1, max = 1000))]
     limit: usize,
     /// The characters of context around a match.
-    #[serde(default = "default_snippet_length")]
+    #[serde(default = "number::<120>")]
     #[schemars(range(min = 10, max = 2000))]
     snippet_length: usize,
 }
@@ -109,14 +108,6 @@ enum SearchMode {
     Plain,
     /// As a regular expression.
     Regex,
-}
-
-fn default_matches() -> usize {
-    50
-}
-
-fn default_snippet_length() -> usize {
-    120
 }
 
 /// The matches.
@@ -160,9 +151,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
         SearchMode::Plain => regex::escape(&args.query),
         SearchMode::Regex => args.query,
     };
-    let regex = RegexBuilder::new(&pattern).case_insensitive(!args.case_sensitive).build().map_err(|error| {
-        Error::new(ErrorKind::InvalidArguments, format!("not a regular expression: {error}")).at("/query")
-    })?;
+    let regex = regex_of(&pattern, args.case_sensitive)?;
     let mut found = Matches::default();
     for path in files_to_search(&args.paths, context)? {
         context.cancel.check()?;
@@ -182,14 +171,20 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
                 found.matches.push(TextMatch {
                     path: path.to_string(),
                     line: number,
-                    start: utf16_length(&line[..at.start()]),
-                    end: utf16_length(&line[..at.end()]),
+                    start: position_of(line, at.start()).ch,
+                    end: position_of(line, at.end()).ch,
                     snippet: excerpt::around(line, &at.range(), args.snippet_length),
                 });
             }
         }
     }
     Ok(found)
+}
+
+fn regex_of(pattern: &str, case_sensitive: bool) -> Result<Regex> {
+    RegexBuilder::new(pattern).case_insensitive(!case_sensitive).build().map_err(|error| {
+        Error::new(ErrorKind::InvalidArguments, format!("not a regular expression: {error}")).at("/query")
+    })
 }
 
 /// # Errors
@@ -225,8 +220,4 @@ fn notes_below(folder: Option<&SafePath>, context: &Context<'_, '_>) -> Result<V
         .into_iter()
         .filter(|entry| entry.stat.kind == EntryKind::File && entry.path.is_note() && context.permits(&entry.path));
     Ok(notes.map(|entry| entry.path).collect())
-}
-
-fn utf16_length(text: &str) -> u32 {
-    u32::try_from(text.encode_utf16().count()).unwrap_or(u32::MAX)
 }

@@ -5,22 +5,19 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
+use super::arguments::number;
 use crate::error::Result;
 use crate::tool::Context;
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct Args {
     /// The title.
     title: String,
     /// The most characters.
-    #[serde(default = "default_length")]
+    #[serde(default = "number::<100>")]
     #[schemars(range(min = 1, max = 200))]
     max_length: usize,
-}
-
-fn default_length() -> usize {
-    100
 }
 
 /// The slug.

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::arguments::NoArgs;
 use super::excerpt::beginning;
-use super::locate::{self, NoArgs};
+use super::locate;
 use crate::error::Result;
 use crate::host::Leaf;
 use crate::tool::{Context, HostEffect, PathArg};
@@ -49,7 +50,7 @@ pub(super) fn get_context(_: NoArgs, context: &mut Context<'_, '_>) -> Result<Wo
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct OpenArgs {
     /// The file.
     path: PathArg,

@@ -13,7 +13,6 @@ use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
 pub(super) struct NoteArgs {
     /// The path of the note, ending in `.md`; missing folders are created.
     path: PathArg,
@@ -31,20 +30,17 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Stri
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct CreateArgs {
     /// Its path with extension; missing folders are created.
     path: PathArg,
     /// Its text.
     content: String,
     /// With true, an existing file is left as it is, and `created` is false. collisionStrategy takes precedence.
-    #[serde(default)]
     if_not_exists: Option<bool>,
     /// What happens if the path exists; default error.
-    #[serde(default)]
     collision_strategy: Option<Collision>,
     /// Properties for the YAML frontmatter.
-    #[serde(default)]
     frontmatter: Option<Map<String, Value>>,
 }
 
@@ -63,7 +59,7 @@ pub(super) struct CreatedFile {
 pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
     let mut path = context.path(&args.path)?;
     let content = match &args.frontmatter {
-        Some(properties) if !properties.is_empty() => frontmatter::compose(properties, &args.content)?,
+        Some(properties) if !properties.is_empty() => frontmatter::update(&args.content, properties)?,
         _ => args.content,
     };
     if args.collision_strategy == Some(Collision::CreateUnique) {
@@ -80,7 +76,7 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
 }
 
 #[derive(Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
 pub(super) struct FileArgs {
     /// The file; it is created if missing.
     path: PathArg,
@@ -91,7 +87,6 @@ pub(super) struct FileArgs {
     mode: WriteMode,
     /// The etag of the content to change, from vault.listFiles or an earlier write. If the file has another one now,
     /// nothing is written and the error is CONFLICT.
-    #[serde(default)]
     expected_etag: Option<String>,
 }
 

@@ -3,47 +3,39 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, Status, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, TextCursor, ToolChoice};
+use crate::message::{Message, Part, Status, ToolResult, Usage};
+use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::WireNames;
+use crate::tool::ToolSpec;
 
-use super::{Decode, failure};
+use super::deltas::Deltas;
+use super::{Decode, failure, without_nulls};
 
-/// The API wants a limit; this one every model of the last years takes.
+/// The API requires a limit; all current models accept this one.
 const MAX_TOKENS: u32 = 8_192;
 
-pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
-    let key = key.map(|key| ("x-api-key".to_string(), key.to_string()));
-    key.into_iter().chain([("anthropic-version".to_string(), "2023-06-01".to_string())]).collect()
-}
-
-pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
-    let mut body = json!({
+pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
+    let tool = |tool: &ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
+    let has_tools = !request.tools.is_empty();
+    let mut choice = match &request.tool_choice {
+        ToolChoice::Auto => json!({"type": "auto"}),
+        ToolChoice::None => json!({"type": "none"}),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Tool(name) => json!({"type": "tool", "name": names.wire(name)}),
+    };
+    if request.parallel == Parallel::One && request.tool_choice != ToolChoice::None {
+        choice["disable_parallel_tool_use"] = json!(true);
+    }
+    without_nulls(json!({
         "model": model,
         "max_tokens": request.max_output_tokens.unwrap_or(MAX_TOKENS),
         "messages": messages(request, names),
-        "stream": true,
-    });
-    if let Some(system) = &request.system {
-        body["system"] = json!(&**system);
-    }
-    if !request.tools.is_empty() {
-        let tool = |tool: &crate::tool::ToolSpec| json!({"name": names.wire(&tool.name), "description": tool.description, "input_schema": tool.parameters});
-        body["tools"] = request.tools.iter().map(tool).collect();
-        body["tool_choice"] = match &request.tool_choice {
-            ToolChoice::Auto => json!({"type": "auto"}),
-            ToolChoice::None => json!({"type": "none"}),
-            ToolChoice::Required => json!({"type": "any"}),
-            ToolChoice::Tool(name) => json!({"type": "tool", "name": names.wire(name)}),
-        };
-        if request.parallel == Parallel::One && request.tool_choice != ToolChoice::None {
-            body["tool_choice"]["disable_parallel_tool_use"] = json!(true);
-        }
-    }
-    if let Some(temperature) = request.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    body
+        "stream": is_streamed,
+        "system": request.system.as_deref(),
+        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tool_choice": has_tools.then_some(choice),
+        "temperature": request.temperature,
+    }))
 }
 
 /// Messages in which the roles alternate, with all results of a turn in one.
@@ -53,7 +45,7 @@ fn messages(request: &Request, names: &WireNames) -> Vec<Value> {
         let (role, content): (_, Vec<Value>) = match &**message {
             Message::User { text } | Message::Note { text } => ("user", vec![text_block(text)]),
             Message::Results { results } => {
-                let block = |result: &crate::message::ToolResult| {
+                let block = |result: &ToolResult| {
                     json!({
                         "type": "tool_result", "tool_use_id": tool_use_id(&result.call.0), "content": result.text(),
                         "is_error": result.status != Status::Ok,
@@ -82,7 +74,7 @@ fn text_block(text: &str) -> Value {
 fn block(part: &Part, names: &WireNames) -> Option<Value> {
     match part {
         Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
-        // A thought goes back exactly as it came, or, without its signature or from elsewhere, not at all.
+        // A thought goes back exactly as it came; without its signature, or from another wire, it does not.
         Part::Reasoning { opaque, .. } => {
             let is_thought = |block: &&Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
             opaque.as_ref().filter(is_thought).cloned()
@@ -94,7 +86,7 @@ fn block(part: &Part, names: &WireNames) -> Option<Value> {
     }
 }
 
-/// Ids of other providers may hold what is refused here.
+/// Ids of other providers may hold characters that this one refuses.
 fn tool_use_id(id: &str) -> String {
     id.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' || c == '-' { c } else { '_' }).collect()
 }
@@ -103,7 +95,6 @@ fn tool_use_id(id: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     block: Block,
-    cursor: TextCursor,
     usage: Usage,
     reason: Option<EndReason>,
 }
@@ -119,7 +110,7 @@ enum Block {
     },
     Call {
         index: usize,
-        /// Arguments that came as a whole, for as long as no piece of them has come.
+        /// Arguments that came with the start of the block, until a piece of them arrives.
         input: Option<Value>,
     },
     Text {
@@ -128,52 +119,44 @@ enum Block {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        let event = super::sse::json(data)?;
+    fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()> {
         let index = event["index"].as_u64().unwrap_or(0) as usize;
         match event["type"].as_str().unwrap_or_default() {
-            "error" => Err(failure::in_stream(&event)),
-            "message_start" => {
-                self.count(&event["message"]["usage"]);
-                Ok(Vec::new())
-            }
-            "content_block_start" => Ok(self.start(index, &event["content_block"])),
-            "content_block_delta" => Ok(self.delta(&event["delta"])),
-            "content_block_stop" => Ok(self.stop(&event["content_block"])),
+            "error" => return Err(failure::in_stream(event)),
+            "message_start" => self.count(&event["message"]["usage"]),
+            "content_block_start" => self.start(index, &event["content_block"], out),
+            "content_block_delta" => self.delta(&event["delta"], out),
+            "content_block_stop" => self.stop(&event["content_block"], out),
             "message_delta" => {
                 self.count(&event["usage"]);
                 self.reason = reason(&event["delta"]["stop_reason"]).or(self.reason);
-                Ok(vec![Delta::Usage(self.usage)])
+                out.push(Delta::Usage(self.usage));
             }
             "message_stop" => {
-                // Some gateways tell the whole message again.
+                // Some gateways repeat the whole message.
                 let blocks = event["message"]["content"].as_array().into_iter().flatten();
                 let text: String = blocks.filter_map(|block| block["text"].as_str()).collect();
-                let end = Delta::End(self.reason.unwrap_or(EndReason::Complete));
-                Ok(self.cumulative(0, &text).into_iter().chain([end]).collect())
+                out.text_at(0, &text);
+                out.push(Delta::End(self.reason.unwrap_or(EndReason::Complete)));
             }
             // Pings, and what will be invented.
-            _ => Ok(Vec::new()),
+            _ => {}
         }
+        Ok(())
     }
 
-    fn end(&mut self) -> Vec<Delta> {
-        Vec::new()
-    }
-
-    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>> {
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
         if body["type"] == "error" {
             return Err(failure::in_stream(body));
         }
-        let mut deltas = Vec::new();
         for (index, block) in body["content"].as_array().into_iter().flatten().enumerate() {
-            deltas.extend(self.start(index, block));
-            deltas.extend(self.stop(&Value::Null));
+            self.start(index, block, out);
+            self.stop(&Value::Null, out);
         }
         self.count(&body["usage"]);
-        deltas.push(Delta::Usage(self.usage));
-        deltas.extend(reason(&body["stop_reason"]).map(Delta::End));
-        Ok(deltas)
+        out.push(Delta::Usage(self.usage));
+        reason(&body["stop_reason"]).into_iter().for_each(|reason| out.push(Delta::End(reason)));
+        Ok(())
     }
 }
 
@@ -186,72 +169,57 @@ fn reason(stop: &Value) -> Option<EndReason> {
 }
 
 impl Decoder {
-    fn start(&mut self, index: usize, block: &Value) -> Vec<Delta> {
-        match block["type"].as_str().unwrap_or_default() {
+    fn start(&mut self, index: usize, block: &Value, out: &mut Deltas) {
+        let text = |field: &str| block[field].as_str().unwrap_or_default();
+        match text("type") {
             "tool_use" => {
-                self.block = Block::Call { index, input: whole_input(block) };
-                let text = |field: &str| block[field].as_str().unwrap_or_default().to_string();
-                vec![Delta::CallStart { index, id: text("id"), name: text("name") }]
+                // Some servers send all arguments here, and no pieces.
+                let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
+                self.block = Block::Call { index, input: input.cloned() };
+                out.call_start(index, &block["id"], &block["name"]);
             }
             "thinking" => {
-                let text = |field: &str| block[field].as_str().unwrap_or_default().to_string();
-                self.block = Block::Thinking { text: text("thinking"), signature: text("signature") };
-                Vec::new()
+                self.block = Block::Thinking { text: text("thinking").into(), signature: text("signature").into() };
             }
-            "redacted_thinking" => vec![Delta::Reasoning { text: String::new(), opaque: Some(block.clone()) }],
+            "redacted_thinking" => out.reasoning("", Some(block.clone())),
             _ => {
-                self.block = Block::Text { begin: self.cursor.bytes() };
-                self.text(&block["text"])
+                self.block = Block::Text { begin: out.position() };
+                out.text(text("text"));
             }
         }
     }
 
-    fn delta(&mut self, delta: &Value) -> Vec<Delta> {
+    fn delta(&mut self, delta: &Value, out: &mut Deltas) {
         let piece = |field: &str| delta[field].as_str().unwrap_or_default();
-        match (delta["type"].as_str().unwrap_or_default(), &mut self.block) {
-            ("text_delta", _) => self.text(&delta["text"]),
+        match (piece("type"), &mut self.block) {
+            ("text_delta", _) => out.text(piece("text")),
             ("input_json_delta", Block::Call { index, input }) if !piece("partial_json").is_empty() => {
                 *input = None;
-                vec![Delta::CallArguments { index: *index, text: piece("partial_json").into() }]
+                out.call_arguments(*index, piece("partial_json"));
             }
             ("thinking_delta", Block::Thinking { text, .. }) => {
                 text.push_str(piece("thinking"));
-                vec![Delta::Reasoning { text: piece("thinking").into(), opaque: None }]
+                out.reasoning(piece("thinking"), None);
             }
-            ("signature_delta", Block::Thinking { signature, .. }) => {
-                signature.push_str(piece("signature"));
-                Vec::new()
-            }
-            _ => Vec::new(),
+            ("signature_delta", Block::Thinking { signature, .. }) => signature.push_str(piece("signature")),
+            _ => {}
         }
     }
 
-    /// The end of a block, which some gateways tell again as a whole.
-    fn stop(&mut self, block: &Value) -> Vec<Delta> {
+    /// The end of a block, which some gateways repeat as a whole.
+    fn stop(&mut self, block: &Value, out: &mut Deltas) {
         match std::mem::take(&mut self.block) {
-            Block::None => Vec::new(),
-            Block::Text { begin } => {
-                self.cumulative(begin, block["text"].as_str().unwrap_or_default()).into_iter().collect()
-            }
+            Block::None => {}
+            Block::Text { begin } => out.text_at(begin, block["text"].as_str().unwrap_or_default()),
             Block::Call { index, input } => {
-                let whole = input.map(|input| Delta::CallArguments { index, text: input.to_string() });
-                whole.into_iter().chain([Delta::CallEnd { index, opaque: None }]).collect()
+                input.into_iter().for_each(|input| out.call_arguments(index, &input.to_string()));
+                out.call_end(index, None);
             }
             Block::Thinking { text, signature } => {
                 let block = json!({"type": "thinking", "thinking": text, "signature": signature});
-                vec![Delta::Reasoning { text: String::new(), opaque: Some(block) }]
+                out.reasoning("", Some(block));
             }
         }
-    }
-
-    fn text(&mut self, text: &Value) -> Vec<Delta> {
-        let text = self.cursor.new_suffix(self.cursor.bytes(), text.as_str().unwrap_or_default());
-        if text.is_empty() { Vec::new() } else { vec![Delta::Text { text: text.into() }] }
-    }
-
-    fn cumulative(&mut self, begin: usize, text: &str) -> Option<Delta> {
-        let is_new = !self.cursor.new_suffix(begin, text).is_empty();
-        is_new.then(|| Delta::CumulativeText { begin, text: text.into() })
     }
 
     /// Counts are cumulative; those that come later replace those before.
@@ -263,14 +231,5 @@ impl Decoder {
             self.usage.cached = read.unwrap_or(0);
         }
         self.usage.output = number("output_tokens").unwrap_or(self.usage.output);
-    }
-}
-
-/// Some servers send no pieces of the arguments.
-fn whole_input(block: &Value) -> Option<Value> {
-    match &block["input"] {
-        Value::Null => None,
-        Value::Object(fields) if fields.is_empty() => None,
-        input => Some(input.clone()),
     }
 }

@@ -6,22 +6,21 @@ use serde_json::Value;
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::Delta;
 
+use super::deltas::Deltas;
 use super::sse::{MAX_BYTES, SseParser};
-use super::tool_names::ToolNameRestorer;
-use super::{ByteStream, Decode, TextDeltas};
+use super::{ByteStream, Decode};
 
 pub(super) struct BodyStream {
-    /// `None` behind its end.
+    /// `None` after its end.
     body: Option<ByteStream>,
     form: BodyFormat,
     decoder: Box<dyn Decode>,
-    text_deltas: TextDeltas,
-    restorer: ToolNameRestorer,
+    deltas: Deltas,
 }
 
 /// What a body is.
 pub(super) enum BodyFormat {
-    SseParser(SseParser),
+    Events(SseParser),
     /// One JSON object, as far as it has come. It says nothing before its end.
     Whole(Vec<u8>),
     /// Its type does not tell; its first byte will.
@@ -29,137 +28,95 @@ pub(super) enum BodyFormat {
 }
 
 impl BodyFormat {
-    pub(super) fn events() -> Self {
-        Self::SseParser(SseParser::default())
-    }
-
-    pub(super) fn whole() -> Self {
-        Self::Whole(Vec::new())
-    }
-
     fn of_first(bytes: &[u8]) -> Self {
         match bytes.trim_ascii_start().first() {
             None => Self::Unknown,
-            Some(b'{' | b'[') => Self::whole(),
-            Some(_) => Self::events(),
+            Some(b'{' | b'[') => Self::Whole(Vec::new()),
+            Some(_) => Self::Events(SseParser::default()),
         }
     }
 }
 
 impl BodyStream {
-    pub(super) fn new(
-        body: ByteStream,
-        form: BodyFormat,
-        decoder: Box<dyn Decode>,
-        text_deltas: TextDeltas,
-        restorer: ToolNameRestorer,
-    ) -> Self {
-        Self { body: Some(body), form, decoder, text_deltas, restorer }
+    pub(super) fn new(body: ByteStream, form: BodyFormat, decoder: Box<dyn Decode>, deltas: Deltas) -> Self {
+        Self { body: Some(body), form, decoder, deltas }
     }
 
     pub(super) fn deltas(self) -> impl Stream<Item = Result<Delta>> + Send {
-        let batches = stream::unfold(self, |mut reading| async move { Some((reading.next().await?, reading)) });
-        batches.flat_map(|batch: Result<Vec<Delta>>| {
-            let items: Vec<Result<Delta>> = match batch {
-                Ok(deltas) => deltas.into_iter().map(Ok).collect(),
-                Err(error) => vec![Err(error)],
-            };
-            stream::iter(items)
-        })
+        stream::unfold(self, |mut reading| async move { Some((reading.next().await?, reading)) })
     }
 
-    /// The next deltas; `None` at the end. Bytes that complete none of them yield progress,
-    /// which shows that the model is not silent.
-    async fn next(&mut self) -> Option<Result<Vec<Delta>>> {
-        let deltas = match self.body.as_mut()?.next().await {
-            Some(Ok(bytes)) => self.take(&bytes),
+    /// The next delta; `None` at the end. Bytes that complete none yield progress, which shows that the model is not
+    /// silent.
+    async fn next(&mut self) -> Option<Result<Delta>> {
+        if let Some(delta) = self.deltas.ready.pop_front() {
+            return Some(Ok(delta));
+        }
+        let read = match self.body.as_mut()?.next().await {
+            Some(Ok(bytes)) => self.read(&bytes),
             Some(Err(error)) => Err(error),
             None => {
                 self.body = None;
                 self.end()
             }
         };
-        let Ok(mut deltas) = deltas else {
+        // After the end of the reply nothing is waited for, and nothing can break it any more.
+        if read.is_err() || self.deltas.is_over() {
             self.body = None;
-            return Some(deltas);
-        };
-        // Behind the end of the reply nothing is waited for, and nothing can break it any more.
-        if is_over(&deltas) {
-            self.body = None;
-        } else if deltas.is_empty() && self.body.is_some() {
-            deltas.push(Delta::Progress);
         }
-        Some(Ok(deltas))
+        if let Err(error) = read {
+            self.deltas.ready.clear();
+            return Some(Err(error));
+        }
+        self.deltas.ready.pop_front().or(self.body.as_ref().map(|_| Delta::Progress)).map(Ok)
     }
 
-    fn take(&mut self, bytes: &[u8]) -> Result<Vec<Delta>> {
+    fn read(&mut self, bytes: &[u8]) -> Result<()> {
         if let BodyFormat::Unknown = self.form {
             self.form = BodyFormat::of_first(bytes);
         }
-        let mut complete = Vec::new();
-        let fault = match &mut self.form {
-            BodyFormat::SseParser(events) => events.push(bytes, &mut complete).err(),
+        match &mut self.form {
+            BodyFormat::Unknown => {}
             BodyFormat::Whole(all) if all.len() + bytes.len() > MAX_BYTES => {
-                Some(Error::new(ErrorKind::BadResponse, "the body has no end"))
+                return Err(Error::new(ErrorKind::BadResponse, "the body has no end"));
             }
-            BodyFormat::Whole(all) => {
-                all.extend_from_slice(bytes);
-                None
-            }
-            BodyFormat::Unknown => None,
-        };
-        let mut deltas = Vec::new();
-        for (name, data) in complete {
-            let mut decoded = match data.trim() {
-                "[DONE]" => self.decoder.done(),
-                _ => self.decoder.event(&name, &data)?,
-            };
-            if self.text_deltas == TextDeltas::Cumulative {
-                make_cumulative(&mut decoded);
-            }
-            deltas.extend(self.restorer.apply(decoded));
-            if is_over(&deltas) {
-                return Ok(deltas);
+            BodyFormat::Whole(all) => all.extend_from_slice(bytes),
+            BodyFormat::Events(events) => {
+                events.push(bytes);
+                while !self.deltas.is_over() {
+                    let Some(data) = events.next()? else { break };
+                    self.deltas.begin_event();
+                    match data.trim() {
+                        "[DONE]" => self.decoder.done(&mut self.deltas),
+                        data => self.decoder.event(&read_json(data.as_bytes(), "an event")?, &mut self.deltas)?,
+                    }
+                }
             }
         }
-        fault.map_or(Ok(deltas), Err)
+        Ok(())
     }
 
     /// The body is over.
-    fn end(&mut self) -> Result<Vec<Delta>> {
+    fn end(&mut self) -> Result<()> {
         if let BodyFormat::Whole(bytes) = &self.form {
-            let body: Value = serde_json::from_slice(bytes)
-                .map_err(|error| Error::new(ErrorKind::BadResponse, "the body is not valid JSON").with_source(error))?;
-            let deltas = self.decoder.whole(&body)?;
-            return Ok(self.restorer.apply(deltas));
+            return self.decoder.whole(&read_json(bytes, "the body")?, &mut self.deltas);
         }
         // Some servers do not end their last event with the empty line it should have. One that cannot be read was cut.
-        let mut deltas = self.take(b"\n\n").map_err(|error| match error.kind() {
+        self.read(b"\n\n").map_err(|error| match error.kind() {
             ErrorKind::BadResponse => {
                 Error::new(ErrorKind::CutStream, "the stream ended inside an event").with_source(error)
             }
             _ => error,
         })?;
-        if !is_over(&deltas) {
-            let end = self.decoder.end();
-            deltas.extend(self.restorer.apply(end));
+        if !self.deltas.is_over() {
+            self.decoder.end(&mut self.deltas);
         }
-        Ok(deltas)
+        Ok(())
     }
 }
 
-fn is_over(deltas: &[Delta]) -> bool {
-    matches!(deltas.last(), Some(Delta::End(_)))
-}
-
-/// Turns the text deltas of one event into cumulative ones.
-fn make_cumulative(deltas: &mut [Delta]) {
-    let mut begin = 0;
-    for delta in deltas {
-        if let Delta::Text { text } = delta {
-            let text = std::mem::take(text);
-            begin += text.len();
-            *delta = Delta::CumulativeText { begin: begin - text.len(), text };
-        }
-    }
+fn read_json(bytes: &[u8], what: &str) -> Result<Value> {
+    serde_json::from_slice(bytes).map_err(|error| {
+        Error::new(ErrorKind::BadResponse, format!("{what} of the reply is not valid JSON")).with_source(error)
+    })
 }

@@ -4,63 +4,55 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, TextCursor, ToolChoice};
-use crate::schema::{Strict, WireNames};
+use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::schema::{WireNames, strict, strict_answer};
+use crate::tool::ToolSpec;
 
-use super::{Decode, Wire, failure};
+use super::deltas::Deltas;
+use super::{Decode, Wire, failure, without_nulls};
 
-pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
-    key.map(|key| ("authorization".to_string(), format!("Bearer {key}"))).into_iter().collect()
-}
-
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire) -> Value {
+pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire, is_streamed: bool) -> Value {
     let is_openai = wire == Wire::OpenAiChat;
     let mut messages: Vec<Value> =
         request.system.iter().map(|text| json!({"role": "system", "content": &**text})).collect();
     for message in request.messages.iter() {
         add_message(&mut messages, message, names);
     }
-    let mut body = json!({
+    let tool = |tool: &ToolSpec| {
+        let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
+        if is_openai {
+            let strict = strict(&tool.parameters);
+            function["strict"] = json!(strict.is_some());
+            function["parameters"] = strict.unwrap_or_else(|| tool.parameters.clone());
+        } else {
+            function["parameters"] = tool.parameters.clone();
+        }
+        json!({"type": "function", "function": function})
+    };
+    let has_tools = !request.tools.is_empty();
+    let choice = match &request.tool_choice {
+        ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": names.wire(name)}}),
+        // The API has the same words.
+        word => json!(word),
+    };
+    let format = request.answer_schema.as_ref().map(|schema| {
+        let strict = strict_answer(schema).filter(|_| is_openai);
+        let (is_strict, schema) = (strict.is_some(), strict.as_ref().unwrap_or(schema));
+        json!({"type": "json_schema", "json_schema": {"name": "answer", "schema": schema, "strict": is_strict}})
+    });
+    let limit = if is_openai { "max_completion_tokens" } else { "max_tokens" };
+    without_nulls(json!({
         "model": model,
         "messages": messages,
-        "stream": true,
-        "stream_options": {"include_usage": true},
-    });
-    if !request.tools.is_empty() {
-        let tool = |tool: &crate::tool::ToolSpec| {
-            let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
-            if is_openai {
-                let (parameters, is_strict) = Strict::of(&tool.parameters).into_parts();
-                (function["parameters"], function["strict"]) = (parameters, json!(is_strict));
-            } else {
-                function["parameters"] = tool.parameters.clone();
-            }
-            json!({"type": "function", "function": function})
-        };
-        body["tools"] = request.tools.iter().map(tool).collect();
-        body["tool_choice"] = match &request.tool_choice {
-            ToolChoice::Auto => json!("auto"),
-            ToolChoice::None => json!("none"),
-            ToolChoice::Required => json!("required"),
-            ToolChoice::Tool(name) => json!({"type": "function", "function": {"name": names.wire(name)}}),
-        };
-        if request.parallel == Parallel::One {
-            body["parallel_tool_calls"] = json!(false);
-        }
-    }
-    if let Some(schema) = &request.answer_schema {
-        let strict = if is_openai { Strict::of_answer(schema) } else { Strict::No(Value::clone(schema)) };
-        let (schema, is_strict) = strict.into_parts();
-        let shape = json!({"name": "answer", "schema": schema, "strict": is_strict});
-        body["response_format"] = json!({"type": "json_schema", "json_schema": shape});
-    }
-    if let Some(most) = request.max_output_tokens {
-        body[if is_openai { "max_completion_tokens" } else { "max_tokens" }] = json!(most);
-    }
-    if let Some(temperature) = request.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    body
+        "stream": is_streamed,
+        "stream_options": is_streamed.then(|| json!({"include_usage": true})),
+        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tool_choice": has_tools.then_some(choice),
+        "parallel_tool_calls": (has_tools && request.parallel == Parallel::One).then_some(false),
+        "response_format": format,
+        limit: request.max_output_tokens,
+        "temperature": request.temperature,
+    }))
 }
 
 fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) {
@@ -92,16 +84,13 @@ fn call_object(call: &ToolCall, names: &WireNames) -> Value {
     })
 }
 
-/// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes behind the finish reason.
+/// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes after the finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: Vec<Call>,
-    cursor: TextCursor,
     has_reasoning: bool,
-    usage: Option<Usage>,
     finish: Option<EndReason>,
     is_refused: bool,
-    is_done: bool,
 }
 
 #[derive(Debug)]
@@ -113,95 +102,75 @@ struct Call {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        if self.is_done {
-            return Ok(Vec::new());
-        }
-        let chunk = super::sse::json(data)?;
+    fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
         if !chunk["error"].is_null() {
-            return Err(failure::in_stream(&chunk));
+            return Err(failure::in_stream(chunk));
         }
         let choice = &chunk["choices"][0];
-        let mut deltas = self.parts(&choice["delta"]);
-        // Some servers tell the whole message again, with the finish reason or in a chunk of its own.
-        deltas.extend(self.whole_message(&choice["message"]));
-        self.finish_and_usage(choice, &chunk);
-        Ok(deltas)
-    }
-
-    fn done(&mut self) -> Vec<Delta> {
-        self.finish.get_or_insert(EndReason::Complete);
-        self.end()
-    }
-
-    fn end(&mut self) -> Vec<Delta> {
-        let Some(finish) = self.finish.filter(|_| !self.is_done) else { return Vec::new() };
-        self.is_done = true;
-        let calls = 0..self.calls.len();
-        let mut deltas: Vec<Delta> = calls.map(|index| Delta::CallEnd { index, opaque: None }).collect();
-        deltas.extend(self.usage.map(Delta::Usage));
-        deltas.push(Delta::End(if self.is_refused { EndReason::Refused } else { finish }));
-        deltas
-    }
-
-    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>> {
-        if !body["error"].is_null() {
-            return Err(failure::in_stream(body));
+        self.piece(&choice["delta"], out);
+        // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
+        self.whole_message(&choice["message"], out);
+        self.finish = match choice["finish_reason"].as_str() {
+            None | Some("") => self.finish,
+            Some("length") => Some(EndReason::Length),
+            Some("content_filter") => Some(EndReason::Filtered),
+            // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
+            Some(_) => Some(EndReason::Complete),
+        };
+        let usage = &chunk["usage"];
+        if let (Some(input), Some(output)) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64()) {
+            let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
+            let reasoning = usage["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0);
+            out.push(Delta::Usage(Usage { input, output, cached, reasoning }));
         }
-        let choice = &body["choices"][0];
-        let mut deltas = self.whole_message(&choice["message"]);
-        self.finish_and_usage(choice, body);
-        deltas.extend(self.end());
-        Ok(deltas)
+        Ok(())
+    }
+
+    fn done(&mut self, out: &mut Deltas) {
+        self.finish.get_or_insert(EndReason::Complete);
+        self.end(out);
+    }
+
+    fn end(&mut self, out: &mut Deltas) {
+        let Some(finish) = self.finish else { return };
+        (0..self.calls.len()).for_each(|index| out.call_end(index, None));
+        out.push(Delta::End(if self.is_refused { EndReason::Refused } else { finish }));
     }
 }
 
 impl Decoder {
     /// What a chunk adds.
-    fn parts(&mut self, delta: &Value) -> Vec<Delta> {
-        let mut deltas = Vec::new();
-        self.reasoning(delta, &mut deltas);
-        let text = self.text(delta);
-        if !text.is_empty() {
-            self.cursor.new_suffix(self.cursor.bytes(), &text);
-            deltas.push(Delta::Text { text });
-        }
+    fn piece(&mut self, delta: &Value, out: &mut Deltas) {
+        self.reasoning(delta, out);
+        out.text(&self.text(delta));
         for (position, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            self.call(position as u64, call, &mut deltas);
+            self.call(position as u64, call, out);
         }
-        deltas
     }
 
     /// All of a message, some of which may have arrived before.
-    fn whole_message(&mut self, message: &Value) -> Vec<Delta> {
-        let mut deltas = Vec::new();
+    fn whole_message(&mut self, message: &Value, out: &mut Deltas) {
         if !self.has_reasoning {
-            self.reasoning(message, &mut deltas);
+            self.reasoning(message, out);
         }
-        let text = self.text(message);
-        if !self.cursor.new_suffix(0, &text).is_empty() {
-            deltas.push(Delta::CumulativeText { begin: 0, text });
-        }
+        out.text_at(0, &self.text(message));
         let known = self.calls.len();
         for (position, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
-            let id = call["id"].as_str().unwrap_or_default();
-            let is_known = match id {
+            let is_known = match call["id"].as_str().unwrap_or_default() {
                 "" => position < known,
                 id => self.calls.iter().any(|call| call.id == id),
             };
             if !is_known {
-                self.call(position as u64, call, &mut deltas);
+                self.call(position as u64, call, out);
             }
         }
-        deltas
     }
 
-    fn reasoning(&mut self, message: &Value, deltas: &mut Vec<Delta>) {
-        let reasoning = [&message["reasoning_content"], &message["reasoning"]].into_iter().find_map(Value::as_str);
-        if let Some(text) = reasoning.filter(|text| !text.is_empty()) {
-            self.has_reasoning = true;
-            deltas.push(Delta::Reasoning { text: text.into(), opaque: None });
-        }
+    fn reasoning(&mut self, message: &Value, out: &mut Deltas) {
+        let text = [&message["reasoning_content"], &message["reasoning"]].into_iter().find_map(Value::as_str);
+        let text = text.unwrap_or_default();
+        self.has_reasoning |= !text.is_empty();
+        out.reasoning(text, None);
     }
 
     fn text(&mut self, message: &Value) -> String {
@@ -218,10 +187,10 @@ impl Decoder {
     }
 
     /// A fragment of a call, or a whole one.
-    fn call(&mut self, position: u64, fragment: &Value, deltas: &mut Vec<Delta>) {
+    fn call(&mut self, position: u64, fragment: &Value, out: &mut Deltas) {
         let wire_index = fragment["index"].as_u64().unwrap_or(position);
         let id = fragment["id"].as_str().unwrap_or_default();
-        let name = fragment["function"]["name"].as_str().unwrap_or_default();
+        let name = &fragment["function"]["name"];
         let arguments = match &fragment["function"]["arguments"] {
             Value::String(text) => text.clone(),
             Value::Null => String::new(),
@@ -230,37 +199,19 @@ impl Decoder {
         let known = self.calls.iter().rposition(|call| call.index == wire_index).filter(|at| {
             let call = &self.calls[*at];
             let is_other = !id.is_empty() && id != call.id;
-            // Without ids, a name behind complete arguments begins another call.
+            // Without ids, a name after complete arguments begins another call.
             let is_next = id.is_empty()
-                && !name.is_empty()
+                && name.as_str().is_some_and(|name| !name.is_empty())
                 && serde_json::from_str::<Map<String, Value>>(&call.arguments).is_ok();
             !is_other && !is_next
         });
         let index = known.unwrap_or_else(|| {
+            let index = self.calls.len();
             self.calls.push(Call { index: wire_index, id: id.into(), arguments: String::new() });
-            let index = self.calls.len() - 1;
-            deltas.push(Delta::CallStart { index, id: id.into(), name: name.into() });
+            out.call_start(index, &fragment["id"], name);
             index
         });
-        if !arguments.is_empty() {
-            self.calls[index].arguments.push_str(&arguments);
-            deltas.push(Delta::CallArguments { index, text: arguments });
-        }
-    }
-
-    fn finish_and_usage(&mut self, choice: &Value, chunk: &Value) {
-        self.finish = match choice["finish_reason"].as_str() {
-            None | Some("") => self.finish,
-            Some("length") => Some(EndReason::Length),
-            Some("content_filter") => Some(EndReason::Filtered),
-            // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
-            Some(_) => Some(EndReason::Complete),
-        };
-        let usage = &chunk["usage"];
-        if let (Some(input), Some(output)) = (usage["prompt_tokens"].as_u64(), usage["completion_tokens"].as_u64()) {
-            let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64().unwrap_or(0);
-            let reasoning = usage["completion_tokens_details"]["reasoning_tokens"].as_u64().unwrap_or(0);
-            self.usage = Some(Usage { input, output, cached, reasoning });
-        }
+        self.calls[index].arguments.push_str(&arguments);
+        out.call_arguments(index, &arguments);
     }
 }

@@ -82,7 +82,7 @@ fn kind_of(status: u16, body: &Value, message: &str) -> ErrorKind {
         "tool calling is not supported",
     ]);
     match status {
-        // Paying more, not waiting, is what helps.
+        // Waiting does not help, paying does.
         429 if code == "insufficient_quota" => ErrorKind::Authentication,
         429 => ErrorKind::RateLimit,
         401 | 403 => ErrorKind::Authentication,

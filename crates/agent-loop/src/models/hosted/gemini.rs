@@ -5,63 +5,46 @@ use std::collections::HashMap;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{CallId, Message, Part, Status, ToolCall, Usage};
+use crate::message::{CallId, Message, Part, Status, ToolCall, ToolResult, Usage};
 use crate::model::{Delta, EndReason, Request, ToolChoice};
 use crate::schema::{WireNames, gemini};
+use crate::tool::ToolSpec;
 
-use super::{Decode, Streaming, failure};
+use super::deltas::Deltas;
+use super::{Decode, failure, without_nulls};
 
-pub(super) fn headers(key: Option<&str>) -> Vec<(String, String)> {
-    key.map(|key| ("x-goog-api-key".to_string(), key.to_string())).into_iter().collect()
-}
-
-pub(super) fn path(model: &str, streaming: Streaming) -> String {
-    let method = match streaming {
-        Streaming::Yes => "streamGenerateContent?alt=sse",
-        Streaming::No => "generateContent",
-    };
+pub(super) fn path(model: &str, is_streamed: bool) -> String {
+    let method = if is_streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };
     format!("models/{model}:{method}")
 }
 
 pub(super) fn body(request: &Request, names: &WireNames) -> Value {
-    let mut body = json!({"contents": contents(request, names)});
-    if let Some(system) = &request.system {
-        body["systemInstruction"] = json!({"parts": [{"text": &**system}]});
-    }
-    let mut config = json!({});
-    if let Some(most) = request.max_output_tokens {
-        config["maxOutputTokens"] = json!(most);
-    }
-    if let Some(temperature) = request.temperature {
-        config["temperature"] = json!(temperature);
-    }
-    if request.tools.is_empty() {
-        if let Some(schema) = &request.answer_schema {
-            config["responseMimeType"] = json!("application/json");
-            config["responseJsonSchema"] = Value::clone(schema);
-        }
-    } else {
-        let declaration = |tool: &crate::tool::ToolSpec| {
-            let mut declaration = json!({"name": names.wire(&tool.name), "description": tool.description});
-            if let Some(parameters) = gemini(&tool.parameters) {
-                declaration["parameters"] = parameters;
-            }
-            declaration
-        };
-        let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
-        body["tools"] = json!([{"functionDeclarations": declarations}]);
-        let calling = match &request.tool_choice {
-            ToolChoice::Auto => json!({"mode": "AUTO"}),
-            ToolChoice::None => json!({"mode": "NONE"}),
-            ToolChoice::Required => json!({"mode": "ANY"}),
-            ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [names.wire(name)]}),
-        };
-        body["toolConfig"] = json!({"functionCallingConfig": calling});
-    }
-    if config != json!({}) {
-        body["generationConfig"] = config;
-    }
-    body
+    let has_tools = !request.tools.is_empty();
+    let schema = request.answer_schema.as_deref().filter(|_| !has_tools);
+    let config = without_nulls(json!({
+        "maxOutputTokens": request.max_output_tokens,
+        "temperature": request.temperature,
+        "responseMimeType": schema.map(|_| "application/json"),
+        "responseJsonSchema": schema,
+    }));
+    let declaration = |tool: &ToolSpec| {
+        let (name, parameters) = (names.wire(&tool.name), gemini(&tool.parameters));
+        without_nulls(json!({"name": name, "description": tool.description, "parameters": parameters}))
+    };
+    let declarations: Vec<Value> = request.tools.iter().map(declaration).collect();
+    let calling = match &request.tool_choice {
+        ToolChoice::Auto => json!({"mode": "AUTO"}),
+        ToolChoice::None => json!({"mode": "NONE"}),
+        ToolChoice::Required => json!({"mode": "ANY"}),
+        ToolChoice::Tool(name) => json!({"mode": "ANY", "allowedFunctionNames": [names.wire(name)]}),
+    };
+    without_nulls(json!({
+        "contents": contents(request, names),
+        "systemInstruction": request.system.as_deref().map(|text| json!({"parts": [{"text": text}]})),
+        "tools": has_tools.then(|| json!([{"functionDeclarations": declarations}])),
+        "toolConfig": has_tools.then(|| json!({"functionCallingConfig": calling})),
+        "generationConfig": (config != json!({})).then_some(config),
+    }))
 }
 
 fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
@@ -73,10 +56,15 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
         let (role, parts): (_, Vec<Value>) = match &**message {
             Message::User { text } | Message::Note { text } => ("user", vec![json!({"text": text})]),
             Message::Assistant { parts } => {
-                ("model", parts.iter().filter_map(|part| part_object(part, names)).collect())
+                let part = |part: &Part| match part {
+                    Part::Text { text } => Some(json!({"text": text})),
+                    Part::Reasoning { .. } => None,
+                    Part::Call(call) => Some(call_part(call, names)),
+                };
+                ("model", parts.iter().filter_map(part).collect())
             }
             Message::Results { results } => {
-                let part = |result: &crate::message::ToolResult| {
+                let part = |result: &ToolResult| {
                     let field = if result.status == Status::Ok { "output" } else { "error" };
                     let mut response = json!({"name": names.wire(&result.name), "response": {field: result.text()}});
                     if let Some(id) = ids.get(&result.call) {
@@ -94,73 +82,41 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
     contents
 }
 
-fn part_object(part: &Part, names: &WireNames) -> Option<Value> {
-    match part {
-        Part::Text { text } => Some(json!({"text": text})),
-        Part::Reasoning { .. } => None,
-        Part::Call(call) => Some(call_part(call, names)),
-    }
-}
-
 fn call_part(call: &ToolCall, names: &WireNames) -> Value {
-    let mut part = json!({"functionCall": {"name": names.wire(&call.name), "args": call.sent_arguments()}});
-    if let Some(opaque) = &call.opaque {
-        if let Some(id) = opaque.get("id") {
-            part["functionCall"]["id"] = id.clone();
-        }
-        if let Some(signature) = opaque.get("thoughtSignature") {
-            part["thoughtSignature"] = signature.clone();
-        }
-    }
-    part
+    let opaque = |field: &str| call.opaque.as_ref()?.get(field);
+    let (name, arguments) = (names.wire(&call.name), call.sent_arguments());
+    without_nulls(json!({
+        "functionCall": without_nulls(json!({"name": name, "args": arguments, "id": opaque("id")})),
+        "thoughtSignature": opaque("thoughtSignature"),
+    }))
 }
 
 /// Reads chunks. There is no terminal event: a chunk with a finish reason, then the end of the body, are the end.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: usize,
-    usage: Option<Usage>,
     finish: Option<EndReason>,
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        self.chunk(&super::sse::json(data)?)
-    }
-
-    fn end(&mut self) -> Vec<Delta> {
-        let Some(finish) = self.finish.take() else { return Vec::new() };
-        self.usage.map(Delta::Usage).into_iter().chain([Delta::End(finish)]).collect()
-    }
-
-    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>> {
-        let mut deltas = Vec::new();
+    fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
         // Without `alt=sse` the chunks come as one list.
-        match body {
-            Value::Array(chunks) => {
-                chunks.iter().try_for_each(|chunk| self.chunk(chunk).map(|more| deltas.extend(more)))?
-            }
-            chunk => deltas.extend(self.chunk(chunk)?),
+        if let Value::Array(chunks) = chunk {
+            return chunks.iter().try_for_each(|chunk| self.event(chunk, out));
         }
-        deltas.extend(self.end());
-        Ok(deltas)
-    }
-}
-
-impl Decoder {
-    fn chunk(&mut self, chunk: &Value) -> Result<Vec<Delta>> {
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(chunk));
         }
         let candidate = &chunk["candidates"][0];
-        let parts = candidate["content"]["parts"].as_array().into_iter().flatten();
-        let mut deltas: Vec<Delta> = parts.flat_map(|part| self.part(part)).collect();
+        for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
+            self.part(part, out);
+        }
         let usage = &chunk["usageMetadata"];
         if let Some(input) = usage["promptTokenCount"].as_u64() {
             let number = |field: &str| usage[field].as_u64().unwrap_or(0);
             let reasoning = number("thoughtsTokenCount");
             let output = number("candidatesTokenCount") + reasoning;
-            self.usage = Some(Usage { input, output, cached: number("cachedContentTokenCount"), reasoning });
+            out.push(Delta::Usage(Usage { input, output, cached: number("cachedContentTokenCount"), reasoning }));
         }
         if chunk["promptFeedback"]["blockReason"].is_string() {
             self.finish = Some(EndReason::Filtered);
@@ -174,39 +130,37 @@ impl Decoder {
             Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS")) => {
                 let raw = candidate["finishMessage"].as_str().unwrap_or_default().to_string();
                 let fault = format!("The call could not be read ({reason}): {raw}");
-                deltas.push(Delta::CallFault { index: self.calls, fault, raw });
+                out.push(Delta::CallFault { index: self.calls, fault, raw });
                 self.calls += 1;
                 self.finish = Some(EndReason::Complete);
             }
             Some(_) => self.finish = Some(EndReason::Complete),
         }
-        Ok(deltas)
+        Ok(())
     }
 
-    fn part(&mut self, part: &Value) -> Vec<Delta> {
+    fn end(&mut self, out: &mut Deltas) {
+        self.finish.into_iter().for_each(|finish| out.push(Delta::End(finish)));
+    }
+}
+
+impl Decoder {
+    fn part(&mut self, part: &Value, out: &mut Deltas) {
         let call = &part["functionCall"];
+        let text = part["text"].as_str().unwrap_or_default();
         if call.is_object() {
-            let index = self.calls;
-            self.calls += 1;
-            let text = |field: &str| call[field].as_str().unwrap_or_default().to_string();
-            let mut opaque = serde_json::Map::new();
-            for (field, value) in [("id", &call["id"]), ("thoughtSignature", &part["thoughtSignature"])] {
-                if value.is_string() {
-                    opaque.insert(field.into(), value.clone());
-                }
+            let (id, signature) = (call["id"].as_str(), part["thoughtSignature"].as_str());
+            let opaque = without_nulls(json!({"id": id, "thoughtSignature": signature}));
+            out.call_start(self.calls, &call["id"], &call["name"]);
+            if call["args"].is_object() {
+                out.call_arguments(self.calls, &call["args"].to_string());
             }
-            let opaque = (!opaque.is_empty()).then_some(Value::Object(opaque));
-            let arguments = if call["args"].is_object() { call["args"].to_string() } else { String::new() };
-            return vec![
-                Delta::CallStart { index, id: text("id"), name: text("name") },
-                Delta::CallArguments { index, text: arguments },
-                Delta::CallEnd { index, opaque },
-            ];
-        }
-        match part["text"].as_str().filter(|text| !text.is_empty()) {
-            None => Vec::new(),
-            Some(text) if part["thought"] == true => vec![Delta::Reasoning { text: text.into(), opaque: None }],
-            Some(text) => vec![Delta::Text { text: text.into() }],
+            out.call_end(self.calls, (opaque != json!({})).then_some(opaque));
+            self.calls += 1;
+        } else if part["thought"] == true {
+            out.reasoning(text, None);
+        } else {
+            out.text(text);
         }
     }
 }

@@ -240,12 +240,6 @@ fn redirected(reply: &reqwest::Response, url: &Url) -> Error {
 
 /// The innermost cause: the outer ones quote the address.
 fn reason(error: &reqwest::Error) -> String {
-    let mut innermost: &dyn std::error::Error = match std::error::Error::source(error) {
-        Some(source) => source,
-        None => return "the request failed".into(),
-    };
-    while let Some(source) = innermost.source() {
-        innermost = source;
-    }
-    innermost.to_string()
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.last().map_or_else(|| "the request failed".into(), ToString::to_string)
 }

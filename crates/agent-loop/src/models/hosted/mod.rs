@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Request ──> wire: body ──> Transport ──> status ── not 2xx ──> failure: a typed error
-//!                                            └─ bytes ──> sse: events ──> wire: deltas ──> tool_names ──> Delta
+//!                                            └─ bytes ──> sse: events ──> wire ──> deltas: Delta
 //! ```
 //!
 //! Without the feature `hosted` there is no HTTP stack: implement [`Transport`] over your own. With it there is `Http`.
@@ -10,7 +10,7 @@
 mod provider;
 mod sse;
 mod failure;
-mod tool_names;
+mod deltas;
 mod body_stream;
 mod chat;
 mod output_texts;
@@ -22,11 +22,12 @@ mod http;
 
 use std::fmt;
 
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
+use futures_util::stream::BoxStream;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::{Delta, Model, ReplyStream, Request};
+use crate::model::{Model, ReplyStream, Request};
 use crate::schema::WireNames;
 use crate::tool::BoxFuture;
 
@@ -36,7 +37,7 @@ pub use http::{Http, HttpOptions, HttpProxy};
 pub use provider::{Provider, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
-use tool_names::ToolNameRestorer;
+use deltas::Deltas;
 
 /// The longest provider message that is quoted in an error.
 const MAX_MESSAGE_BYTES: usize = 600;
@@ -44,9 +45,9 @@ const MAX_MESSAGE_BYTES: usize = 600;
 /// A request to send as `POST`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpRequest {
-    /// Where to.
+    /// The address.
     pub url: String,
-    /// With `content-type`; the key is in here.
+    /// With `content-type` and the key.
     pub headers: Vec<(String, String)>,
     /// JSON.
     pub body: Vec<u8>,
@@ -59,9 +60,9 @@ impl fmt::Debug for HttpRequest {
 }
 
 /// The bytes of a body as they come.
-pub type ByteStream = std::pin::Pin<Box<dyn Stream<Item = Result<Vec<u8>>> + Send>>;
+pub type ByteStream = BoxStream<'static, Result<Vec<u8>>>;
 
-/// What came back.
+/// The response to a request.
 pub struct HttpReply {
     /// The status.
     pub status: u16,
@@ -93,21 +94,31 @@ pub trait Transport: Send + Sync {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
-/// Reads the events of one reply. Pure.
+/// Reads one reply. Pure.
 trait Decode: Send {
-    /// One event: its name, where the wire has names, and its data.
-    fn event(&mut self, name: &str, data: &str) -> Result<Vec<Delta>>;
+    /// The data of one event.
+    fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()>;
 
-    /// The mark behind the last event, where the wire has one; elsewhere gateways add it all the same.
-    fn done(&mut self) -> Vec<Delta> {
-        Vec::new()
-    }
+    /// `[DONE]`, which ends a stream where the wire defines it; some gateways add it on other wires.
+    fn done(&mut self, _: &mut Deltas) {}
 
-    /// The body is over. What the wire cannot end without is not made up here.
-    fn end(&mut self) -> Vec<Delta>;
+    /// The body has ended. Wires with a terminal event ignore this.
+    fn end(&mut self, _: &mut Deltas) {}
 
     /// A body that is one JSON object instead of events.
-    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>>;
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
+        self.event(body, out)?;
+        self.end(out);
+        Ok(())
+    }
+}
+
+/// The object without its fields that are null.
+fn without_nulls(mut object: Value) -> Value {
+    if let Value::Object(fields) = &mut object {
+        fields.retain(|_, value| !value.is_null());
+    }
+    object
 }
 
 /// A hosted model.
@@ -125,31 +136,25 @@ impl<T: Transport> Hosted<T> {
 
     fn http_request(&self, request: &Request, names: &WireNames) -> HttpRequest {
         let Provider { base_url, key, wire, streaming, .. } = &self.provider;
-        let key = key.as_deref();
-        let model = self.model.as_str();
-        let (path, mut headers, mut body) = match wire {
+        let (model, is_streamed) = (self.model.as_str(), *streaming == Streaming::Yes);
+        let (path, body) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
-                ("chat/completions".to_string(), chat::headers(key), chat::body(model, request, names, *wire))
+                ("chat/completions".to_string(), chat::body(model, request, names, *wire, is_streamed))
             }
-            Wire::OpenAiResponses => {
-                ("responses".into(), chat::headers(key), openai_responses::body(model, request, names))
-            }
-            Wire::Anthropic => ("messages".into(), anthropic::headers(key), anthropic::body(model, request, names)),
-            Wire::Gemini => (gemini::path(model, *streaming), gemini::headers(key), gemini::body(request, names)),
+            Wire::OpenAiResponses => ("responses".into(), openai_responses::body(model, request, names, is_streamed)),
+            Wire::Anthropic => ("messages".into(), anthropic::body(model, request, names, is_streamed)),
+            Wire::Gemini => (gemini::path(model, is_streamed), gemini::body(request, names)),
         };
-        headers.push(("content-type".into(), "application/json".into()));
-        let accepted = match streaming {
-            Streaming::Yes => "text/event-stream",
-            Streaming::No => {
-                if let Some(fields) = body.as_object_mut().filter(|fields| fields.contains_key("stream")) {
-                    fields.insert("stream".into(), Value::Bool(false));
-                    fields.remove("stream_options");
-                }
-                "application/json"
-            }
-        };
-        headers.push(("accept".into(), accepted.into()));
-        headers.extend(self.provider.headers.iter().cloned());
+        let key = key.as_ref().map(|key| match wire {
+            Wire::OpenAiChat | Wire::Chat | Wire::OpenAiResponses => ("authorization", format!("Bearer {key}")),
+            Wire::Anthropic => ("x-api-key", key.clone()),
+            Wire::Gemini => ("x-goog-api-key", key.clone()),
+        });
+        let version = (*wire == Wire::Anthropic).then(|| ("anthropic-version", "2023-06-01".to_string()));
+        let accepted = if is_streamed { "text/event-stream" } else { "application/json" };
+        let common = [("content-type", "application/json".to_string()), ("accept", accepted.to_string())];
+        let headers = key.into_iter().chain(version).chain(common).map(|(name, value)| (name.to_string(), value));
+        let headers = headers.chain(self.provider.headers.iter().cloned()).collect();
         HttpRequest { url: format!("{base_url}/{path}"), headers, body: body.to_string().into_bytes() }
     }
 
@@ -164,8 +169,8 @@ impl<T: Transport> Hosted<T> {
 
     /// Adds the provider's name to an error and removes the key from its texts.
     fn redact(&self, error: Error) -> Error {
-        let error = error.without(self.provider.key.as_deref().unwrap_or_default());
-        error.shortened(MAX_MESSAGE_BYTES).with_path(self.provider.name.clone())
+        let key = self.provider.key.as_deref().unwrap_or_default();
+        error.redacted(key, MAX_MESSAGE_BYTES).with_path(self.provider.name.clone())
     }
 
     async fn open(&self, request: Request) -> Result<ReplyStream<'_>> {
@@ -178,13 +183,13 @@ impl<T: Transport> Hosted<T> {
             return Err(failure::of_status(reply).await);
         }
         let form = match reply.header("content-type").unwrap_or_default() {
-            kind if kind.starts_with("application/json") => BodyFormat::whole(),
-            kind if kind.starts_with("text/event-stream") => BodyFormat::events(),
-            _ if self.provider.streaming == Streaming::No => BodyFormat::whole(),
+            kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
+            kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
+            _ if self.provider.streaming == Streaming::No => BodyFormat::Whole(Vec::new()),
             _ => BodyFormat::Unknown,
         };
-        let restorer = ToolNameRestorer::new(&request, names, self.provider.wire);
-        let reading = BodyStream::new(reply.body, form, self.decoder(), self.provider.text_deltas, restorer);
+        let deltas = Deltas::new(&request, names, &self.provider);
+        let reading = BodyStream::new(reply.body, form, self.decoder(), deltas);
         Ok(Box::pin(reading.deltas().map(|delta| delta.map_err(|error| self.redact(error)))))
     }
 }

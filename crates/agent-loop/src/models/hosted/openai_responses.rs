@@ -5,54 +5,50 @@ use serde_json::{Value, json};
 use crate::error::Result;
 use crate::message::{Message, Part, ToolCall, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
-use crate::schema::{Strict, WireNames};
+use crate::schema::{WireNames, strict, strict_answer};
+use crate::tool::ToolSpec;
 
-use super::output_texts::{OutputTexts, is_refusal, output_index};
-use super::{Decode, failure};
+use super::deltas::Deltas;
+use super::output_texts::{OutputTexts, is_refusal, output_index, texts_of};
+use super::{Decode, failure, without_nulls};
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames) -> Value {
+pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let mut input = Vec::new();
     for message in request.messages.iter() {
         add_items(&mut input, message, names);
     }
-    let mut body = json!({
+    let tool = |tool: &ToolSpec| {
+        let strict = strict(&tool.parameters);
+        json!({
+            "type": "function", "name": names.wire(&tool.name), "description": tool.description,
+            "parameters": strict.as_ref().unwrap_or(&tool.parameters), "strict": strict.is_some(),
+        })
+    };
+    let has_tools = !request.tools.is_empty();
+    let choice = match &request.tool_choice {
+        ToolChoice::Tool(name) => json!({"type": "function", "name": names.wire(name)}),
+        // The API has the same words.
+        word => json!(word),
+    };
+    let format = request.answer_schema.as_ref().map(|schema| {
+        let strict = strict_answer(schema);
+        let (is_strict, schema) = (strict.is_some(), strict.as_ref().unwrap_or(schema));
+        json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict}})
+    });
+    without_nulls(json!({
         "model": model,
         "input": input,
-        "stream": true,
+        "stream": is_streamed,
         "store": false,
         "include": ["reasoning.encrypted_content"],
-    });
-    if let Some(system) = &request.system {
-        body["instructions"] = json!(&**system);
-    }
-    if !request.tools.is_empty() {
-        let tool = |tool: &crate::tool::ToolSpec| {
-            let (parameters, strict) = Strict::of(&tool.parameters).into_parts();
-            json!({
-                "type": "function", "name": names.wire(&tool.name), "description": tool.description,
-                "parameters": parameters, "strict": strict,
-            })
-        };
-        body["tools"] = request.tools.iter().map(tool).collect();
-        body["tool_choice"] = match &request.tool_choice {
-            ToolChoice::Auto => json!("auto"),
-            ToolChoice::None => json!("none"),
-            ToolChoice::Required => json!("required"),
-            ToolChoice::Tool(name) => json!({"type": "function", "name": names.wire(name)}),
-        };
-        body["parallel_tool_calls"] = json!(request.parallel == Parallel::Many);
-    }
-    if let Some(schema) = &request.answer_schema {
-        let (schema, strict) = Strict::of_answer(schema).into_parts();
-        body["text"] = json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": strict}});
-    }
-    if let Some(most) = request.max_output_tokens {
-        body["max_output_tokens"] = json!(most);
-    }
-    if let Some(temperature) = request.temperature {
-        body["temperature"] = json!(temperature);
-    }
-    body
+        "instructions": request.system.as_deref(),
+        "tools": has_tools.then(|| request.tools.iter().map(tool).collect::<Value>()),
+        "tool_choice": has_tools.then_some(choice),
+        "parallel_tool_calls": has_tools.then_some(request.parallel == Parallel::Many),
+        "text": format,
+        "max_output_tokens": request.max_output_tokens,
+        "temperature": request.temperature,
+    }))
 }
 
 fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
@@ -62,7 +58,7 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
         }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
             Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
-            // An item of reasoning goes back as it came; a text of reasoning is no item.
+            // An item of reasoning goes back as it came; plain reasoning text does not.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
             Part::Call(call) => Some(call_item(call, names)),
         })),
@@ -88,7 +84,7 @@ pub(super) struct Decoder {
     is_refused: bool,
 }
 
-/// A call that has begun. Some servers say that every item is at position 0 of the output, some give items no id.
+/// A call that has begun. Some servers put every item at position 0 of the output, some give items no id.
 #[derive(Debug)]
 struct Call {
     item_id: String,
@@ -99,79 +95,71 @@ struct Call {
 }
 
 impl Decode for Decoder {
-    fn event(&mut self, _: &str, data: &str) -> Result<Vec<Delta>> {
-        let event = super::sse::json(data)?;
-        let piece = || event["delta"].as_str().unwrap_or_default().to_string();
-        Ok(match event["type"].as_str().unwrap_or_default() {
-            "response.output_text.delta" => self.texts.piece(&event, &piece()).into_iter().collect(),
-            "response.refusal.delta" => {
-                self.is_refused = true;
-                self.texts.piece(&event, &piece()).into_iter().collect()
+    fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()> {
+        let kind = event["type"].as_str().unwrap_or_default();
+        let piece = event["delta"].as_str().unwrap_or_default();
+        match kind {
+            "response.output_text.delta" | "response.refusal.delta" => {
+                self.is_refused |= kind == "response.refusal.delta";
+                self.texts.begin(event, out);
+                out.text(piece);
             }
-            "response.output_text.done" => self.texts.whole(&event, &event["text"]).into_iter().collect(),
-            "response.refusal.done" => {
-                self.is_refused = true;
-                self.texts.whole(&event, &event["refusal"]).into_iter().collect()
+            "response.output_text.done" | "response.refusal.done" => {
+                self.is_refused |= kind == "response.refusal.done";
+                let text = event["text"].as_str().or_else(|| event["refusal"].as_str());
+                out.text_at(self.texts.begin(event, out), text.unwrap_or_default());
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                vec![Delta::Reasoning { text: piece(), opaque: None }]
-            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => out.reasoning(piece, None),
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
-                self.start(output_index(&event), &event["item"]).1.into_iter().collect()
+                self.start(output_index(event), &event["item"], out);
             }
-            "response.function_call_arguments.delta" => match self.of_piece(&event) {
-                Some(index) => {
-                    self.calls[index].has_arguments |= !piece().is_empty();
-                    vec![Delta::CallArguments { index, text: piece() }]
+            "response.function_call_arguments.delta" => {
+                if let Some(index) = self.of_piece(event) {
+                    self.calls[index].has_arguments |= !piece.is_empty();
+                    out.call_arguments(index, piece);
                 }
-                None => Vec::new(),
-            },
-            "response.output_item.done" => self.item_done(&event, &event["item"]),
-            "response.completed" | "response.incomplete" => self.finish(&event["response"]),
+            }
+            "response.output_item.done" => self.item_done(output_index(event), &event["item"], out),
+            "response.completed" | "response.incomplete" => self.finish(&event["response"], out),
             "response.failed" => return Err(failure::in_stream(&event["response"])),
-            "error" if event["error"].is_object() => return Err(failure::in_stream(&event)),
+            "error" if event["error"].is_object() => return Err(failure::in_stream(event)),
             "error" => return Err(failure::in_stream(&json!({"error": event}))),
-            _ => Vec::new(),
-        })
+            _ => {}
+        }
+        Ok(())
     }
 
-    fn end(&mut self) -> Vec<Delta> {
-        Vec::new()
-    }
-
-    fn whole(&mut self, body: &Value) -> Result<Vec<Delta>> {
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
         if !body["error"].is_null() {
             return Err(failure::in_stream(body));
         }
-        let mut deltas = Vec::new();
         for (position, item) in body["output"].as_array().into_iter().flatten().enumerate() {
-            deltas.extend(self.item_done(&json!({"output_index": position}), item));
+            self.item_done(position as u64, item, out);
         }
         if body["status"].is_string() {
-            deltas.extend(self.finish(body));
+            self.finish(body, out);
         }
-        Ok(deltas)
+        Ok(())
     }
 }
 
 impl Decoder {
-    /// The call that this item is of, with its beginning where it has not begun.
-    fn start(&mut self, position: u64, item: &Value) -> (usize, Option<Delta>) {
+    /// The call that this item is of; it begins if it has not.
+    fn start(&mut self, position: u64, item: &Value, out: &mut Deltas) -> usize {
         let text = |field: &str| item[field].as_str().unwrap_or_default().to_string();
         let (item_id, call_id) = (text("id"), text("call_id"));
-        // The id that results name tells calls apart; without one it is the item's, and at last its position.
+        // Calls are identified by the id that results name, else by the item's id, else by position.
         let is_same = |call: &Call| match (call_id.as_str(), item_id.as_str()) {
             ("", "") => call.position == position,
             ("", item_id) => call.item_id == item_id,
             (call_id, _) => call.call_id == call_id,
         };
-        if let Some(index) = self.calls.iter().rposition(is_same) {
-            return (index, None);
-        }
-        let index = self.calls.len();
-        let start = Delta::CallStart { index, id: call_id.clone(), name: text("name") };
-        self.calls.push(Call { item_id, call_id, position, has_arguments: false });
-        (index, Some(start))
+        self.calls.iter().rposition(is_same).unwrap_or_else(|| {
+            let index = self.calls.len();
+            out.call_start(index, &item["call_id"], &item["name"]);
+            self.calls.push(Call { item_id, call_id, position, has_arguments: false });
+            index
+        })
     }
 
     /// The call that a piece of arguments belongs to.
@@ -181,55 +169,55 @@ impl Decoder {
         by_id.or_else(|| self.calls.iter().rposition(|call| call.position == output_index(event)))
     }
 
-    fn item_done(&mut self, event: &Value, item: &Value) -> Vec<Delta> {
+    /// A whole item, at this position of the output.
+    fn item_done(&mut self, position: u64, item: &Value, out: &mut Deltas) {
         match item["type"].as_str().unwrap_or_default() {
             "function_call" => {
                 // Some servers send no item before this one, or no pieces of its arguments.
-                let (index, start) = self.start(output_index(event), item);
-                let mut deltas: Vec<Delta> = start.into_iter().collect();
+                let index = self.start(position, item, out);
                 if !self.calls[index].has_arguments {
-                    let text = item["arguments"].as_str().unwrap_or_default().to_string();
-                    deltas.push(Delta::CallArguments { index, text });
+                    out.call_arguments(index, item["arguments"].as_str().unwrap_or_default());
                 }
                 // Without its end the call never runs.
                 if item["status"].as_str().is_none_or(|status| status == "completed") {
-                    deltas.push(Delta::CallEnd { index, opaque: None });
+                    out.call_end(index, None);
                 }
-                deltas
             }
             "reasoning" => {
                 let mut item = item.clone();
                 if let Some(fields) = item.as_object_mut() {
                     fields.remove("status");
                 }
-                vec![Delta::Reasoning { text: String::new(), opaque: Some(item) }]
+                out.reasoning("", Some(item));
             }
             "message" => {
                 self.is_refused |= is_refusal(item);
-                self.texts.item(event, item)
+                self.texts.item(position, item, out);
             }
-            _ => Vec::new(),
+            _ => {}
         }
     }
 
-    fn finish(&mut self, response: &Value) -> Vec<Delta> {
-        let text = self.texts.response(response);
-        self.is_refused |= response["output"].as_array().into_iter().flatten().any(is_refusal);
+    fn finish(&mut self, response: &Value, out: &mut Deltas) {
+        let items = response["output"].as_array().map_or(&[][..], Vec::as_slice);
+        self.is_refused |= items.iter().any(is_refusal);
+        out.text_at(0, &items.iter().flat_map(texts_of).collect::<String>());
         let usage = &response["usage"];
         let number = |value: &Value| value.as_u64().unwrap_or(0);
-        let counted = usage.is_object().then(|| Usage {
-            input: number(&usage["input_tokens"]),
-            output: number(&usage["output_tokens"]),
-            cached: number(&usage["input_tokens_details"]["cached_tokens"]),
-            reasoning: number(&usage["output_tokens_details"]["reasoning_tokens"]),
-        });
-        let reason = match response["incomplete_details"]["reason"].as_str() {
+        if usage.is_object() {
+            out.push(Delta::Usage(Usage {
+                input: number(&usage["input_tokens"]),
+                output: number(&usage["output_tokens"]),
+                cached: number(&usage["input_tokens_details"]["cached_tokens"]),
+                reasoning: number(&usage["output_tokens_details"]["reasoning_tokens"]),
+            }));
+        }
+        out.push(Delta::End(match response["incomplete_details"]["reason"].as_str() {
             Some("content_filter") => EndReason::Filtered,
             Some(_) => EndReason::Length,
             None if response["status"] == "incomplete" => EndReason::Length,
             None if self.is_refused => EndReason::Refused,
             None => EndReason::Complete,
-        };
-        text.into_iter().chain(counted.map(Delta::Usage)).chain([Delta::End(reason)]).collect()
+        }));
     }
 }

@@ -1,54 +1,28 @@
-//! Converts a model's deltas to chunks of the Chat Completions API. Pure: ids and time are arguments.
+//! Converts the events of the Responses API to chunks of the Chat Completions API. Pure: ids and time are arguments.
 
-use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::error::{Error, ErrorKind};
-use crate::message::Usage;
-use crate::model::{Delta, EndReason, TextCursor, read_arguments};
+use crate::error::Error;
+use crate::model::Delta;
 
-use super::super::events::{code_of, strict_fault, strict_tools};
+use super::super::ResponseEvents;
 use super::{ChatRequest, UsageChunk};
 
 /// Turns the deltas of one reply into chunks. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
-/// then [`end`](Self::end), however the stream ended; behind the last chunk all of them give nothing more.
+/// then [`end`](Self::end), however the stream ended; after the last chunk they return nothing more.
 ///
 /// A reply ends with one chunk that has a `finish_reason`, then the tokens if they were asked for, then the text
-/// `"[DONE]"`; or with one object that has an `error`, and nothing behind it.
+/// `"[DONE]"`; or with one object that has an `error`, and nothing after it.
 #[derive(Debug)]
 pub struct ChatEvents {
+    events: ResponseEvents,
     id: String,
     model: String,
     created: u64,
-    /// Part of every id of this reply.
-    stem: String,
     usage_chunk: UsageChunk,
-    usage: Option<Usage>,
-    cursor: TextCursor,
-    text: String,
-    calls: Vec<Call>,
-    strict: Vec<(String, Validator)>,
-    chunks: Vec<Value>,
-    outcome: Option<Outcome>,
-}
-
-#[derive(Debug)]
-struct Call {
-    /// In the numbering of the deltas.
-    index: usize,
-    id: String,
-    name: String,
-    /// All that was sent.
-    arguments: String,
-    /// What may have to be written otherwise: servers also write no arguments as `null`, and an object as a string.
-    held: String,
-    is_open: bool,
-}
-
-#[derive(Debug)]
-enum Outcome {
-    Finished(&'static str),
-    Failed(Value),
+    /// The position of each call in the output of the response.
+    calls: Vec<Value>,
+    completion: Option<Value>,
 }
 
 impl ChatEvents {
@@ -60,205 +34,138 @@ impl ChatEvents {
             id: format!("chatcmpl-{stem}"),
             model: request.api.model.clone(),
             created: now,
-            stem,
             usage_chunk: request.usage,
-            usage: None,
-            cursor: TextCursor::new(),
-            text: String::new(),
+            events: ResponseEvents::new(&request.api, stem, now),
             calls: Vec::new(),
-            strict: strict_tools(&request.api),
-            chunks: Vec::new(),
-            outcome: None,
+            completion: None,
         }
     }
 
     /// The first chunk, which says whose message it is.
     pub fn start(&mut self) -> Vec<Value> {
-        self.emit(json!({"role": "assistant", "content": ""}), None);
-        self.take()
+        self.convert(ResponseEvents::start)
     }
 
-    /// What a delta leads to.
+    /// The chunks that a delta causes.
     pub fn push(&mut self, delta: Delta) -> Vec<Value> {
-        if self.outcome.is_some() {
-            return Vec::new();
-        }
-        match self.cursor.resolve(delta) {
-            Delta::Text { text } => self.add_text(&text),
-            // A block that is no call is still what the model wrote; a call that had begun stays open, and so the
-            // reply cannot end well.
-            Delta::CallFault { index, raw, .. } if self.open_call(index).is_none() => self.add_text(&raw),
-            Delta::CallStart { index, id, name } => self.start_call(index, id, name),
-            Delta::CallArguments { index, text } => self.add_arguments(index, &text),
-            Delta::CallEnd { index, .. } => self.end_call(index),
-            Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::End(reason) => self.finish(reason),
-            _ => {}
-        }
-        self.take()
+        self.convert(|events| events.push(delta))
     }
 
-    /// The stream is over: with an error, or without one, which is an error too if no [`Delta::End`] came before.
+    /// The stream has ended: with an error, or without one, which is an error too if no [`Delta::End`] came before.
     pub fn end(&mut self, error: Option<&Error>) -> Vec<Value> {
-        if self.outcome.is_none() {
-            match error {
-                Some(error) => self.fail(code_of(error.kind()), &error.text_with_source()),
-                None => {
-                    let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
-                    self.fail(code_of(cut.kind()), &cut.text_with_source());
-                }
-            }
-        }
-        self.take()
+        self.convert(|events| events.end(error))
     }
 
-    /// Whether the last chunk was given.
+    /// Whether the last chunk was returned.
     pub fn is_over(&self) -> bool {
-        self.outcome.is_some()
+        self.completion.is_some()
     }
 
     /// The whole object, for clients that do not stream: a `chat.completion`, or an object with an `error`. `None`
     /// before the end.
-    pub fn completion(&self) -> Option<Value> {
-        let finish_reason = match self.outcome.as_ref()? {
-            Outcome::Finished(reason) => reason,
-            Outcome::Failed(error) => return Some(error.clone()),
+    pub fn completion(&self) -> Option<&Value> {
+        self.completion.as_ref()
+    }
+
+    /// The chunks for events of the Responses API.
+    pub(in crate::responses) fn convert(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Vec<Value> {
+        say(&mut self.events).iter().flat_map(|event| self.chunks_of(event)).collect()
+    }
+
+    fn chunks_of(&mut self, event: &Value) -> Vec<Value> {
+        let item = &event["item"];
+        let delta = match event["type"].as_str().unwrap_or_default() {
+            "response.created" => json!({"role": "assistant", "content": ""}),
+            "response.output_text.delta" => json!({"content": event["delta"]}),
+            "response.output_item.added" if item["type"] == "function_call" => {
+                let mut call = call_object(item);
+                call["index"] = json!(self.calls.len());
+                self.calls.push(event["output_index"].clone());
+                json!({"tool_calls": [call]})
+            }
+            "response.function_call_arguments.delta" => {
+                let index = self.calls.iter().position(|call| *call == event["output_index"]);
+                json!({"tool_calls": [{"index": index, "function": {"arguments": event["delta"]}}]})
+            }
+            "response.completed" | "response.incomplete" | "response.failed" => return self.finish(&event["response"]),
+            _ => return Vec::new(),
         };
-        let calls = self.calls.iter().map(|call| {
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
-        });
-        let calls: Vec<Value> = calls.collect();
-        let content = if self.text.is_empty() && !calls.is_empty() { Value::Null } else { json!(self.text) };
-        let mut message = json!({"role": "assistant", "content": content, "refusal": null});
-        if !calls.is_empty() {
-            message["tool_calls"] = json!(calls);
-        }
-        let choice = json!({"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": null});
-        Some(json!({
-            "id": self.id, "object": "chat.completion", "created": self.created, "model": self.model,
-            "choices": [choice], "usage": self.usage_object(),
-        }))
-    }
-
-    fn take(&mut self) -> Vec<Value> {
-        std::mem::take(&mut self.chunks)
-    }
-
-    fn emit(&mut self, delta: Value, finish_reason: Option<&str>) {
-        let choice = json!({"index": 0, "delta": delta, "finish_reason": finish_reason, "logprobs": null});
-        let chunk = self.chunk(json!([choice]));
-        self.chunks.push(chunk);
+        vec![self.chunk(json!([{"index": 0, "delta": delta, "finish_reason": null, "logprobs": null}]))]
     }
 
     fn chunk(&self, choices: Value) -> Value {
-        let mut chunk = json!({
-            "id": self.id, "object": "chat.completion.chunk", "created": self.created, "model": self.model,
-            "choices": choices,
-        });
+        let mut chunk = self.object("chat.completion.chunk", choices);
         if self.usage_chunk == UsageChunk::Sent {
             chunk["usage"] = Value::Null;
         }
         chunk
     }
 
-    fn add_text(&mut self, text: &str) {
-        if !text.is_empty() {
-            self.text.push_str(text);
-            self.emit(json!({"content": text}), None);
-        }
+    fn object(&self, kind: &str, choices: Value) -> Value {
+        json!({"id": self.id, "object": kind, "created": self.created, "model": self.model, "choices": choices})
     }
 
-    fn open_call(&self, wanted: usize) -> Option<usize> {
-        self.calls.iter().rposition(|call| call.is_open && call.index == wanted)
-    }
-
-    fn start_call(&mut self, index: usize, id: String, name: String) {
-        let at = self.calls.len();
-        // Some servers give all calls of a reply one id.
-        let is_used = self.calls.iter().any(|call| call.id == id);
-        let id = if id.is_empty() || is_used { format!("call_{}{:04x}", self.stem, at + 1) } else { id };
-        let call = json!({
-            "index": at, "id": id, "type": "function", "function": {"name": name, "arguments": ""},
-        });
-        self.emit(json!({"tool_calls": [call]}), None);
-        self.calls.push(Call { index, id, name, arguments: String::new(), held: String::new(), is_open: true });
-    }
-
-    fn add_arguments(&mut self, index: usize, text: &str) {
-        let Some(at) = self.open_call(index) else { return };
-        let call = &mut self.calls[at];
-        if !call.arguments.is_empty() {
-            self.send_arguments(at, text);
-            return;
-        }
-        call.held.push_str(text);
-        if call.held.trim_start().starts_with('{') {
-            let held = std::mem::take(&mut call.held);
-            self.send_arguments(at, &held);
-        }
-    }
-
-    fn send_arguments(&mut self, at: usize, text: &str) {
-        if !text.is_empty() {
-            self.calls[at].arguments.push_str(text);
-            self.emit(json!({"tool_calls": [{"index": at, "function": {"arguments": text}}]}), None);
-        }
-    }
-
-    fn end_call(&mut self, index: usize) {
-        let Some(at) = self.open_call(index) else { return };
-        let call = &mut self.calls[at];
-        call.is_open = false;
-        if call.arguments.is_empty() {
-            let held = std::mem::take(&mut call.held);
-            let written = read_arguments(&held).map_or(held, |object| object.to_string());
-            self.send_arguments(at, &written);
-        }
-        let call = &self.calls[at];
-        if let Some(fault) = strict_fault(&self.strict, &call.name, &call.arguments) {
-            self.fail("server_error", &fault);
-        }
-    }
-
-    fn finish(&mut self, reason: EndReason) {
-        let finish_reason = match reason {
-            EndReason::Length => "length",
-            EndReason::Filtered => "content_filter",
-            EndReason::Complete | EndReason::Refused => match self.calls.iter().find(|call| call.is_open) {
-                Some(call) => {
-                    let message = format!("the model's call of {} is incomplete", call.name);
-                    return self.fail("server_error", &message);
-                }
-                None if self.calls.is_empty() => "stop",
-                None => "tool_calls",
-            },
+    fn finish(&mut self, response: &Value) -> Vec<Value> {
+        let items = |kind: &'static str| {
+            response["output"].as_array().into_iter().flatten().filter(move |item| item["type"] == kind)
         };
-        self.emit(json!({}), Some(finish_reason));
+        let half = items("function_call").find(|call| call["status"] != "completed");
+        let finish_reason = match (response["incomplete_details"]["reason"].as_str(), half) {
+            _ if response["error"].is_object() => {
+                return self.fail(&response["error"]["code"], &response["error"]["message"]);
+            }
+            (Some("max_output_tokens"), _) => "length",
+            (Some(_), _) => "content_filter",
+            (None, Some(call)) => {
+                let message =
+                    format!("the model's call of {} is incomplete", call["name"].as_str().unwrap_or_default());
+                return self.fail(&json!("server_error"), &json!(message));
+            }
+            (None, None) if self.calls.is_empty() => "stop",
+            (None, None) => "tool_calls",
+        };
+        let text: String = items("message").filter_map(|item| item["content"][0]["text"].as_str()).collect();
+        let content = if text.is_empty() && !self.calls.is_empty() { Value::Null } else { json!(text) };
+        let mut message = json!({"role": "assistant", "content": content, "refusal": null});
+        if !self.calls.is_empty() {
+            message["tool_calls"] = items("function_call").map(call_object).collect();
+        }
+        let choice = |field: &str, value: Value| json!([{"index": 0, field: value, "finish_reason": finish_reason, "logprobs": null}]);
+        let usage = usage_object(&response["usage"]);
+        let mut completion = self.object("chat.completion", choice("message", message));
+        completion["usage"] = usage.clone();
+        self.completion = Some(completion);
+        let mut chunks = vec![self.chunk(choice("delta", json!({})))];
         if self.usage_chunk == UsageChunk::Sent {
             let mut chunk = self.chunk(json!([]));
-            chunk["usage"] = self.usage_object();
-            self.chunks.push(chunk);
+            chunk["usage"] = usage;
+            chunks.push(chunk);
         }
-        self.chunks.push(json!("[DONE]"));
-        self.outcome = Some(Outcome::Finished(finish_reason));
+        chunks.push(json!("[DONE]"));
+        chunks
     }
 
-    fn fail(&mut self, code: &str, message: &str) {
+    fn fail(&mut self, code: &Value, message: &Value) -> Vec<Value> {
         let error = json!({"error": {"message": message, "type": "server_error", "param": null, "code": code}});
-        self.chunks.push(error.clone());
-        self.outcome = Some(Outcome::Failed(error));
+        self.completion = Some(error.clone());
+        vec![error]
     }
+}
 
-    fn usage_object(&self) -> Value {
-        let usage = self.usage.unwrap_or_default();
-        json!({
-            "prompt_tokens": usage.input,
-            "prompt_tokens_details": {"cached_tokens": usage.cached},
-            "completion_tokens": usage.output,
-            "completion_tokens_details": {"reasoning_tokens": usage.reasoning},
-            "total_tokens": usage.total(),
-        })
-    }
+/// A call, from an item of the Responses API.
+fn call_object(item: &Value) -> Value {
+    let function = json!({"name": item["name"], "arguments": item["arguments"]});
+    json!({"id": item["call_id"], "type": "function", "function": function})
+}
+
+fn usage_object(usage: &Value) -> Value {
+    json!({
+        "prompt_tokens": usage["input_tokens"],
+        "prompt_tokens_details": usage["input_tokens_details"],
+        "completion_tokens": usage["output_tokens"],
+        "completion_tokens_details": usage["output_tokens_details"],
+        "total_tokens": usage["total_tokens"],
+    })
 }
 
 /// A chunk as it goes over the wire.

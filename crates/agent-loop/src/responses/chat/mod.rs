@@ -1,12 +1,12 @@
-//! The older Chat Completions API over the same conversion: most clients speak it.
+//! The older Chat Completions API, which most clients speak: its chunks are made of the events of the Responses API.
 //!
 //! ```text
-//! JSON body ──> ChatRequest ──> Request ──> a model ──> deltas ──> ChatEvents ──> `data:` lines, or one object
+//! JSON body ──> ChatRequest ──> Request ──> a model ──> deltas ──> ResponseEvents ──> ChatEvents ──> `data:` lines, or one object
 //! ```
 //!
-//! What it cannot say that the Responses API can: where text stood between calls (a message has one content and one
-//! list of calls), and that a call is incomplete. So a reply with a call that never became whole is an error here,
-//! unless it was cut by its limit of length, which `finish_reason` tells.
+//! It cannot express where text stood between calls (a message has one content and one list of calls), nor that a call is
+//! incomplete. So a reply with an incomplete call is an error here, unless it was cut by its limit of length, which
+//! `finish_reason` says.
 
 mod request;
 mod chunks;

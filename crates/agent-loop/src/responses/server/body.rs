@@ -9,7 +9,7 @@ use tokio::time::timeout;
 use super::ProxyOptions;
 use super::refusal::Refusal;
 
-/// How long the rest of a refused body is still read: a client that is writing sees no answer before it has written.
+/// How long the rest of a refused body is read: a client that is still writing does not read the answer.
 const REST: Duration = Duration::from_secs(2);
 
 pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, Refusal> {

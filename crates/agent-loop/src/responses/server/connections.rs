@@ -20,7 +20,7 @@ use super::{Proxy, Shared, routes};
 
 /// How long connections may take to write the final events after their replies were ended.
 const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long nothing is accepted after the system said that it cannot, for want of file handles say.
+/// How long nothing is accepted after the system refused, for example for lack of file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
@@ -34,7 +34,7 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
     });
     let router = routes::router(Arc::clone(&shared));
     let closing = CancellationToken::new();
-    // Dropping the set ends what is in it, so that nothing outlives this future.
+    // Dropping the set ends its tasks, so that nothing outlives this future.
     let mut connections = JoinSet::new();
     let mut stop = pin!(stop);
     loop {
@@ -55,7 +55,7 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
                     });
                 }
                 Err(error) if of_one_connection(&error) => {}
-                // Places for files come back when connections end; anything else would come again at once.
+                // File handles are freed when connections end; without a pause, the same error would follow at once.
                 Err(_) => sleep(PAUSE).await,
             },
         }
@@ -77,7 +77,7 @@ fn of_one_connection(error: &io::Error) -> bool {
 }
 
 async fn connection(stream: TcpStream, router: axum::Router, patience: Duration, closing: CancellationToken) {
-    // Events are small, and each is wanted now.
+    // Events are small, and none may wait for the next.
     let _ = stream.set_nodelay(true);
     let io = TokioIo::new(WriteTimeout::new(stream, patience));
     let mut http = http1::Builder::new();

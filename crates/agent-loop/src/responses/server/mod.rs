@@ -123,20 +123,8 @@ impl Default for ProxyOptions {
 
 impl fmt::Debug for ProxyOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Everything but the key.
-        f.debug_struct("ProxyOptions")
-            .field("has_key", &self.key.is_some())
-            .field("hosts", &self.hosts)
-            .field("unknown_model", &self.unknown_model)
-            .field("max_body", &self.max_body)
-            .field("max_replies", &self.max_replies)
-            .field("max_connections", &self.max_connections)
-            .field("backend_timeout", &self.backend_timeout)
-            .field("headers_within", &self.headers_within)
-            .field("keep_alive", &self.keep_alive)
-            .field("client_timeout", &self.client_timeout)
-            .field("grace", &self.grace)
-            .finish_non_exhaustive()
+        let has_key = self.key.is_some();
+        f.debug_struct("ProxyOptions").field("hosts", &self.hosts).field("has_key", &has_key).finish_non_exhaustive()
     }
 }
 
@@ -214,13 +202,13 @@ impl Proxy {
     }
 
     /// Serves until `shutdown` is ready: then no connection is accepted any more, replies that are under way go on for
-    /// [`grace`](ProxyOptions::grace), then end with an error, and whoever does not take that is cut a second later.
+    /// [`grace`](ProxyOptions::grace), then end with an error, and connections that are still open a second later are closed.
     /// Dropping it ends everything at once.
     ///
-    /// Anybody who can reach the listener can ask: with one beyond loopback set a key, and its name in to `hosts`.
+    /// Anybody who can reach the listener can send requests: beyond loopback, set a key, and add its name to `hosts`.
     ///
     /// # Errors
-    /// None yet: what accepting fails with passes, or comes again.
+    /// None yet: errors of accepting are temporary, or concern one connection.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
         connections::serve(self, listener, shutdown).await
     }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, header};
+use axum::response::IntoResponse;
 use serde_json::Value;
 
 use super::super::ApiError;
@@ -11,8 +12,8 @@ use crate::error::{Error, ErrorKind};
 
 #[derive(Debug)]
 pub(super) struct Refusal {
-    error: ApiError,
-    retry_after: Option<Duration>,
+    pub(super) error: ApiError,
+    pub(super) retry_after: Option<Duration>,
 }
 
 impl From<ApiError> for Refusal {
@@ -21,25 +22,10 @@ impl From<ApiError> for Refusal {
     }
 }
 
-impl Refusal {
-    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
-        ApiError { status, message: message.into(), param: None, code: Some(code.into()) }.into()
-    }
-
-    pub(super) fn about(mut self, param: &str) -> Self {
-        self.error.param = Some(param.into());
-        self
-    }
-
-    pub(super) fn again_after(mut self, delay: Duration) -> Self {
-        self.retry_after = Some(delay);
-        self
-    }
-
-    /// What a failure of the backend is to the client. A client can mend what it asked, and wait; the backend's key and
-    /// address are the proxy's own business, and so never a 401 or 403.
-    pub(super) fn of_backend(error: &Error) -> Self {
-        let error = &to_client_error(error);
+/// What a failure of the backend is to the client. A client can correct what it asked, and wait; the backend's key and
+/// address are the proxy's own business, and so never a 401 or 403.
+impl From<Error> for Refusal {
+    fn from(error: Error) -> Self {
         let (status, code) = match error.kind() {
             ErrorKind::RateLimit => (429, "rate_limit_exceeded"),
             ErrorKind::ContextTooLong => (400, "context_length_exceeded"),
@@ -54,8 +40,16 @@ impl Refusal {
         };
         Self { retry_after: error.retry_after(), ..Self::new(status, code, error.text_with_source()) }
     }
+}
 
-    pub(super) fn response(&self) -> Response<Body> {
+impl Refusal {
+    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+        ApiError { status, message: message.into(), param: None, code: Some(code.into()) }.into()
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response<Body> {
         let mut response = json_response(self.error.status, &self.error.body());
         let headers = response.headers_mut();
         if let Some(delay) = self.retry_after {
@@ -66,22 +60,6 @@ impl Refusal {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
         response
-    }
-}
-
-/// A backend's failure as the client may see it: without the proxy's own credentials.
-pub(super) fn to_client_error(error: &Error) -> Error {
-    let (kind, message) = match error.kind() {
-        ErrorKind::Authentication => (
-            ErrorKind::Authentication,
-            "the backend does not accept this proxy's own credentials, which no key of the client's can change".into(),
-        ),
-        kind => (kind, error.text_with_source()),
-    };
-    let to_client_error = Error::new(kind, message);
-    match error.retry_after() {
-        Some(delay) => to_client_error.with_retry_after(delay),
-        None => to_client_error,
     }
 }
 

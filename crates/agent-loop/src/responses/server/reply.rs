@@ -16,13 +16,14 @@ use tokio_util::task::AbortOnDropHandle;
 use super::super::chat::{self, ChatEvents};
 use super::super::{Delivery, ResponseEvents, to_sse};
 use super::ProxyOptions;
-use super::refusal::{Refusal, json_response, to_client_error};
+use super::refusal::{Refusal, json_response};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Delta, Model, ReplyStream, Request};
 
-/// How many batches of events wait for a client before its backend does: few, so that a slow client holds little.
+/// How many batches of events wait for a client before its backend has to wait: few, so that a slow client needs little
+/// memory.
 const QUEUED_BATCHES: usize = 16;
-/// Clients take a line that begins with a colon for nothing.
+/// Clients ignore a line that begins with a colon.
 const COMMENT: &str = ": waiting for the model\n\n";
 
 pub(super) struct Job {
@@ -43,50 +44,22 @@ pub(super) enum Api {
 }
 
 impl Api {
-    fn start(&mut self) -> Bytes {
-        match self {
-            Self::Responses(events) => written(&events.start(), to_sse),
-            Self::Chat(events) => written(&events.start(), chat::to_sse),
-        }
-    }
-
-    fn push(&mut self, delta: Delta) -> Bytes {
-        match self {
-            Self::Responses(events) => written(&events.push(delta), to_sse),
-            Self::Chat(events) => written(&events.push(delta), chat::to_sse),
-        }
-    }
-
-    fn end(&mut self, error: Option<&Error>) -> Bytes {
-        match self {
-            Self::Responses(events) => written(&events.end(error), to_sse),
-            Self::Chat(events) => written(&events.end(error), chat::to_sse),
-        }
-    }
-
-    fn is_over(&self) -> bool {
-        match self {
-            Self::Responses(events) => events.response().is_some(),
-            Self::Chat(events) => events.is_over(),
-        }
-    }
-
-    /// The whole object; a reply that came to its end and is wrong all the same is an error here too.
-    fn whole(&self) -> Result<Value, Refusal> {
-        let object = match self {
-            Self::Responses(events) => events.response().cloned(),
-            Self::Chat(events) => events.completion(),
+    /// The bytes to send for these events.
+    fn write(&mut self, say: impl FnOnce(&mut ResponseEvents) -> Vec<Value>) -> Bytes {
+        let lines: String = match self {
+            Self::Responses(events) => say(events).iter().map(to_sse).collect(),
+            Self::Chat(events) => events.convert(say).iter().map(chat::to_sse).collect(),
         };
-        let object = object.unwrap_or_default();
-        match object["error"]["message"].as_str() {
-            Some(message) => Err(Refusal::new(502, "backend_error", message)),
-            None => Ok(object),
+        lines.into()
+    }
+
+    /// The whole object; `None` before the end.
+    fn whole(&self) -> Option<&Value> {
+        match self {
+            Self::Responses(events) => events.response(),
+            Self::Chat(events) => events.completion(),
         }
     }
-}
-
-fn written(events: &[Value], line: impl Fn(&Value) -> String) -> Bytes {
-    events.iter().map(line).collect::<String>().into()
 }
 
 impl Job {
@@ -96,7 +69,7 @@ impl Job {
         }
         let (accept, accepted) = oneshot::channel();
         let (out, waiting) = mpsc::channel(QUEUED_BATCHES);
-        // A task of its own, since the stream borrows the model; it ends with the body, which ends with the client.
+        // A task of its own, since the stream borrows the model. It ends when the client drops the body.
         let task = AbortOnDropHandle::new(tokio::spawn(self.stream(accept, out)));
         accepted.await.unwrap_or_else(|_| Err(Refusal::new(500, "server_error", "The reply was given up.")))?;
         let events = stream::unfold((waiting, task), |(mut waiting, task)| async move {
@@ -107,7 +80,7 @@ impl Job {
         let headers = [
             (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
             (header::CACHE_CONTROL, "no-cache"),
-            // Some proxies gather what they pass on, unless they are to_client_error not to.
+            // Some proxies buffer responses without this.
             (HeaderName::from_static("x-accel-buffering"), "no"),
         ];
         response.headers_mut().extend(headers.map(|(name, value)| (name, HeaderValue::from_static(value))));
@@ -116,43 +89,41 @@ impl Job {
 
     async fn whole(mut self) -> Result<Value, Refusal> {
         let mut backend = Backend::new(&self.options, &self.stop);
-        let mut deltas =
-            backend.start(&*self.model, self.request, None).await.map_err(|error| Refusal::of_backend(&error))?;
-        while !self.api.is_over() {
-            match backend.next(&mut deltas).await {
-                Received::Delta(delta) => drop(self.api.push(delta)),
-                Received::Nothing => {}
-                Received::End(Some(error)) => return Err(Refusal::of_backend(&error)),
-                Received::End(None) => {
-                    let cut = Error::new(ErrorKind::CutStream, "the backend's stream ended early");
-                    return Err(Refusal::of_backend(&cut));
-                }
+        let mut deltas = backend.start(&*self.model, self.request, self.options.backend_timeout).await?;
+        while self.api.whole().is_none() {
+            if let Some(delta) = backend.next(&mut deltas).await? {
+                self.api.write(|events| events.push(delta));
             }
         }
-        drop(deltas);
-        self.api.whole()
+        let object = self.api.whole().cloned().unwrap_or_default();
+        // A reply may fail after its end, when it is checked.
+        match object["error"]["message"].as_str() {
+            Some(message) => Err(Refusal::new(502, "backend_error", message)),
+            None => Ok(object),
+        }
     }
 
     /// Writes the events of the reply; an error to `out` means that the client disconnected.
     async fn stream(mut self, accept: oneshot::Sender<Result<(), Refusal>>, out: mpsc::Sender<Bytes>) {
         let mut backend = Backend::new(&self.options, &self.stop);
-        let mut deltas = match backend.start(&*self.model, self.request, Some(self.options.headers_within)).await {
+        let mut deltas = match backend.start(&*self.model, self.request, self.options.headers_within).await {
             Ok(deltas) => deltas,
             Err(error) => {
-                let _ = accept.send(Err(Refusal::of_backend(&error)));
+                let _ = accept.send(Err(error.into()));
                 return;
             }
         };
-        if accept.send(Ok(())).is_err() || out.send(self.api.start()).await.is_err() {
+        let first = self.api.write(ResponseEvents::start);
+        if accept.send(Ok(())).is_err() || out.send(first).await.is_err() {
             return;
         }
         let last = loop {
             let bytes = match backend.next(&mut deltas).await {
-                Received::Delta(delta) => self.api.push(delta),
-                Received::Nothing => Bytes::from_static(COMMENT.as_bytes()),
-                Received::End(error) => self.api.end(error.as_ref().map(to_client_error).as_ref()),
+                Ok(Some(delta)) => self.api.write(|events| events.push(delta)),
+                Ok(None) => Bytes::from_static(COMMENT.as_bytes()),
+                Err(error) => self.api.write(|events| events.end(Some(&error))),
             };
-            if self.api.is_over() {
+            if self.api.whole().is_some() {
                 break bytes;
             }
             if bytes.is_empty() {
@@ -162,26 +133,18 @@ impl Job {
             if out.send(bytes).await.is_err() {
                 return;
             }
-            // Silence is the backend's own: a slow client does not make it longer.
+            // The time that a slow client takes does not count as silence of the backend.
             backend.received_at += sending.elapsed();
             backend.sent_at = Instant::now();
         };
-        // Whoever has read the end finds the place free.
+        // A client that has read the end can send its next request at once.
         drop(deltas);
         drop(self.permit);
         let _ = out.send(last).await;
     }
 }
 
-/// What comes from a backend.
-enum Received {
-    Delta(Delta),
-    /// It is silent, but not yet for too long.
-    Nothing,
-    End(Option<Error>),
-}
-
-/// A backend that is waited for.
+/// The backend's side of a reply, with its timeouts.
 struct Backend<'a> {
     options: &'a ProxyOptions,
     stop: &'a CancellationToken,
@@ -194,16 +157,16 @@ impl<'a> Backend<'a> {
         Self { options, stop, received_at: Instant::now(), sent_at: Instant::now() }
     }
 
-    /// Asks the model. With `at_most`, a model that has not answered by then goes on answering inside the stream.
+    /// Asks the model. After `at_most`, a model that has not answered is waited for inside the stream.
     async fn start<'m>(
         &mut self,
         model: &'m dyn Model,
         request: Request,
-        at_most: Option<Duration>,
+        at_most: Duration,
     ) -> Result<ReplyStream<'m>> {
         let reply = AssertUnwindSafe(async move { model.reply(request).await });
         let mut starting = reply.catch_unwind().map(|caught| caught.unwrap_or_else(|_| Err(panicked()))).boxed();
-        let most = at_most.unwrap_or(self.options.backend_timeout).min(self.options.backend_timeout);
+        let most = at_most.min(self.options.backend_timeout);
         let started = tokio::select! {
             biased;
             () = self.stop.cancelled() => return Err(stopping()),
@@ -212,38 +175,40 @@ impl<'a> Backend<'a> {
         match started {
             Ok(started) => {
                 self.received_at = Instant::now();
-                started
+                started.map_err(for_client)
             }
-            Err(_) if at_most.is_some() && most < self.options.backend_timeout => {
-                Ok(Box::pin(starting.try_flatten_stream()))
-            }
+            Err(_) if most < self.options.backend_timeout => Ok(Box::pin(starting.try_flatten_stream())),
             Err(_) => Err(silent(self.options)),
         }
     }
 
-    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Received {
+    /// The next delta; `None` when the backend is silent and a comment is due.
+    async fn next(&mut self, deltas: &mut ReplyStream<'_>) -> Result<Option<Delta>> {
         let silent_at = self.received_at + self.options.backend_timeout;
         let until = silent_at.min(self.sent_at + self.options.keep_alive);
         tokio::select! {
             biased;
-            () = self.stop.cancelled() => Received::End(Some(stopping())),
+            () = self.stop.cancelled() => Err(stopping()),
             caught = AssertUnwindSafe(deltas.next()).catch_unwind() => {
                 self.received_at = Instant::now();
-                match caught.unwrap_or_else(|_| Some(Err(panicked()))) {
-                    Some(Ok(delta)) => Received::Delta(delta),
-                    Some(Err(error)) => Received::End(Some(error)),
-                    None => Received::End(None),
-                }
+                let cut = || Err(Error::new(ErrorKind::CutStream, "the backend's stream ended early"));
+                caught.unwrap_or_else(|_| Some(Err(panicked()))).unwrap_or_else(cut).map(Some).map_err(for_client)
             }
             () = sleep_until(until) => {
                 self.sent_at = Instant::now();
-                match self.sent_at < silent_at {
-                    true => Received::Nothing,
-                    false => Received::End(Some(silent(self.options))),
-                }
+                if self.sent_at < silent_at { Ok(None) } else { Err(silent(self.options)) }
             }
         }
     }
+}
+
+/// A backend's failure as the client may see it: without the proxy's own credentials.
+fn for_client(error: Error) -> Error {
+    if error.kind() != ErrorKind::Authentication {
+        return error;
+    }
+    let message = "the backend does not accept this proxy's own credentials, which no key of the client's can change";
+    Error::new(ErrorKind::Authentication, message)
 }
 
 fn silent(options: &ProxyOptions) -> Error {
@@ -263,7 +228,7 @@ pub(super) fn now() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
 }
 
-/// What makes ids unlike all others.
+/// The random part of ids.
 pub(super) fn stem() -> String {
     format!("{:016x}", fastrand::u64(..))
 }

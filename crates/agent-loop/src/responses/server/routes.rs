@@ -8,11 +8,12 @@ use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, Request, Response};
 use axum::middleware::{Next, from_fn_with_state};
+use axum::response::IntoResponse;
 use axum::routing::{get, post};
 use serde_json::{Value, json};
 
 use super::super::chat::{ChatEvents, ChatRequest};
-use super::super::{ApiRequest, ResponseEvents};
+use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, now, stem};
 use super::{Shared, auth, body};
@@ -29,9 +30,9 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
         .route("/v1/models", get(models))
         .route("/v1/models/{*name}", get(model))
         .route("/health", get(health))
-        .fallback(async || Refusal::new(404, "not_found", "There is nothing at this path.").response())
+        .fallback(async || Refusal::new(404, "not_found", "There is nothing at this path."))
         .method_not_allowed_fallback(async || {
-            Refusal::new(405, "method_not_allowed", "This path does not take this method.").response()
+            Refusal::new(405, "method_not_allowed", "This path does not take this method.")
         });
     router.layer(from_fn_with_state(Arc::clone(&shared), check_request)).with_state(shared)
 }
@@ -46,7 +47,7 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
         Ok(()) => next.run(request).await,
         Err(refusal) => {
             body::drain(options, request.into_body().into_data_stream()).await;
-            refusal.response()
+            refusal.into_response()
         }
     };
     if let Ok(id) = HeaderValue::try_from(format!("req_{}", stem())) {
@@ -55,22 +56,22 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
     response
 }
 
-async fn responses(State(shared): Here, request: Request<Body>) -> Response<Body> {
-    let read = |body: &[u8]| -> Result<(ApiRequest, Api), Refusal> {
+async fn responses(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+    answer(&shared, request, |body| {
         let request = ApiRequest::parse(body)?;
         let events = ResponseEvents::new(&request, stem(), now());
         Ok((request, Api::Responses(Box::new(events))))
-    };
-    answer(&shared, request, read).await.unwrap_or_else(|refusal| refusal.response())
+    })
+    .await
 }
 
-async fn chat(State(shared): Here, request: Request<Body>) -> Response<Body> {
-    let read = |body: &[u8]| -> Result<(ApiRequest, Api), Refusal> {
+async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
+    answer(&shared, request, |body| {
         let request = ChatRequest::parse(body)?;
         let events = ChatEvents::new(&request, stem(), now());
         Ok((request.api, Api::Chat(Box::new(events))))
-    };
-    answer(&shared, request, read).await.unwrap_or_else(|refusal| refusal.response())
+    })
+    .await
 }
 
 async fn answer(
@@ -82,7 +83,7 @@ async fn answer(
     let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
         body::drain(options, request.into_body().into_data_stream()).await;
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
-        return Err(Refusal::new(503, "overloaded", message).again_after(SOON));
+        return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
     let bytes = body::read(options, request.into_body()).await?;
     let (asked, api) = read(&bytes)?;
@@ -103,7 +104,8 @@ async fn answer(
 }
 
 fn not_served(name: &str) -> Refusal {
-    Refusal::new(404, "model_not_found", format!("The model '{name}' is not served here.")).about("model")
+    let message = format!("The model '{name}' is not served here.");
+    ApiError { status: 404, code: Some("model_not_found".into()), ..ApiError::invalid("model", message) }.into()
 }
 
 async fn models(State(shared): Here) -> Response<Body> {
@@ -111,11 +113,9 @@ async fn models(State(shared): Here) -> Response<Body> {
     json_response(200, &json!({"object": "list", "data": models}))
 }
 
-async fn model(State(shared): Here, Path(name): Path<String>) -> Response<Body> {
-    match shared.proxy.models.iter().any(|(served, _)| *served == name) {
-        true => json_response(200, &card(&shared, &name)),
-        false => not_served(&name).response(),
-    }
+async fn model(State(shared): Here, Path(name): Path<String>) -> Result<Response<Body>, Refusal> {
+    let is_served = shared.proxy.models.iter().any(|(served, _)| *served == name);
+    is_served.then(|| json_response(200, &card(&shared, &name))).ok_or_else(|| not_served(&name))
 }
 
 fn card(shared: &Shared, name: &str) -> Value {

@@ -7,7 +7,7 @@ use crate::model::read_arguments;
 
 use super::Piece;
 
-/// One call as it is written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
+/// A call as written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
 #[derive(Deserialize)]
 struct CallJson<'a> {
     name: Option<String>,
@@ -29,7 +29,7 @@ pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
 fn read_call(written: CallJson<'_>) -> Result<Piece<'static>, String> {
     let name = written.name.filter(|name| !name.is_empty()).ok_or("The tool call has no \"name\".")?;
     let raw = written.arguments.or(written.parameters).map_or("null", RawValue::get);
-    // Arguments in a string are taken out of it once; what they say is not changed.
+    // A string that holds the arguments is decoded once; its content is not changed.
     let text =
         if raw.starts_with('"') { serde_json::from_str(raw).map_err(|e| e.to_string())? } else { raw.to_string() };
     let arguments = match read_arguments(&text)? {

@@ -1,60 +1,36 @@
 //! The parser's output: text, calls and faults in order.
 
-/// What comes out of the text.
+/// A piece of a parsed reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece<'p> {
-    /// Text, never empty. Two pieces of text side by side are one text.
+    /// Text, never empty. Adjacent pieces of text belong together.
     Text(&'p str),
     /// A complete call.
     Call {
-        /// The tool's name, which may be the name of none.
+        /// The name as written; there may be no such tool.
         name: String,
-        /// A JSON object as the model wrote it; `{}` where it wrote none.
+        /// A JSON object as the model wrote it; `{}` if it wrote none.
         arguments: String,
     },
-    /// A block that is no call.
+    /// A block that is not a valid call.
     Fault {
-        /// Why, in words for the model.
+        /// The reason, in words for the model.
         fault: String,
         /// The block as it was written.
         raw: String,
     },
 }
 
-/// What one input decided, in order.
-#[derive(Debug)]
-pub struct Pieces<'p> {
+/// Merges the text of one input with the other pieces, each of which comes with its offset in the text.
+pub(super) fn in_order<'p>(
     text: &'p str,
-    /// Up to here `text` was given.
-    given: usize,
-    out: std::vec::Drain<'p, (usize, Piece<'static>)>,
-    /// What stands behind the text that was given last.
-    next: Option<Piece<'static>>,
-}
-
-impl<'p> Pieces<'p> {
-    pub(super) fn new(text: &'p str, out: std::vec::Drain<'p, (usize, Piece<'static>)>) -> Self {
-        Self { text, given: 0, out, next: None }
-    }
-}
-
-impl<'p> Iterator for Pieces<'p> {
-    type Item = Piece<'p>;
-
-    fn next(&mut self) -> Option<Piece<'p>> {
-        if let Some(piece) = self.next.take() {
-            return Some(piece);
-        }
-        let end = match self.out.next() {
-            Some((behind, piece)) if behind == self.given => return Some(piece),
-            Some((behind, piece)) => {
-                self.next = Some(piece);
-                behind
-            }
-            None => self.text.len(),
-        };
-        let text = &self.text[self.given..end];
-        self.given = end;
-        (!text.is_empty()).then_some(Piece::Text(text))
-    }
+    others: impl Iterator<Item = (usize, Piece<'static>)> + 'p,
+) -> impl Iterator<Item = Piece<'p>> {
+    let mut given = 0;
+    let others = others.map(|(at, other)| (at, Some(other))).chain([(text.len(), None)]);
+    others.flat_map(move |(at, other)| {
+        let before = &text[given..at];
+        given = at;
+        (!before.is_empty()).then_some(Piece::Text(before)).into_iter().chain(other)
+    })
 }

@@ -12,7 +12,7 @@ struct Shown {
 }
 
 impl Shown {
-    fn take(&mut self, pieces: Pieces<'_>) {
+    fn take<'p>(&mut self, pieces: impl Iterator<Item = Piece<'p>>) {
         for piece in pieces {
             let line = match piece {
                 Piece::Text("") => panic!("a text is never empty"),
@@ -34,7 +34,7 @@ impl Shown {
     }
 }
 
-fn show(pieces: Pieces<'_>) -> Vec<String> {
+fn show<'p>(pieces: impl Iterator<Item = Piece<'p>>) -> Vec<String> {
     let mut shown = Shown::default();
     shown.take(pieces);
     shown.end_text();

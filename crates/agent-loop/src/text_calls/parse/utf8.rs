@@ -1,49 +1,36 @@
 //! Incremental UTF-8 decoder: bytes may be split inside a character.
 
-/// An incomplete character at the end of the last input.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Utf8Decoder {
-    bytes: [u8; 4],
-    length: usize,
-}
+/// The bytes of an incomplete character at the end of the last input.
+#[derive(Debug, Default)]
+pub(super) struct Utf8Decoder(Vec<u8>);
 
 impl Utf8Decoder {
-    pub(super) fn is_empty(self) -> bool {
-        self.length == 0
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
-    /// Hands on the text that these bytes complete. Invalid UTF-8 becomes U+FFFD.
-    pub(super) fn decode(&mut self, mut bytes: &[u8], mut take: impl FnMut(&str)) {
-        // The first byte of a character says how long it is.
-        while self.length > 0 && !bytes.is_empty() {
-            let mut begun = std::mem::take(self);
-            let missing = begun.bytes[0].leading_ones() as usize - begun.length;
-            let (more, rest) = bytes.split_at(missing.min(bytes.len()));
-            let length = begun.length + more.len();
-            begun.bytes[begun.length..length].copy_from_slice(more);
-            self.decode_from_start(&begun.bytes[..length], &mut take);
-            bytes = rest;
-        }
-        self.decode_from_start(bytes, &mut take);
+    /// Drops the incomplete character.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
     }
 
-    /// Bytes that begin with a character, unless nothing is left of them.
-    fn decode_from_start(&mut self, bytes: &[u8], take: &mut impl FnMut(&str)) {
-        let mut rest = bytes;
-        while !rest.is_empty() {
-            let error = match std::str::from_utf8(rest) {
-                Ok(text) => return take(text),
-                Err(error) => error,
-            };
-            let (valid, after) = rest.split_at(error.valid_up_to());
-            take(std::str::from_utf8(valid).unwrap_or_default());
-            let Some(length) = error.error_len() else {
-                self.length = after.len();
-                self.bytes[..after.len()].copy_from_slice(after);
-                return;
-            };
-            take("\u{fffd}");
-            rest = &after[length..];
+    /// Passes on the text that these bytes complete. Invalid UTF-8 becomes U+FFFD.
+    pub(super) fn decode(&mut self, bytes: &[u8], mut take: impl FnMut(&str)) {
+        self.0.extend_from_slice(bytes);
+        let mut decoded = 0;
+        for chunk in self.0.utf8_chunks() {
+            take(chunk.valid());
+            decoded += chunk.valid().len();
+            let invalid = chunk.invalid();
+            let is_last = decoded + invalid.len() == self.0.len();
+            if is_last && std::str::from_utf8(invalid).is_err_and(|error| error.error_len().is_none()) {
+                break;
+            }
+            if !invalid.is_empty() {
+                take("\u{fffd}");
+            }
+            decoded += invalid.len();
         }
+        self.0.drain(..decoded);
     }
 }

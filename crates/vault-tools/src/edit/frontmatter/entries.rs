@@ -100,43 +100,26 @@ impl Entry {
         };
         let (written, comment) = split_comment(first);
         let last_eol = if lines.ends_with('\n') { eol } else { "" };
-        if written.is_empty() && !rest.trim().is_empty() {
-            return match value {
-                Value::Array(items) => {
-                    self.with_items(rest, items, now, eol).map(|items| format!("{head}{first}{eol}{items}"))
-                }
-                _ => None,
-            }
-            .unwrap_or_else(|| self.rewritten(head, value, None, comment, eol));
-        }
         if !rest.trim().is_empty() {
-            return self.rewritten(head, value, None, comment, eol);
+            let kept = match value {
+                Value::Array(items) if written.is_empty() => self.with_items(rest, items, now, eol),
+                _ => None,
+            };
+            return match kept {
+                Some(items) => format!("{head}{first}{eol}{items}"),
+                None => self.rewritten(head, value, comment, eol),
+            };
         }
-        let quote = match written.chars().next() {
-            Some('"') => Some(Quote::Double),
-            Some('\'') => Some(Quote::Single),
-            _ => None,
-        };
-        let is_flow = written.starts_with('[');
-        match value {
-            Value::Array(items) if !is_flow && !items.is_empty() => self.rewritten(head, value, None, comment, eol),
-            Value::Array(items) if is_flow => {
-                let quote = written[1..].trim_start().chars().next();
-                let quote = match quote {
-                    Some('"') => Some(Quote::Double),
-                    Some('\'') => Some(Quote::Single),
-                    _ => None,
-                };
-                let items = scalar(&Value::Array(items.clone()), quote);
-                format!("{head} {items}{comment}{last_eol}")
-            }
-            value => format!("{head} {}{comment}{last_eol}", scalar(value, quote)),
+        match (value, written.strip_prefix('[')) {
+            (Value::Array(_), Some(items)) => format!("{head} {}{comment}{last_eol}", scalar(value, Quote::of(items))),
+            (Value::Array(items), None) if !items.is_empty() => self.rewritten(head, value, comment, eol),
+            _ => format!("{head} {}{comment}{last_eol}", scalar(value, Quote::of(written))),
         }
     }
 
     /// The lines of a new property, with the key as it is written.
-    fn rewritten(&self, head: &str, value: &Value, quote: Option<Quote>, comment: &str, eol: &str) -> String {
-        let lines = write_value("k", value, quote, eol);
+    fn rewritten(&self, head: &str, value: &Value, comment: &str, eol: &str) -> String {
+        let lines = write_value("k", value, eol);
         let lines = lines.strip_prefix("k:").unwrap_or(&lines);
         let (first, rest) = lines.split_once('\n').unwrap_or((lines, ""));
         format!("{head}{}{comment}{eol}{rest}", first.trim_end_matches('\r'))

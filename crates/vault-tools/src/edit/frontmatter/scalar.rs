@@ -10,16 +10,27 @@ pub(super) enum Quote {
     Double,
 }
 
+impl Quote {
+    /// The quotes that a value begins with.
+    pub fn of(written: &str) -> Option<Self> {
+        match written.trim_start().chars().next() {
+            Some('"') => Some(Self::Double),
+            Some('\'') => Some(Self::Single),
+            _ => None,
+        }
+    }
+}
+
 /// A property with its value, as whole lines. Lists of scalars are blocks, one item a line; nested values are written
 /// as JSON, which is YAML.
-pub(super) fn write_value(key: &str, value: &Value, quote: Option<Quote>, eol: &str) -> String {
+pub(super) fn write_value(key: &str, value: &Value, eol: &str) -> String {
     let key = scalar(&Value::String(key.to_owned()), None);
     match value {
         Value::Array(items) if !items.is_empty() && items.iter().all(|item| !item.is_array() && !item.is_object()) => {
-            let items: String = items.iter().map(|item| format!("  - {}{eol}", scalar(item, quote))).collect();
+            let items: String = items.iter().map(|item| format!("  - {}{eol}", scalar(item, None))).collect();
             format!("{key}:{eol}{items}")
         }
-        value => format!("{key}: {}{eol}", scalar(value, quote)),
+        value => format!("{key}: {}{eol}", scalar(value, None)),
     }
 }
 

@@ -1,0 +1,145 @@
+//! Which vault is meant: flags over environment, over the folder that the user is in, over configuration.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::exit::{CliResult, Failure};
+
+/// Where a vault may be named.
+#[derive(Debug, Clone, Default)]
+pub struct VaultSources<'a> {
+    /// `--vault`, each time it is given.
+    pub flags: &'a [PathBuf],
+    /// `VAULT_DIR`; empty counts as not set.
+    pub variable: Option<OsString>,
+    /// The current folder.
+    pub current: PathBuf,
+    /// The default of the user's configuration, where `~/` is the home folder, and the file that it stands in.
+    pub configured: Option<(String, PathBuf)>,
+    /// The home folder.
+    pub home: Option<PathBuf>,
+}
+
+/// The vaults that are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NamedVaults {
+    /// At least one, as it is named; whether it exists is not checked.
+    pub folders: Vec<PathBuf>,
+    /// Where they are named, if not on the command line: a variable or a file.
+    pub named_in: Option<PathBuf>,
+}
+
+/// The vaults that are meant. Where none is named, the nearest folder upward with an `.obsidian`, or the current folder.
+///
+/// # Errors
+/// [`Failure::Refused`] for the home folder and `/` where nobody named them.
+pub fn find_vaults(sources: &VaultSources<'_>) -> CliResult<NamedVaults> {
+    if !sources.flags.is_empty() {
+        return Ok(NamedVaults { folders: sources.flags.to_vec(), named_in: None });
+    }
+    let folders = sources.variable.as_deref().map(folders_of).unwrap_or_default();
+    if !folders.is_empty() {
+        return Ok(NamedVaults { folders, named_in: Some("VAULT_DIR".into()) });
+    }
+    let above = sources.current.ancestors().find(|folder| folder.join(".obsidian").is_dir());
+    match (above, &sources.configured) {
+        (None, Some((vault, file))) => {
+            let folder = match (vault.strip_prefix("~/"), &sources.home) {
+                (Some(rest), Some(home)) => home.join(rest),
+                _ => PathBuf::from(vault),
+            };
+            Ok(NamedVaults { folders: vec![folder], named_in: Some(file.clone()) })
+        }
+        (above, _) => {
+            let folder = above.unwrap_or(&sources.current);
+            refuse_home_and_root(folder, sources.home.as_deref())?;
+            Ok(NamedVaults { folders: vec![folder.to_path_buf()], named_in: None })
+        }
+    }
+}
+
+/// One folder, or several separated as in `PATH`; a folder whose name holds the separator is one folder.
+fn folders_of(text: &OsStr) -> Vec<PathBuf> {
+    match Path::new(text).is_dir() {
+        true => vec![PathBuf::from(text)],
+        false => std::env::split_paths(text).filter(|path| !path.as_os_str().is_empty()).collect(),
+    }
+}
+
+fn refuse_home_and_root(folder: &Path, home: Option<&Path>) -> CliResult<()> {
+    let Ok(folder) = folder.canonicalize() else { return Ok(()) };
+    let is_home = home.is_some_and(|home| home.canonicalize().is_ok_and(|home| home == folder));
+    if !is_home && folder.parent().is_some() {
+        return Ok(());
+    }
+    let what = if is_home { "your home folder" } else { "the root of the file system" };
+    Err(Failure::Refused(format!(
+        "{}: {what} is not taken as a vault unless it is named (name the folder that holds your notes with --vault DIR \
+         or VAULT_DIR)",
+        folder.display()
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::create_dir_all;
+
+    use super::*;
+
+    /// A home folder with a vault, a plain folder and a folder inside the vault.
+    fn home() -> (tempfile::TempDir, PathBuf) {
+        let dir = tempfile::tempdir().unwrap();
+        let home = dir.path().canonicalize().unwrap();
+        for folder in ["notes/.obsidian", "notes/a/b", "plain"] {
+            create_dir_all(home.join(folder)).unwrap();
+        }
+        (dir, home)
+    }
+
+    fn found(sources: &VaultSources<'_>, home: &Path) -> Vec<String> {
+        let vaults = find_vaults(sources).unwrap().folders;
+        vaults.iter().map(|v| v.strip_prefix(home).unwrap().to_string_lossy().into_owned()).collect()
+    }
+
+    #[test]
+    fn the_order_of_sources() {
+        let (_dir, home) = home();
+        let inside =
+            VaultSources { current: home.join("notes/a/b"), home: Some(home.clone()), ..VaultSources::default() };
+        assert_eq!(found(&inside, &home), ["notes"]);
+        let plain =
+            || VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
+        assert_eq!(found(&plain(), &home), ["plain"]);
+        let file = PathBuf::from("config.toml");
+        let configured = || VaultSources { configured: Some(("~/notes".into(), file.clone())), ..plain() };
+        assert_eq!(found(&configured(), &home), ["notes"]);
+        let variable = || VaultSources { variable: Some(home.join("notes/a").into()), ..configured() };
+        assert_eq!(found(&variable(), &home), ["notes/a"]);
+        let flags = [home.join("plain")];
+        assert_eq!(found(&VaultSources { flags: &flags, ..variable() }, &home), ["plain"]);
+    }
+
+    #[test]
+    fn a_variable_can_name_several() {
+        let (_dir, home) = home();
+        let joined = std::env::join_paths([home.join("plain"), home.join("notes")]).unwrap();
+        let sources = VaultSources { variable: Some(joined), current: home.clone(), ..VaultSources::default() };
+        assert_eq!(found(&sources, &home), ["plain", "notes"]);
+        assert_eq!(folders_of(OsStr::new("")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn home_and_root_must_be_named() {
+        let (_dir, home) = home();
+        for current in [home.as_path(), Path::new("/")] {
+            let unnamed =
+                VaultSources { current: current.to_path_buf(), home: Some(home.clone()), ..VaultSources::default() };
+            assert!(matches!(find_vaults(&unnamed), Err(Failure::Refused(_))), "{}", current.display());
+            let flags = [current.to_path_buf()];
+            assert!(find_vaults(&VaultSources { flags: &flags, ..unnamed }).is_ok(), "{}", current.display());
+        }
+        create_dir_all(home.join(".obsidian")).unwrap();
+        let below = VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
+        assert!(matches!(find_vaults(&below), Err(Failure::Refused(_))));
+    }
+}
