@@ -34,7 +34,6 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{
     Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle, walk,
 };
-use crate::indexer::prepare::now_ns;
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::lock::{self, Lock, LockName};
 use crate::path::{FileId, VaultPath};
@@ -154,7 +153,7 @@ impl Indexer<'_> {
 
     /// Returns the folders that could not be listed.
     fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Vec<String>> {
-        let now = now_ns();
+        let now = prepare::now_ns();
         // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
         let (walked, known) = std::thread::scope(|scope| {
             let (vault, rules, cancel) = (self.vault, self.rules, self.cancel());
