@@ -28,7 +28,7 @@ pub fn canonical_vault(vault: &Path) -> Result<PathBuf> {
 
 /// The folder of a vault that may be gone, as it was when it was there: the folders above it that are left are
 /// canonical.
-pub(crate) fn vault_or_gone(vault: &Path) -> Result<PathBuf> {
+pub fn vault_or_gone(vault: &Path) -> Result<PathBuf> {
     let absolute = std::path::absolute(vault).map_err(|error| Error::io(vault, error))?;
     for above in absolute.ancestors() {
         if let Ok(canonical) = std::fs::canonicalize(above) {

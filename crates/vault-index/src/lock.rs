@@ -13,7 +13,7 @@ use crate::private_file::private_file;
 /// A lock held by this process until dropped. The file behind it stays: only the lock on it counts,
 /// so a process that is killed holds nothing.
 #[derive(Debug)]
-pub(crate) struct Lock {
+pub struct Lock {
     file: File,
 }
 
@@ -46,47 +46,61 @@ impl LockName {
 /// Takes a lock, waiting for at most `wait` (`None`: without limit).
 ///
 /// # Errors
-/// [`ErrorKind::Locked`] with the holder when the wait is over; [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a
-/// file that is not a lock has its name.
+/// [`ErrorKind::Locked`] with the holder when the wait is over; those of [`lock_file`].
 pub(crate) fn lock(index: &Path, name: LockName, wait: Option<Duration>, cancel: Option<&AtomicBool>) -> Result<Lock> {
-    let path = name.file(index);
-    let mut file = private_file(&path)?;
+    lock_file(&name.file(index), wait, cancel)?.map_err(|holder| {
+        Error::new(ErrorKind::Locked, format!("the index is held by {holder}"))
+            .at(index)
+            .with_remedy("wait for it to end, or stop it")
+    })
+}
+
+/// Takes the lock that a file stands for, made if it is not there, waiting for at most `wait` (`None`: without limit).
+/// The inner error is the holder when the wait is over.
+///
+/// # Errors
+/// [`ErrorKind::Cancelled`]; [`ErrorKind::Io`] when a file that is not a lock has its name.
+pub fn lock_file(
+    path: &Path,
+    wait: Option<Duration>,
+    cancel: Option<&AtomicBool>,
+) -> Result<std::result::Result<Lock, String>> {
+    let mut file = private_file(path)?;
     let started = Instant::now();
     let mut is_waiting = false;
     loop {
         match file.try_lock() {
             Ok(()) => break,
-            Err(TryLockError::Error(error)) => return Err(Error::io(&path, error)),
+            Err(TryLockError::Error(error)) => return Err(Error::io(path, error)),
             Err(TryLockError::WouldBlock) => {
                 if cancel.is_some_and(|c| c.load(Ordering::Relaxed)) {
                     return Err(Error::new(ErrorKind::Cancelled, "cancelled while waiting for the index's lock"));
                 }
                 if wait.is_some_and(|w| started.elapsed() >= w) {
-                    let holder = read_holder(&mut file);
-                    return Err(Error::new(ErrorKind::Locked, format!("the index is held by {holder}"))
-                        .at(index)
-                        .with_remedy("wait for it to end, or stop it"));
+                    return Ok(Err(read_holder(&mut file)));
                 }
                 if !is_waiting {
                     log::info!("waiting for {}, held by {}", path.display(), read_holder(&mut file));
                     is_waiting = true;
                 }
                 // There is no portable way to wait for a file lock with a limit but to ask again.
-                std::thread::sleep(Duration::from_millis(20));
+                std::thread::sleep(Duration::from_millis(5));
             }
         }
     }
-    if !is_lock(&mut file).map_err(|error| Error::io(&path, error))? {
-        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock of the index, and is not one")
+    if !is_lock(&mut file).map_err(|error| Error::io(path, error))? {
+        return Err(Error::new(ErrorKind::Io, "this file has the name of a lock, and is not one")
             .at(path)
-            .with_remedy("move it away, or choose another place for the index with --index FILE"));
+            .with_remedy(
+                "move it away; or, if it is beside an index, choose another place for that with --index FILE",
+            ));
     }
     let holder = format!("{HOLDER}{} ({})", std::process::id(), program());
     file.set_len(0)
         .and_then(|()| file.seek(SeekFrom::Start(0)))
         .and_then(|_| file.write_all(holder.as_bytes()))
-        .map_err(|error| Error::io(&path, error))?;
-    Ok(Lock { file })
+        .map_err(|error| Error::io(path, error))?;
+    Ok(Ok(Lock { file }))
 }
 
 /// Who holds a lock now, if anybody. Never creates the file.

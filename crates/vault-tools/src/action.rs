@@ -14,12 +14,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::content::Content;
+use crate::content::{Content, ContentHash};
 use crate::sandbox::SafePath;
 
 /// One thing that is done to the vault. It holds all that its inverse needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
+pub enum Action<C = Content> {
     /// Makes a folder in one that is there.
     MakeFolder {
         /// The folder.
@@ -35,16 +35,16 @@ pub enum Action {
         /// The file.
         path: SafePath,
         /// All of it.
-        content: Content,
+        content: C,
     },
     /// Gives a file other content.
     Edit {
         /// The file.
         path: SafePath,
         /// What it must hold before.
-        before: Content,
+        before: C,
         /// What it holds after.
-        after: Content,
+        after: C,
     },
     /// Moves a file or folder to where nothing is.
     Move {
@@ -58,7 +58,7 @@ pub enum Action {
         /// The file.
         path: SafePath,
         /// What it must hold.
-        content: Content,
+        content: C,
         /// [`DeleteMode::Permanent`] or [`DeleteMode::SystemTrash`].
         mode: DeleteMode,
     },
@@ -81,20 +81,10 @@ pub enum DeleteMode {
     Permanent,
 }
 
-impl Action {
-    /// The action that undoes it.
-    #[must_use]
-    pub fn inverse(&self) -> Self {
-        match self.clone() {
-            Self::MakeFolder { path } => Self::RemoveFolder { path },
-            Self::RemoveFolder { path } => Self::MakeFolder { path },
-            Self::Create { path, content } => Self::Delete { path, content, mode: DeleteMode::Permanent },
-            Self::Edit { path, before, after } => Self::Edit { path, before: after, after: before },
-            Self::Move { from, to } => Self::Move { from: to, to: from },
-            Self::Delete { path, content, .. } => Self::Create { path, content },
-        }
-    }
+/// An action whose contents are known by their hashes alone.
+pub(crate) type ActionOutline = Action<ContentHash>;
 
+impl<C> Action<C> {
     /// The path it is done to, and for a move the one it leads to.
     pub fn paths(&self) -> (&SafePath, Option<&SafePath>) {
         match self {
@@ -107,12 +97,25 @@ impl Action {
         }
     }
 
-    /// Bytes of the contents that it holds.
-    pub(crate) fn content_bytes(&self) -> usize {
+    /// The same, one after the other.
+    pub(crate) fn all_paths(&self) -> impl Iterator<Item = &SafePath> {
+        let (path, to) = self.paths();
+        std::iter::once(path).chain(to)
+    }
+
+    /// From where to where it moves something.
+    pub(crate) fn moved(&self) -> Option<(&SafePath, &SafePath)> {
         match self {
-            Self::Create { content, .. } | Self::Delete { content, .. } => content.len(),
-            Self::Edit { before, after, .. } => before.len() + after.len(),
-            Self::MakeFolder { .. } | Self::RemoveFolder { .. } | Self::Move { .. } => 0,
+            Self::Move { from, to } => Some((from, to)),
+            _ => None,
+        }
+    }
+
+    /// The content that it removes from the vault, which its inverse needs.
+    pub(crate) fn removed_content(&self) -> Option<&C> {
+        match self {
+            Self::Edit { before: content, .. } | Self::Delete { content, .. } => Some(content),
+            _ => None,
         }
     }
 
@@ -129,23 +132,25 @@ impl Action {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl Action {
+    /// Bytes of the contents that it holds.
+    pub(crate) fn content_bytes(&self) -> usize {
+        match self {
+            Self::Create { content, .. } | Self::Delete { content, .. } => content.len(),
+            Self::Edit { before, after, .. } => before.len() + after.len(),
+            Self::MakeFolder { .. } | Self::RemoveFolder { .. } | Self::Move { .. } => 0,
+        }
+    }
 
-    #[test]
-    fn an_inverse_has_an_inverse() {
-        let path = |text| SafePath::new(text).unwrap();
-        for action in [
-            Action::MakeFolder { path: path("a") },
-            Action::RemoveFolder { path: path("a") },
-            Action::Create { path: path("a"), content: "x".into() },
-            Action::Edit { path: path("a"), before: "x".into(), after: "y".into() },
-            Action::Move { from: path("a"), to: path("b") },
-            Action::Delete { path: path("a"), content: "x".into(), mode: DeleteMode::Permanent },
-        ] {
-            assert_ne!(action.inverse(), action);
-            assert_eq!(action.inverse().inverse(), action);
+    /// The same action with hashes for contents.
+    pub(crate) fn outline(&self) -> ActionOutline {
+        match self.clone() {
+            Self::MakeFolder { path } => Action::MakeFolder { path },
+            Self::RemoveFolder { path } => Action::RemoveFolder { path },
+            Self::Create { path, content } => Action::Create { path, content: content.hash() },
+            Self::Edit { path, before, after } => Action::Edit { path, before: before.hash(), after: after.hash() },
+            Self::Move { from, to } => Action::Move { from, to },
+            Self::Delete { path, content, mode } => Action::Delete { path, content: content.hash(), mode },
         }
     }
 }

@@ -124,6 +124,13 @@ impl Error {
         self
     }
 
+    /// Puts what it interrupted before the message.
+    #[must_use]
+    pub(crate) fn within(mut self, what: impl fmt::Display) -> Self {
+        self.0.message = format!("{what}: {}", self.0.message);
+        self
+    }
+
     /// Appends the reason to the message.
     #[must_use]
     pub fn because(mut self, reason: impl fmt::Display) -> Self {

@@ -8,7 +8,6 @@
 //! | step | write | durable |
 //! | --- | --- | --- |
 //! | begin | the transaction, `unfinished`, and all its actions with what their inverses need | before the vault is touched |
-//! | progress | how many actions are done, in the file `journal.progress` | no: it only says where to look first |
 //! | end | `done` or `rolled-back`, in the transaction's row | after what was done is durable |
 //! | prune | the oldest transactions are deleted, and the file is rewritten without them | yes |
 //!
@@ -26,11 +25,10 @@
 //! that finds the file damaged copies what can be read into a new one and keeps the old one as `journal.db.damaged`
 //! (`journal/salvage.rs`).
 //!
-//! A transaction that is `unfinished` was cut by a crash. It is rolled back before anything else is done to the vault;
+//! A transaction that is `unfinished` was interrupted by a crash. It is rolled back before anything else is done to the vault;
 //! where the journal is damaged or the vault was edited since, only when somebody asks for it (`transaction/recover.rs`).
 
 mod entry;
-mod progress;
 mod database;
 mod read;
 mod insert;
@@ -41,29 +39,32 @@ mod legacy;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use entry::{JournalAction, JournalEntry, State as EntryState};
+pub(crate) use entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState};
 pub use entry::{TransactionId, TransactionKind};
 pub(crate) use legacy::{FILE as LEGACY_FILE, take_over};
 pub(crate) use prune::prune;
 pub use prune::{PruneOptions, Pruned};
-pub(crate) use read::{content_of, damaged, entries, is_whole, unfinished};
+pub(crate) use read::{contents, damaged, entries, has_all, has_damage, unfinished};
 pub(crate) use salvage::repair;
-pub(crate) use write::{Ending, NewTransaction, Writer};
+pub(crate) use write::Writer;
 
 /// As if the process had been killed just before it wrote that the last transaction is over.
 #[cfg(test)]
 pub(crate) fn interrupt_last(state: &crate::state::State) {
     let connection = database::open_or_create(state).unwrap();
     let id: i64 = connection.query_row("SELECT max(id) FROM transaction_", [], |row| row.get(0)).unwrap();
-    let mut row = read::rows(&connection, id).unwrap().unwrap().row;
-    (row.state, row.done) = (EntryState::Unfinished.name().to_owned(), 0);
-    let update = "UPDATE transaction_ SET state = ?, done = 0, checksum = ?, reserve = zeroblob(64) WHERE id = ?";
-    connection.execute(update, rusqlite::params![row.state, row.checksum(), id]).unwrap();
+    let mut entry = read::entry(&connection, id).unwrap().unwrap();
+    (entry.state, entry.done) = (EntryState::Unfinished, 0);
+    let update =
+        "UPDATE transaction_ SET state = 'unfinished', done = 0, checksum = ?, reserve = zeroblob(64) WHERE id = ?";
+    connection.execute(update, rusqlite::params![entry.checksum(), id]).unwrap();
 }
 
 /// The sizes of the files that a transaction writes.
 #[cfg(test)]
 pub(crate) fn sizes(state: &crate::state::State) -> Vec<u64> {
-    let names = [database::FILE.to_owned(), format!("{}-journal", database::FILE), progress::FILE.to_owned()];
-    names.iter().map(|name| std::fs::metadata(state.folder().join(name)).unwrap().len()).collect()
+    [database::FILE, database::ROLLBACK]
+        .iter()
+        .map(|name| std::fs::metadata(state.folder().join(name)).unwrap().len())
+        .collect()
 }

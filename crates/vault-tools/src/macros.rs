@@ -290,7 +290,7 @@ impl<'s> Macros<'s> {
         let export = Export { version: VERSION.into(), exported: now(), macros };
         let text = serde_json::to_string_pretty(&export)
             .map_err(|error| Error::new(ErrorKind::Io, format!("the macros cannot be written as JSON: {error}")))?;
-        self.state.replace(FILE, &format!("{text}\n"))
+        self.state.replace(FILE, format!("{text}\n"))
     }
 }
 

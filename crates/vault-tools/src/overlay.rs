@@ -15,7 +15,7 @@ use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::LinkIndex;
-use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
+use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
 pub use edits::{Deleted, Renamed, Written};
@@ -96,18 +96,6 @@ pub(super) struct FileNode {
     pub link: Option<SafePath>,
 }
 
-/// What is known of a path.
-pub(super) enum LookUp<'o> {
-    /// It is as on the disk.
-    Disk,
-    /// Nothing is there.
-    Nothing,
-    /// A folder, with only what the overlay puts into it.
-    Folder,
-    /// A file of the overlay's.
-    File(&'o FileNode),
-}
-
 impl<'v> Overlay<'v> {
     pub(crate) fn new(store: &'v VaultStore) -> Self {
         Self {
@@ -169,17 +157,6 @@ impl<'v> Overlay<'v> {
         }
     }
 
-    /// The same, of an overlay that is no longer needed.
-    pub(crate) fn into_change(self) -> Change {
-        Change {
-            actions: self.actions,
-            carried: self.carried,
-            reads: self.reads.into_inner().unwrap_or_else(PoisonError::into_inner),
-            preconditions: self.preconditions,
-            notices: self.notices.into_iter().map(|(_, notice)| notice).collect(),
-        }
-    }
-
     /// Binds the change to what a file holds now, since something was learnt of it elsewhere, as from the index.
     pub fn bind(&self, path: &SafePath) {
         if self.is_shared {
@@ -203,31 +180,22 @@ impl<'v> Overlay<'v> {
         self.notices.push((self.actions.len(), notice));
     }
 
-    /// What is at a path, itself.
-    pub(super) fn look_up(&self, path: &SafePath) -> LookUp<'_> {
-        match self.nodes.get(path) {
-            Some(Node::File(file)) => return LookUp::File(file),
-            Some(Node::Folder) => return LookUp::Folder,
-            Some(Node::Deleted) => return LookUp::Nothing,
-            None if self.nodes.is_empty() => return LookUp::Disk,
-            None => {}
+    /// What the overlay has at a path, itself; `None` where that is what the disk has.
+    pub(super) fn look_up(&self, path: &SafePath) -> Option<&Node> {
+        if self.nodes.is_empty() {
+            return None;
         }
         // Below what is gone or new, the disk does not show.
-        let mut above = path.parent();
-        while let Some(folder) = above {
-            if self.nodes.contains_key(&folder) {
-                return LookUp::Nothing;
-            }
-            above = folder.parent();
-        }
-        LookUp::Disk
+        let is_hidden =
+            || std::iter::successors(path.parent(), SafePath::parent).any(|folder| self.nodes.contains_key(&folder));
+        self.nodes.get(path).or_else(|| is_hidden().then_some(&Node::Deleted))
     }
 
     /// The file a path stands for: itself, or the one it is a symbolic link to.
     pub(crate) fn real(&self, path: &SafePath) -> Result<SafePath> {
         match self.look_up(path) {
-            LookUp::Disk => self.store.sandbox.real(path),
-            LookUp::File(FileNode { link: Some(target), .. }) => Ok(target.clone()),
+            None => self.store.sandbox.real(path),
+            Some(Node::File(FileNode { link: Some(target), .. })) => Ok(target.clone()),
             _ => Ok(path.clone()),
         }
     }
@@ -235,10 +203,10 @@ impl<'v> Overlay<'v> {
     /// The content of a file that is no link.
     fn content(&self, path: &SafePath) -> Result<Content> {
         let base = match self.look_up(path) {
-            LookUp::File(FileNode { content: Some(content), .. }) => return Ok(content.clone()),
-            LookUp::File(FileNode { base: Some(base), .. }) => base.clone(),
-            LookUp::Disk => path.clone(),
-            LookUp::Folder => {
+            Some(Node::File(FileNode { content: Some(content), .. })) => return Ok(content.clone()),
+            Some(Node::File(FileNode { base: Some(base), .. })) => base.clone(),
+            None => path.clone(),
+            Some(Node::Folder) => {
                 return Err(Error::new(ErrorKind::InvalidArguments, "is a folder")
                     .at(path)
                     .with_remedy("name a file, or list the folder"));
@@ -320,7 +288,7 @@ impl<'v> Overlay<'v> {
         let origin = origin_of(&self.actions, folder);
         match self.look_up(folder) {
             // What the disk has at the path of a folder that is new is another one.
-            LookUp::Folder if origin == *folder => Ok(Vec::new()),
+            Some(Node::Folder) if origin == *folder => Ok(Vec::new()),
             _ => self.store.sandbox.unseen(&origin),
         }
     }
@@ -346,24 +314,21 @@ impl<'v> Overlay<'v> {
     }
 
     fn enter_move(&mut self, from: &SafePath, to: &SafePath) {
-        let is_folder = match self.look_up(from) {
-            LookUp::Folder => true,
-            LookUp::File(_) => false,
-            _ => matches!(self.stat(from), Ok(Some(stat)) if stat.kind == EntryKind::Folder && !stat.symlink),
-        };
+        let is_folder = matches!(self.stat(from), Ok(Some(stat)) if stat.kind == EntryKind::Folder && !stat.symlink);
         let mut files = Vec::new();
         if is_folder {
             let mut carried = Carried::default();
             for entry in self.walk(Some(from)).unwrap_or_default() {
                 let Some(new) = entry.path.moved(from, to) else { continue };
-                let node = match entry.stat.kind {
-                    EntryKind::Folder => Node::Folder,
-                    EntryKind::File => Node::File(self.file_at(&entry.path)),
-                };
-                files.push((new, node));
                 match entry.stat.kind {
-                    EntryKind::Folder => carried.folders.push(entry.path),
-                    EntryKind::File => carried.files.push(entry.path),
+                    EntryKind::Folder => {
+                        files.push((new, Node::Folder));
+                        carried.folders.push(entry.path);
+                    }
+                    EntryKind::File => {
+                        files.push((new, Node::File(self.file_at(&entry.path))));
+                        carried.files.push(entry.path);
+                    }
                 }
             }
             for folder in std::iter::once(from).chain(&carried.folders) {
@@ -396,7 +361,7 @@ impl<'v> Overlay<'v> {
     /// A file as the overlay would write it down.
     fn file_at(&self, path: &SafePath) -> FileNode {
         match self.look_up(path) {
-            LookUp::File(file) => file.clone(),
+            Some(Node::File(file)) => file.clone(),
             _ => {
                 let real = self.store.sandbox.real(path).ok().filter(|real| real != path);
                 FileNode { base: Some(path.clone()), link: real, ..FileNode::default() }
@@ -434,10 +399,10 @@ impl<'v> Overlay<'v> {
             .filter(move |(path, _)| **path != folder && path.is_in(&folder))
     }
 
-    /// Files that the overlay gave other content.
-    pub(super) fn changed_file(&self, path: &SafePath) -> Option<&Content> {
+    /// The content that the overlay gave a note.
+    pub(super) fn changed_note(&self, path: &SafePath) -> Option<&Content> {
         match self.nodes.get(path) {
-            Some(Node::File(FileNode { content, .. })) => content.as_ref(),
+            Some(Node::File(FileNode { content, .. })) if path.is_note() && !path.is_in_trash() => content.as_ref(),
             _ => None,
         }
     }
@@ -458,13 +423,13 @@ impl View for Overlay<'_> {
         let symlink = |stat: Stat| Stat { symlink: true, ..stat };
         let new = |kind, size| Some(Stat { kind, size, modified: None, created: None, symlink: false });
         match self.look_up(path) {
-            LookUp::Nothing => Ok(None),
-            LookUp::Folder => Ok(new(EntryKind::Folder, 0)),
-            LookUp::File(FileNode { link: Some(target), .. }) => Ok(self.stat(target)?.map(symlink)),
-            LookUp::File(FileNode { content: Some(content), .. }) => Ok(new(EntryKind::File, content.len() as u64)),
-            LookUp::File(FileNode { base: Some(base), .. }) => self.store.sandbox.stat(base),
-            LookUp::File(_) => Ok(new(EntryKind::File, 0)),
-            LookUp::Disk => match self.store.sandbox.stat(path)? {
+            Some(Node::Deleted) => Ok(None),
+            Some(Node::Folder) => Ok(new(EntryKind::Folder, 0)),
+            Some(Node::File(FileNode { link: Some(target), .. })) => Ok(self.stat(target)?.map(symlink)),
+            Some(Node::File(FileNode { content: Some(content), .. })) => Ok(new(EntryKind::File, content.len() as u64)),
+            Some(Node::File(FileNode { base: Some(base), .. })) => self.store.sandbox.stat(base),
+            Some(Node::File(_)) => Ok(new(EntryKind::File, 0)),
+            None => match self.store.sandbox.stat(path)? {
                 Some(stat) if stat.symlink => match self.real(path) {
                     Ok(real) if real != *path => Ok(self.stat(&real)?.map(symlink)),
                     _ => Ok(None),
@@ -475,16 +440,10 @@ impl View for Overlay<'_> {
     }
 
     fn list(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>> {
-        let from_disk = match folder.map(|folder| self.look_up(folder)) {
-            None | Some(LookUp::Disk) => self.store.sandbox.list(folder)?,
-            Some(LookUp::Folder) => Vec::new(),
-            Some(_) => {
-                let name = folder.map_or("", SafePath::as_str);
-                return Err(Error::new(
-                    ErrorKind::NotFound,
-                    format!("Note not found: {name} is no folder of the vault"),
-                ));
-            }
+        let from_disk = match folder.and_then(|folder| self.look_up(folder)) {
+            None => self.store.sandbox.list(folder)?,
+            Some(Node::Folder) => Vec::new(),
+            Some(_) => return Err(no_folder(folder)),
         };
         let mut paths: BTreeSet<SafePath> = BTreeSet::new();
         let mut found: Vec<Entry> = Vec::new();

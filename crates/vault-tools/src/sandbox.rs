@@ -22,5 +22,5 @@ pub(crate) use nearest::missing;
 pub use path::SafePath;
 pub(crate) use path::check_new_name;
 pub(crate) use system_trash::HAS_SYSTEM_TRASH;
-pub(crate) use view::files_below;
 pub use view::{Entry, EntryKind, Stat, View};
+pub(crate) use view::{files_below, no_folder};

@@ -4,12 +4,12 @@
 
 #![allow(clippy::disallowed_methods)]
 
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind as IoKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use vault_index::internal::{key_of_vault, private_file, private_folder};
+use vault_index::internal::{Lock, key_of_vault, lock_file, private_file, private_folder, vault_or_gone};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -42,12 +42,6 @@ pub struct State {
     folder: PathBuf,
 }
 
-/// The right to change the vault, until dropped. A process that is killed holds nothing.
-#[derive(Debug)]
-pub(crate) struct Lock {
-    _file: File,
-}
-
 impl State {
     /// The state folder of a vault: in the user's own, keyed by the vault's canonical path.
     ///
@@ -70,7 +64,7 @@ impl State {
 
     /// Whether it would lie in a folder.
     pub(crate) fn lies_in(&self, canonical_folder: &Path) -> bool {
-        there_or_gone(&self.folder).starts_with(canonical_folder)
+        vault_or_gone(&self.folder).unwrap_or_else(|_| self.folder.clone()).starts_with(canonical_folder)
     }
 
     /// Where it is.
@@ -83,11 +77,7 @@ impl State {
     /// # Errors
     /// When it cannot be read.
     pub fn read(&self, name: &str) -> Result<Option<String>> {
-        match std::fs::read_to_string(self.folder.join(name)) {
-            Ok(text) => Ok(Some(text)),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        self.if_there(name, std::fs::read_to_string(self.folder.join(name)))
     }
 
     /// The lines of a file; none when there is no file. What is not UTF-8 in them is replaced.
@@ -95,11 +85,8 @@ impl State {
     /// # Errors
     /// When it cannot be read.
     pub(crate) fn lines(&self, name: &str) -> Result<Vec<String>> {
-        match std::fs::read(self.folder.join(name)) {
-            Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect()),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(Vec::new()),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        let bytes = self.if_there(name, std::fs::read(self.folder.join(name)))?.unwrap_or_default();
+        Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_owned).collect())
     }
 
     /// Adds one line at the end of a file. A line before it that a crash cut stays a line of its own.
@@ -127,11 +114,8 @@ impl State {
     /// # Errors
     /// When it cannot be looked at.
     pub(crate) fn length(&self, name: &str) -> Result<u64> {
-        match std::fs::metadata(self.folder.join(name)) {
-            Ok(metadata) => Ok(metadata.len()),
-            Err(error) if error.kind() == IoKind::NotFound => Ok(0),
-            Err(error) => Err(self.failed(name, &error)),
-        }
+        let metadata = self.if_there(name, std::fs::metadata(self.folder.join(name)))?;
+        Ok(metadata.map_or(0, |metadata| metadata.len()))
     }
 
     /// Drops the lines of a file that are not wanted, then the oldest until the rest takes at most `max_bytes`.
@@ -169,19 +153,15 @@ impl State {
         Ok(dropped)
     }
 
-    /// Gives a file new text, all at once: whoever reads it sees the old or the new.
+    /// Gives a file new content, all at once: whoever reads it sees the old or the new.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn replace(&self, name: &str, text: &str) -> Result<()> {
-        self.replace_bytes(name, text.as_bytes())
-    }
-
-    pub(crate) fn replace_bytes(&self, name: &str, bytes: &[u8]) -> Result<()> {
+    pub fn replace(&self, name: &str, bytes: impl AsRef<[u8]>) -> Result<()> {
         let temporary = format!("{name}.{}.new", std::process::id());
         let mut file = self.open(&temporary)?;
         file.set_len(0)
-            .and_then(|()| file.write_all(bytes))
+            .and_then(|()| file.write_all(bytes.as_ref()))
             .and_then(|()| file.sync_all())
             .and_then(|()| std::fs::rename(self.folder.join(&temporary), self.folder.join(name)))
             .map_err(|error| self.failed(name, &error))?;
@@ -201,9 +181,13 @@ impl State {
     /// # Errors
     /// When it cannot be removed.
     pub fn remove(&self, name: &str) -> Result<()> {
-        match std::fs::remove_file(self.folder.join(name)) {
-            Err(error) if error.kind() != IoKind::NotFound => Err(self.failed(name, &error)),
-            _ => Ok(()),
+        self.if_there(name, std::fs::remove_file(self.folder.join(name))).map(drop)
+    }
+
+    fn if_there<T>(&self, name: &str, done: std::io::Result<T>) -> Result<Option<T>> {
+        match done {
+            Err(error) if error.kind() == IoKind::NotFound => Ok(None),
+            done => done.map(Some).map_err(|error| self.failed(name, &error)),
         }
     }
 
@@ -261,6 +245,11 @@ impl State {
 
     /// Opens a file for reading and writing. A new one is private to the user (0600), and so is the folder (0700).
     pub(crate) fn open(&self, name: &str) -> Result<File> {
+        if self.folder.is_file() {
+            return Err(Error::new(ErrorKind::Io, "is a file, where the folder for journal, log and macros should be")
+                .at(self.folder.display())
+                .with_remedy("move the file away"));
+        }
         private_folder(&self.folder)?;
         Ok(private_file(&self.folder.join(name))?)
     }
@@ -281,11 +270,21 @@ impl State {
         (1..).map(numbered).find(|name| !self.has(name)).unwrap_or_default()
     }
 
+    /// Refuses folders that have the names of files of ours.
+    pub(crate) fn check_no_folder(&self, names: &[&str]) -> Result<()> {
+        match names.iter().map(|name| self.folder.join(name)).find(|path| path.is_dir()) {
+            Some(path) => Err(Error::new(ErrorKind::Io, "is a folder, where a file of this program should be")
+                .at(path.display())
+                .with_remedy("move the folder away")),
+            None => Ok(()),
+        }
+    }
+
     pub(crate) fn failed(&self, name: &str, error: &std::io::Error) -> Error {
         Error::io(self.folder.join(name).display(), error)
     }
 
-    /// Takes the lock of the vault, waiting for at most `wait`.
+    /// Takes the right to change the vault, waiting for at most `wait`. A process that is killed holds nothing.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] with the holder when the wait is over.
@@ -302,40 +301,11 @@ impl State {
     }
 
     fn lock_on(&self, name: &str, what: &str, wait: Duration) -> Result<Lock> {
-        let mut file = self.open(name)?;
-        let started = Instant::now();
-        loop {
-            match file.try_lock() {
-                Ok(()) => break,
-                Err(TryLockError::Error(error)) => return Err(self.failed(name, &error)),
-                Err(TryLockError::WouldBlock) if started.elapsed() >= wait => {
-                    let mut holder = String::new();
-                    let read = file.seek(SeekFrom::Start(0)).and_then(|_| (&file).take(80).read_to_string(&mut holder));
-                    let holder = if read.is_ok() && !holder.is_empty() { &holder } else { "another process" };
-                    return Err(Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
-                        .with_remedy("nothing was done; try again when it has ended"));
-                }
-                // There is no portable way to wait for a file lock with a limit but to ask again.
-                Err(TryLockError::WouldBlock) => std::thread::sleep(Duration::from_millis(5)),
-            }
-        }
-        file.set_len(0)
-            .and_then(|()| file.seek(SeekFrom::Start(0)))
-            .and_then(|_| write!(file, "process {}", std::process::id()))
-            .map_err(|error| self.failed(name, &error))?;
-        Ok(Lock { _file: file })
-    }
-}
-
-/// The canonical path of a folder, or the one that it had when it was there.
-pub(crate) fn there_or_gone(folder: &Path) -> PathBuf {
-    let whole = std::path::absolute(folder).unwrap_or_else(|_| folder.to_path_buf());
-    let mut above = whole.ancestors();
-    let canonical = above.find_map(|there| Some((there.canonicalize().ok()?, whole.strip_prefix(there).ok()?)));
-    match canonical {
-        Some((there, gone)) if gone.as_os_str().is_empty() => there,
-        Some((there, gone)) => there.join(gone),
-        None => whole,
+        drop(self.open(name)?);
+        lock_file(&self.folder.join(name), Some(wait), None)?.map_err(|holder| {
+            Error::new(ErrorKind::Conflict, format!("{holder} is changing {what}"))
+                .with_remedy("nothing was done; try again when it has ended")
+        })
     }
 }
 

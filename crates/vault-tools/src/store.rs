@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use vault_index::internal::Lock;
+
 use crate::error::Result;
 use crate::note_index::NoteIndex;
 use crate::sandbox::Sandbox;
-use crate::state::{Lock, State};
+use crate::state::State;
 
 /// The parts that overlays and transactions work on.
 pub(crate) struct VaultStore {

@@ -232,7 +232,7 @@ impl Toolbox {
         let vault = Arc::clone(&self.vault);
         let mut draft = self.draft(&vault, vault.overlay().of_one_call())?;
         let done = self.run_on(&mut draft, name, args.clone(), cancel)?;
-        let mut change = draft.overlay.into_change();
+        let mut change = draft.overlay.change();
         change.retain_notices(&|path| self.policy.permits_path(path.as_str()));
         let spec = self.spec(name)?;
         let mut paths = done.paths;

@@ -8,11 +8,11 @@
 
 mod expected;
 mod preconditions;
-mod rollback;
-mod recover;
+mod inverse;
 mod apply;
+mod recover;
 mod undo;
 
 pub use apply::{ApplyOptions, ApplyProgress, ControlFlow, Transaction};
+pub use inverse::Force;
 pub use recover::{Recover, Recovered};
-pub use undo::Force;

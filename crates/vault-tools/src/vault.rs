@@ -334,11 +334,10 @@ impl Vault {
 
 fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
     let done = entry.actions.iter().take(entry.done);
-    let mut paths: Vec<String> =
-        done.flat_map(|action| [Some(&action.path), action.to.as_ref()]).flatten().map(ToString::to_string).collect();
+    let mut paths: Vec<String> = done.flat_map(|action| action.outline.all_paths()).map(ToString::to_string).collect();
     paths.sort();
     paths.dedup();
-    let root = Some(entry.of.unwrap_or(entry.id));
+    let root = Some(entry.root());
     let is_in_effect = |later: &&JournalEntry| !later.is_unfinished() && later.state != EntryState::RolledBack;
     let mut later = all.iter().filter(|later| later.of == root && later.id > entry.id);
     let status = match later.rfind(is_in_effect) {
@@ -352,7 +351,7 @@ fn info(entry: &JournalEntry, all: &[JournalEntry]) -> TransactionInfo {
     };
     TransactionInfo {
         id: entry.id,
-        time: entry.time,
+        time: entry.time(),
         label: entry.label.clone(),
         kind: entry.kind,
         of: entry.of,

@@ -289,9 +289,8 @@ impl Calls {
     /// Whether these are exactly the given calls, in order.
     pub(super) fn are(&self, calls: &[&ToolCall]) -> bool {
         let same = |(pending, call): (&PendingCall, &&ToolCall)| {
-            let is_result_of = |result: &ToolResult| result.call == call.id;
-            let fits = if let CallState::Answered { result } = &pending.state { is_result_of(result) } else { true };
-            pending.call.id == call.id && fits
+            let is_of_other = matches!(&pending.state, CallState::Answered { result } if result.call != call.id);
+            pending.call.id == call.id && !is_of_other
         };
         self.0.len() == calls.len() && self.0.iter().zip(calls).all(same)
     }

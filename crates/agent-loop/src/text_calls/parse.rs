@@ -209,9 +209,7 @@ impl Parser {
             b'`' => fence.trim_ascii_end().chars().all(|c| c == '`'),
             b'\n' if is_in_fence_line => fence.starts_with("```"),
             b'{' | b'[' if !is_in_fence_line => {
-                let (from, closer) = (self.held.len(), if byte == b'{' { b'}' } else { b']' });
-                self.held.push(char::from(byte));
-                self.state = State::Value { from, closers: vec![closer], string: InString::No };
+                self.begin_value(byte);
                 return &text[1..];
             }
             byte if is_in_fence_line => byte.is_ascii_alphanumeric() || b"_- ".contains(&byte),
@@ -224,6 +222,12 @@ impl Parser {
         // It is no tag, or only a mention of one.
         self.release_as_text();
         text
+    }
+
+    fn begin_value(&mut self, bracket: u8) {
+        let (from, closer) = (self.held.len(), if bracket == b'{' { b'}' } else { b']' });
+        self.held.push(char::from(bracket));
+        self.state = State::Value { from, closers: vec![closer], string: InString::No };
     }
 
     /// What is held turns out to be text: its first character is, and the rest is looked at again.
@@ -316,19 +320,16 @@ impl Parser {
             byte @ (b' ' | b'\t' | b'\n' | b'\r') => self.held.push(char::from(byte)),
             b'>' | b'}' | b'`' => self.held.clear(),
             b'{' => {
-                self.held = format!("{OPEN}{{");
-                let from = OPEN.len();
-                self.state = State::Value { from, closers: vec![b'}'], string: InString::No };
+                self.held = OPEN.into();
+                self.begin_value(b'{');
             }
             b'<' => {
                 self.held.push('<');
                 self.state = State::MaybeClose;
             }
             _ => {
-                self.state = State::Text;
                 self.fences.settle();
-                let space = std::mem::take(&mut self.held);
-                self.take(&space);
+                self.take_held();
                 return text;
             }
         }
@@ -359,15 +360,8 @@ impl Parser {
             }
             return &text[1..];
         }
-        // Text that begins with `<`. White space before it comes first.
-        let space = self.held[..tag_at].to_string();
-        self.held.drain(..tag_at);
-        self.state = State::Text;
         self.fences.settle();
-        let tag = std::mem::take(&mut self.held);
-        self.take(&space);
-        self.held = tag;
-        self.release_as_text();
+        self.take_held();
         text
     }
 

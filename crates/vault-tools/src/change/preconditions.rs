@@ -37,13 +37,6 @@ pub(crate) enum Observed {
 }
 
 impl Preconditions {
-    /// Adds keys and their files. What was observed first counts.
-    pub fn add_names(&mut self, names: Vec<(String, BTreeSet<SafePath>)>) {
-        for (key, files) in names {
-            self.names.entry(key).or_insert(files);
-        }
-    }
-
     /// What is added was observed in this version of the index, if in the index at all.
     pub fn observe(&mut self, version: Option<&IndexVersion>) {
         self.observed = match (version, &self.observed) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
-use super::{Carried, Change, SYSTEM_TRASH};
+use super::{Carried, Change, SYSTEM_TRASH, origin_of};
 use crate::action::{Action, DeleteMode};
 use crate::content::Content;
 use crate::sandbox::SafePath;
@@ -90,20 +90,13 @@ impl Change {
         let mut tracks: BTreeMap<SafePath, Track> = BTreeMap::new();
         let mut gone: Vec<(SafePath, Track)> = Vec::new();
         let mut folders: BTreeMap<&SafePath, Kind> = BTreeMap::new();
-        let mut moves: Vec<(&SafePath, &SafePath)> = Vec::new();
         for (index, action) in self.actions.iter().enumerate() {
-            let origin_of = |path: &SafePath| {
-                Some(moves.iter().rev().fold(path.clone(), |path, (from, to)| path.moved(to, from).unwrap_or(path)))
-            };
+            let origin = |path: &SafePath| Some(origin_of(&self.actions[..index], path));
             match action {
-                Action::MakeFolder { path } => {
+                Action::MakeFolder { path } | Action::RemoveFolder { path } => {
+                    let is_made = matches!(action, Action::MakeFolder { .. });
                     if folders.remove(path).is_none() && !path.is_in_trash() {
-                        folders.insert(path, Kind::Created);
-                    }
-                }
-                Action::RemoveFolder { path } => {
-                    if folders.remove(path).is_none() && !path.is_in_trash() {
-                        folders.insert(path, Kind::Deleted);
+                        folders.insert(path, if is_made { Kind::Created } else { Kind::Deleted });
                     }
                 }
                 Action::Create { path, content } => {
@@ -112,7 +105,7 @@ impl Change {
                 Action::Edit { path, before, after } => {
                     let track = tracks
                         .entry(path.clone())
-                        .or_insert_with(|| Track { origin: origin_of(path), ..Track::default() });
+                        .or_insert_with(|| Track { origin: origin(path), ..Track::default() });
                     if track.before.is_none() && track.origin.is_some() {
                         track.before = Some(before.clone());
                     }
@@ -120,7 +113,7 @@ impl Change {
                 }
                 Action::Delete { path, content, mode } => {
                     let track = tracks.remove(path).unwrap_or_else(|| Track {
-                        origin: origin_of(path),
+                        origin: origin(path),
                         before: Some(content.clone()),
                         ..Track::default()
                     });
@@ -132,14 +125,13 @@ impl Change {
                     let inside: Vec<SafePath> = tracks.keys().filter(|path| path.is_in(from)).cloned().collect();
                     if !inside.contains(from) {
                         let inside = self.carried.get(&index).map(Carried::all_files).unwrap_or_default();
-                        tracks.insert(to.clone(), Track { origin: origin_of(from), inside, ..Track::default() });
+                        tracks.insert(to.clone(), Track { origin: origin(from), inside, ..Track::default() });
                     }
                     for path in inside {
                         if let (Some(track), Some(new)) = (tracks.remove(&path), path.moved(from, to)) {
                             tracks.insert(new, track);
                         }
                     }
-                    moves.push((from, to));
                 }
             }
         }

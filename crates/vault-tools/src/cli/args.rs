@@ -152,6 +152,9 @@ pub(super) struct CallArgs {
 }
 
 #[derive(Debug, Args)]
+#[command(override_usage = "vault-tools undo [OPTIONS] [TRANSACTION]\n       \
+                            vault-tools undo [OPTIONS] --list\n       \
+                            vault-tools undo [OPTIONS] <--recover|--keep>")]
 pub(super) struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]

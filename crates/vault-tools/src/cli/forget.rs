@@ -1,13 +1,15 @@
 //! `vault-tools forget` and `adopt`: what becomes of journal, log and macros when a vault is given up or has moved.
 
 use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
+use vault_index::internal::vault_or_gone;
 
 use super::args::VaultArgs;
 use super::settings;
-use crate::state::{State, there_or_gone};
+use crate::error::Error;
+use crate::state::State;
 
 pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
-    let vault = there_or_gone(&settings::folder(vault_args)?);
+    let vault = vault_or_gone(&settings::folder(vault_args)?).map_err(Error::from)?;
     let state = State::of(&vault)?;
     let name = vault.display();
     if !state.folder().exists() {
@@ -25,7 +27,7 @@ pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -
 
 pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
-    let old = there_or_gone(&args.old);
+    let old = vault_or_gone(&args.old).map_err(Error::from)?;
     vault.state().adopt(&State::of(&old)?)?;
     out.line(&format!(
         "the journal, log and macros of {} are now those of {}",

@@ -36,27 +36,31 @@ pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> Cl
 fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     let _writing = vault_cli::write_section();
     let recovered = vault.recover(if args.keep { Recover::Keep } else { Recover::RollBack })?;
-    if args.output.json || args.output.jsonl {
+    let is_json = args.output.json || args.output.jsonl;
+    if is_json {
         out.record(&recovered)?;
-        return Ok(Outcome::Done);
     }
     let Some(recovered) = recovered else {
-        out.line("there is no interrupted transaction")?;
+        if !is_json {
+            out.line("there is no interrupted transaction")?;
+        }
         return Ok(Outcome::Done);
     };
-    for left in &recovered.left {
-        say("not rolled back", left);
+    let id = recovered.id;
+    if !is_json {
+        recovered.left.iter().for_each(|left| say("not rolled back", left));
     }
-    out.line(&match args.keep {
-        true => format!("kept: transaction {}, which can be undone", recovered.id),
-        false if !recovered.left.is_empty() => {
-            return Err(Failure::Refused(format!(
-                "transaction {} was rolled back only in part: what is named above stays as it is",
-                recovered.id
-            )));
-        }
-        false => format!("rolled back: transaction {}, {} actions reverted", recovered.id, recovered.reverted),
-    })?;
+    if !args.keep && !recovered.left.is_empty() {
+        return Err(Failure::Refused(format!(
+            "transaction {id} was rolled back only in part: what is named above stays as it is"
+        )));
+    }
+    if !is_json {
+        out.line(&match args.keep {
+            true => format!("kept: transaction {id}, which can be undone"),
+            false => format!("rolled back: transaction {id}, {} actions reverted", recovered.reverted),
+        })?;
+    }
     Ok(Outcome::Done)
 }
 

@@ -9,6 +9,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::state::State;
 
 pub(super) const FILE: &str = "journal.db";
+/// SQLite's own.
+pub(super) const ROLLBACK: &str = "journal.db-journal";
 /// What [`super::salvage`] writes before it takes the place of the journal.
 pub(super) const SALVAGED: &str = "journal.db.new";
 /// Bytes of a page, which is what SQLite takes unless told.
@@ -48,18 +50,18 @@ const SCHEMA: &str = "
 /// Why the journal could not be read or written.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The file is not what was written.
-    Damaged(rusqlite::Error),
-    /// A newer version of this program wrote it.
-    Newer(i64),
+    /// The file is not what was written, and how that shows.
+    Damaged(String),
     /// The disk is full, the file is busy, and whatever else is no damage.
-    Sqlite(rusqlite::Error),
     Other(Error),
 }
 
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
-        if is_damage(&error) { Self::Damaged(error) } else { Self::Sqlite(error) }
+        match is_damage(&error) {
+            true => Self::Damaged(error.to_string()),
+            false => Self::Other(Error::new(ErrorKind::Io, "cannot be read or written").because(error)),
+        }
     }
 }
 
@@ -72,21 +74,12 @@ impl From<Error> for Failure {
 impl Failure {
     /// As an error of this crate.
     pub fn into_error(self, state: &State) -> Error {
-        let path = path(state);
         match self {
-            Self::Damaged(error) => Error::new(ErrorKind::Journal, "the journal is damaged")
-                .because(error)
-                .at(path.display())
+            Self::Damaged(why) => Error::new(ErrorKind::Journal, "the journal is damaged")
+                .because(why)
+                .at(path(state).display())
                 .with_remedy("the next change copies what can be read into a new journal and keeps this file"),
-            Self::Newer(version) => {
-                let what = format!("the journal was written by a newer version of this program (format {version})");
-                Error::new(ErrorKind::Journal, what).at(path.display()).with_remedy(
-                    "use that version; or move the file away to start a new journal, without what it can undo",
-                )
-            }
-            Self::Sqlite(error) => {
-                Error::new(ErrorKind::Io, "cannot be read or written").because(error).at(path.display())
-            }
+            Self::Other(error) if error.path().is_none() => error.at(path(state).display()),
             Self::Other(error) => error,
         }
     }
@@ -95,19 +88,8 @@ impl Failure {
 /// The journal, if there is one.
 pub(super) fn open(state: &State) -> Result<Option<Connection>, Failure> {
     finish_salvage(state)?;
-    if !state.has(FILE) {
-        return Ok(None);
-    }
-    let connection = connect(&path(state))?;
-    let version: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-    if version > VERSION {
-        return Err(Failure::Newer(version));
-    }
-    if version == 0 {
-        // Whoever created it was killed before it had tables.
-        connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
-    }
-    Ok(Some(connection))
+    state.check_no_folder(&[FILE, ROLLBACK])?;
+    state.has(FILE).then(|| with_tables(&path(state))).transpose()
 }
 
 /// The journal, made if there is none.
@@ -121,9 +103,24 @@ pub(super) fn open_or_create(state: &State) -> Result<Connection, Failure> {
 /// A new database, private to the user.
 pub(super) fn create(state: &State, name: &str) -> Result<Connection, Failure> {
     state.open(name)?.set_len(0).map_err(|error| state.failed(name, &error))?;
-    let connection = connect(&state.folder().join(name))?;
-    connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?;
+    let connection = with_tables(&state.folder().join(name))?;
     state.sync_folder();
+    Ok(connection)
+}
+
+fn with_tables(path: &Path) -> Result<Connection, Failure> {
+    let connection = connect(path)?;
+    match connection.query_row("PRAGMA user_version", [], |row| row.get(0))? {
+        // It is new, or whoever created it was killed before it had tables.
+        0 => connection.execute_batch(&format!("BEGIN; {SCHEMA} COMMIT;"))?,
+        ..=VERSION => {}
+        version => {
+            let what = format!("the journal was written by a newer version of this program (format {version})");
+            return Err(Failure::Other(Error::new(ErrorKind::Journal, what).with_remedy(
+                "use that version; or move the file away to start a new journal, without what it can undo",
+            )));
+        }
+    }
     Ok(connection)
 }
 
@@ -156,8 +153,8 @@ fn is_damage(error: &rusqlite::Error) -> bool {
         rusqlite::Error::SqliteFailure(failure, _) => {
             matches!(failure.code, ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase | ErrorCode::Unknown)
         }
-        rusqlite::Error::SqlInputError { .. } => true,
-        rusqlite::Error::InvalidColumnType(..)
+        rusqlite::Error::SqlInputError { .. }
+        | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::Utf8Error(..) => true,

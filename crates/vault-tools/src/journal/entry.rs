@@ -1,14 +1,19 @@
 //! A transaction and its actions as the journal has them, and the checks by which damage to a row is noticed.
 
 use std::fmt;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::action::Action;
-use crate::content::{Content, ContentHash};
+use crate::action::{Action, ActionOutline, DeleteMode};
+use crate::content::ContentHash;
 use crate::sandbox::{SafePath, SavedMetadata};
+
+/// What replaces the digest of a transaction that is listed and cannot be undone.
+pub(super) const LOST: &str = "lost";
 
 /// The number of a transaction; later ones have higher numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
@@ -34,26 +39,11 @@ pub enum TransactionKind {
     Redo,
 }
 
-impl TransactionKind {
-    const ALL: [Self; 3] = [Self::Apply, Self::Undo, Self::Redo];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Apply => "apply",
-            Self::Undo => "undo",
-            Self::Redo => "redo",
-        }
-    }
-
-    pub(super) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
 /// How far a transaction has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub(crate) enum State {
-    /// It was cut, or is under way.
+    /// It was interrupted, or is under way.
     Unfinished,
     /// The same, as far as a damaged file can be believed.
     Suspect,
@@ -61,65 +51,106 @@ pub(crate) enum State {
     RolledBack,
 }
 
-impl State {
-    const ALL: [Self; 4] = [Self::Unfinished, Self::Suspect, Self::Done, Self::RolledBack];
-
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            Self::Unfinished => "unfinished",
-            Self::Suspect => "suspect",
-            Self::Done => "done",
-            Self::RolledBack => "rolled-back",
-        }
-    }
-
-    pub(super) fn of_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|state| state.name() == name)
-    }
+/// How a kind or a state is called in its column.
+pub(super) fn name_of(value: impl Serialize) -> String {
+    serde_json::to_value(value).ok().and_then(|name| name.as_str().map(str::to_owned)).unwrap_or_default()
 }
 
-/// A transaction as the journal has it.
+/// The kind or state of a name.
+pub(super) fn named<T: DeserializeOwned>(name: String) -> Option<T> {
+    serde_json::from_value(Value::String(name)).ok()
+}
+
+/// What is said of a transaction before it begins.
 #[derive(Debug, Clone)]
-pub(crate) struct JournalEntry {
-    pub id: TransactionId,
-    pub time: SystemTime,
+pub(crate) struct NewTransaction {
     pub label: String,
     pub kind: TransactionKind,
     /// The transaction that is undone or redone.
     pub of: Option<TransactionId>,
+}
+
+/// A transaction as the journal has it. The checksum of its row is of what this serializes to.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct JournalEntry {
+    pub id: TransactionId,
+    /// When it began, since 1970.
+    pub(super) time_ms: u64,
+    pub label: String,
+    pub kind: TransactionKind,
+    /// The transaction that is undone or redone.
+    pub of: Option<TransactionId>,
+    /// The row of its first action. Those of the others follow.
+    pub(super) first_action: i64,
+    #[serde(rename = "actions")]
+    pub(super) count: usize,
+    /// Of all its actions.
+    pub(super) digest: String,
     pub state: State,
-    /// How many actions are known to be done.
+    /// How many of its actions are in effect, once it has ended.
     pub done: usize,
+    #[serde(skip)]
     pub actions: Vec<JournalAction>,
     /// Not all of it can be read.
+    #[serde(skip)]
     pub is_damaged: bool,
 }
 
 impl JournalEntry {
+    /// One that has not begun.
+    pub(super) fn new(new: NewTransaction, actions: Vec<JournalAction>) -> Self {
+        let NewTransaction { label, kind, of } = new;
+        let (id, time_ms, first_action, digest) = (TransactionId(0), 0, 0, String::new());
+        let (count, state, done, is_damaged) = (actions.len(), State::Unfinished, 0, false);
+        Self { id, time_ms, label, kind, of, first_action, count, digest, state, done, actions, is_damaged }
+    }
+
     pub fn is_unfinished(&self) -> bool {
         matches!(self.state, State::Unfinished | State::Suspect)
     }
+
+    /// The transaction of which it is an undo, or the undo of an undo; itself, if it is neither.
+    pub fn root(&self) -> TransactionId {
+        self.of.unwrap_or(self.id)
+    }
+
+    /// When it began.
+    pub fn time(&self) -> SystemTime {
+        UNIX_EPOCH + Duration::from_millis(self.time_ms)
+    }
+
+    /// What the column `checksum` must hold.
+    pub(super) fn checksum(&self) -> String {
+        short_hash(&serde_json::to_vec(self).unwrap_or_default())
+    }
+
+    /// What the column `digest` must hold.
+    pub(super) fn digest_of_actions(&self) -> String {
+        let rows: Vec<ActionRow> = self.actions.iter().map(ActionRow::of).collect();
+        short_hash(&serde_json::to_vec(&rows).unwrap_or_default())
+    }
+}
+
+fn short_hash(bytes: &[u8]) -> String {
+    ContentHash::of(bytes).to_string()[..16].to_owned()
 }
 
 /// An action as the journal has it, without its content.
 #[derive(Debug, Clone)]
 pub(crate) struct JournalAction {
-    pub kind: String,
-    pub path: SafePath,
-    pub to: Option<SafePath>,
-    pub before: Option<ContentHash>,
-    pub after: Option<ContentHash>,
+    pub outline: ActionOutline,
     /// What its inverse restores besides the content.
     pub saved: SavedMetadata,
-    /// Its row.
-    pub(super) row: i64,
 }
 
-/// The columns of a row of the table `action`, but for its content.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+/// The columns of a row of the table `action`, but for its content. The journal of earlier versions has the same, under
+/// other names.
+#[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ActionRow {
+    #[serde(alias = "action")]
     pub kind: String,
     pub path: String,
+    #[serde(alias = "to")]
     pub target: Option<String>,
     pub before: Option<String>,
     pub after: Option<String>,
@@ -128,69 +159,38 @@ pub(super) struct ActionRow {
 }
 
 impl ActionRow {
-    pub(super) fn of(action: &Action, saved: &SavedMetadata) -> Self {
-        let (path, target) = action.paths();
-        let hash = |content: &Content| Some(content.hash().to_string());
-        let (before, after) = match action {
-            Action::Create { content, .. } => (None, hash(content)),
-            Action::Edit { before, after, .. } => (hash(before), hash(after)),
-            Action::Delete { content, .. } => (hash(content), None),
+    pub(super) fn of(JournalAction { outline, saved }: &JournalAction) -> Self {
+        let (path, target) = outline.paths();
+        let (before, after) = match outline {
+            Action::Create { content, .. } => (None, Some(content)),
+            Action::Edit { before, after, .. } => (Some(before), Some(after)),
+            Action::Delete { content, .. } => (Some(content), None),
             _ => (None, None),
         };
         Self {
-            kind: action.name().to_owned(),
+            kind: outline.name().to_owned(),
             path: path.to_string(),
             target: target.map(SafePath::to_string),
-            before,
-            after,
-            name: saved.name().map(str::to_owned),
-            mode: saved.mode(),
+            before: before.map(ContentHash::to_string),
+            after: after.map(ContentHash::to_string),
+            name: saved.name.clone(),
+            mode: saved.mode,
         }
     }
 
-    /// `None` for paths that no action can have had.
-    pub(super) fn action(self, row: i64) -> Option<JournalAction> {
-        let hash = |hex: Option<String>| hex.as_deref().and_then(ContentHash::from_hex);
-        Some(JournalAction {
-            kind: self.kind,
-            path: SafePath::recorded(&self.path).ok()?,
-            to: self.target.as_deref().map(SafePath::recorded).transpose().ok()?,
-            before: hash(self.before),
-            after: hash(self.after),
-            saved: SavedMetadata::new(self.name, self.mode),
-            row,
-        })
+    /// `None` for what no action can have been.
+    pub(super) fn into_action(self) -> Option<JournalAction> {
+        let path = SafePath::recorded(&self.path).ok()?;
+        let hash = |hex: Option<String>| ContentHash::from_hex(&hex?);
+        let outline = match self.kind.as_str() {
+            "make-folder" => Action::MakeFolder { path },
+            "remove-folder" => Action::RemoveFolder { path },
+            "create" => Action::Create { path, content: hash(self.after)? },
+            "edit" => Action::Edit { path, before: hash(self.before)?, after: hash(self.after)? },
+            "move" => Action::Move { from: path, to: SafePath::recorded(&self.target?).ok()? },
+            "delete" => Action::Delete { path, content: hash(self.before)?, mode: DeleteMode::Permanent },
+            _ => return None,
+        };
+        Some(JournalAction { outline, saved: SavedMetadata::new(self.name, self.mode) })
     }
-}
-
-/// The columns of a row of the table `transaction_`, but for `checksum` and `reserve`.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct TransactionRow {
-    pub id: i64,
-    pub time_ms: i64,
-    pub label: String,
-    pub kind: String,
-    pub of: Option<i64>,
-    pub first_action: i64,
-    pub actions: i64,
-    /// Of all actions.
-    pub digest: String,
-    pub state: String,
-    pub done: i64,
-}
-
-impl TransactionRow {
-    /// What the column `checksum` must hold.
-    pub(super) fn checksum(&self) -> String {
-        short_hash(&serde_json::to_vec(self).unwrap_or_default())
-    }
-}
-
-/// What the column `digest` of a transaction with these actions must hold.
-pub(super) fn digest(actions: &[&ActionRow]) -> String {
-    short_hash(&serde_json::to_vec(actions).unwrap_or_default())
-}
-
-fn short_hash(bytes: &[u8]) -> String {
-    ContentHash::of(bytes).to_string()[..16].to_owned()
 }

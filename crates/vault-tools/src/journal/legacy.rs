@@ -9,13 +9,15 @@
 //! A check is the first 16 digits of the BLAKE3 hash. The records of a run are `begin`, an `action` each, `ready`, and
 //! `did` or `end`; `pruned` stands for runs that were dropped. What lies between two frames is damage.
 
+use rusqlite::OptionalExtension;
 use serde::Deserialize;
 
 use super::database::{Failure, open_or_create};
-use super::entry::{ActionRow, State as EntryState, TransactionRow, digest};
+use super::entry::{ActionRow, JournalEntry, LOST, NewTransaction, State as EntryState};
+use super::entry::{TransactionId, TransactionKind};
 use super::insert::insert;
-use super::salvage::{LOST, number_from};
-use crate::content::ContentHash;
+use super::salvage::number_from;
+use crate::content::{Content, ContentHash};
 use crate::error::Result;
 use crate::failpoint;
 use crate::state::State;
@@ -24,53 +26,42 @@ use crate::state::State;
 pub(crate) const FILE: &str = "journal";
 
 #[derive(Deserialize)]
-#[serde(tag = "record", rename_all = "lowercase")]
-enum Record {
-    Begin { run: i64, time_ms: i64, label: String, kind: String, of: Option<i64> },
-    Action(ActionRecord),
-    Ready { run: i64, actions: usize },
-    Did { run: i64, done: i64 },
-    End { run: i64, done: i64, rolled_back: bool },
-    Pruned { run: i64 },
+struct Record {
+    run: u64,
+    #[serde(flatten)]
+    what: What,
 }
 
 #[derive(Deserialize)]
-struct ActionRecord {
-    run: i64,
-    action: String,
-    path: String,
-    to: Option<String>,
-    before: Option<String>,
-    after: Option<String>,
-    name: Option<String>,
-    mode: Option<u32>,
+#[serde(tag = "record", rename_all = "lowercase")]
+enum What {
+    Begin { time_ms: u64, label: String, kind: TransactionKind, of: Option<u64> },
+    Action(ActionRow),
+    Ready { actions: usize },
+    Did { done: usize },
+    End { done: usize, rolled_back: bool },
+    Pruned,
 }
 
 /// A run as the old journal has it.
-#[derive(Default)]
 struct Run {
-    id: i64,
-    time_ms: i64,
-    label: String,
-    kind: Option<String>,
-    of: Option<i64>,
-    actions: Vec<(ActionRow, Option<Vec<u8>>)>,
+    entry: JournalEntry,
+    contents: Vec<Option<Content>>,
+    has_begin: bool,
     is_ready: bool,
-    done: i64,
-    is_over: bool,
-    rolled_back: bool,
 }
 
 /// What an old journal holds.
 #[derive(Default)]
 struct Runs {
     runs: Vec<Run>,
-    newest: i64,
+    newest: u64,
     is_damaged: bool,
 }
 
 /// Copies an old journal into the new one, if there is an old one, and renames it. The lock is held.
 pub(crate) fn take_over(state: &State) -> Result<()> {
+    state.check_no_folder(&[FILE])?;
     let bytes = match std::fs::read(state.folder().join(FILE)) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
         bytes => bytes.map_err(|error| state.failed(FILE, &error))?,
@@ -87,55 +78,44 @@ pub(crate) fn take_over(state: &State) -> Result<()> {
 fn copy(state: &State, runs: Runs) -> Result<(), Failure> {
     let connection = open_or_create(state)?;
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    let time_of = |id: i64| -> rusqlite::Result<Option<i64>> {
-        use rusqlite::OptionalExtension;
+    let last = runs.runs.len().saturating_sub(1);
+    let time_of = |id: u64| -> rusqlite::Result<Option<u64>> {
         connection.query_row("SELECT time_ms FROM transaction_ WHERE id = ?", [id], |row| row.get(0)).optional()
     };
     let mut clash = false;
-    let mut known = Vec::new();
-    for run in &runs.runs {
-        let time = time_of(run.id)?;
+    let mut unknown = Vec::new();
+    for (number, run) in runs.runs.into_iter().enumerate() {
+        let time = time_of(run.entry.id.0)?;
+        clash |= time.is_some_and(|time| time != run.entry.time_ms);
         // One of the same number and time was taken over before a crash.
-        known.push(time == Some(run.time_ms));
-        clash |= time.is_some_and(|time| time != run.time_ms);
+        if time != Some(run.entry.time_ms) {
+            unknown.push((number == last, run));
+        }
     }
     // Both versions were used in turns.
-    let offset: i64 = match clash {
+    let offset: u64 = match clash {
         true => connection.query_row("SELECT max(id) FROM transaction_", [], |row| row.get(0))?,
         false => 0,
     };
-    let last = runs.runs.len().saturating_sub(1);
-    for (number, run) in runs.runs.into_iter().enumerate().filter(|(number, _)| !known[*number]) {
-        let is_cut = number == last && !run.is_over;
-        if is_cut && !run.is_ready && run.done == 0 {
+    for (is_last, run) in unknown {
+        let Run { mut entry, contents, has_begin, is_ready } = run;
+        let is_over = !entry.is_unfinished();
+        if is_last && !is_over && !is_ready && entry.done == 0 {
             // It never began.
             continue;
         }
-        let records: Vec<&ActionRow> = run.actions.iter().map(|(action, _)| action).collect();
-        let state = match () {
-            () if run.rolled_back => EntryState::RolledBack,
-            () if is_cut && runs.is_damaged => EntryState::Suspect,
-            () if is_cut => EntryState::Unfinished,
-            () => EntryState::Done,
+        let is_whole = has_begin && is_ready && (is_over || is_last);
+        entry.state = match entry.state {
+            EntryState::Unfinished if !is_last => EntryState::Done,
+            EntryState::Unfinished if runs.is_damaged => EntryState::Suspect,
+            state => state,
         };
-        let is_whole = run.kind.is_some() && run.is_ready && (run.is_over || is_cut);
-        let mut row = TransactionRow {
-            id: run.id + offset,
-            time_ms: run.time_ms,
-            label: run.label,
-            kind: run.kind.unwrap_or_else(|| "apply".to_owned()),
-            of: run.of.map(|of| of + offset),
-            first_action: 0,
-            actions: records.len() as i64,
-            digest: if is_whole { digest(&records) } else { LOST.to_owned() },
-            state: state.name().to_owned(),
-            done: run.done,
-        };
-        let actions: Vec<(&ActionRow, Option<&[u8]>)> =
-            run.actions.iter().map(|(action, content)| (action, content.as_deref())).collect();
-        insert(&connection, &mut row, &actions)?;
+        entry.id.0 += offset;
+        entry.of = entry.of.map(|of| TransactionId(of.0 + offset));
+        entry.digest = if is_whole { entry.digest_of_actions() } else { LOST.to_owned() };
+        insert(&connection, &mut entry, &contents)?;
     }
-    number_from(&connection, runs.newest + offset)?;
+    number_from(&connection, (runs.newest + offset).cast_signed())?;
     connection.execute_batch("COMMIT")?;
     Ok(())
 }
@@ -162,7 +142,7 @@ fn runs(bytes: &[u8]) -> Runs {
 }
 
 /// The frame that some bytes begin with: its record, its content if that is whole, and its length.
-fn frame(bytes: &[u8]) -> Option<(Record, Option<Vec<u8>>, usize)> {
+fn frame(bytes: &[u8]) -> Option<(Record, Option<Content>, usize)> {
     let head_length = bytes.iter().take(200).position(|byte| *byte == b'\n')? + 1;
     let head = std::str::from_utf8(&bytes[..head_length - 1]).ok()?;
     let (text, check) = head.split_at(head.rfind(' ')? + 1);
@@ -176,7 +156,7 @@ fn frame(bytes: &[u8]) -> Option<(Record, Option<Vec<u8>>, usize)> {
     if check_of(&[text.as_bytes(), record].concat()) != check || bytes.len() < length {
         return None;
     }
-    let content = (check_of(content) == check_of_content).then(|| unescaped(content));
+    let content = (check_of(content) == check_of_content).then(|| unescaped(content).into());
     Some((serde_json::from_slice(record).ok()?, content, length))
 }
 
@@ -190,38 +170,36 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
 }
 
 impl Runs {
-    fn add(&mut self, record: Record, content: Option<Vec<u8>>) {
-        let id = match &record {
-            Record::Begin { run, .. }
-            | Record::Action(ActionRecord { run, .. })
-            | Record::Ready { run, .. }
-            | Record::Did { run, .. }
-            | Record::End { run, .. }
-            | Record::Pruned { run } => *run,
-        };
+    fn add(&mut self, Record { run: id, what }: Record, content: Option<Content>) {
         self.newest = self.newest.max(id);
-        if matches!(record, Record::Pruned { .. }) {
+        if matches!(what, What::Pruned) {
             return;
         }
-        if self.runs.last().is_none_or(|run| run.id != id) {
-            self.runs.push(Run { id, ..Run::default() });
+        if self.runs.last().is_none_or(|run| run.entry.id.0 != id) {
+            let unknown = NewTransaction { label: String::new(), kind: TransactionKind::Apply, of: None };
+            let entry = JournalEntry { id: TransactionId(id), ..JournalEntry::new(unknown, Vec::new()) };
+            self.runs.push(Run { entry, contents: Vec::new(), has_begin: false, is_ready: false });
         }
-        let Some(run) = self.runs.last_mut() else { return };
-        match record {
-            Record::Begin { time_ms, label, kind, of, .. } => {
-                (run.time_ms, run.label, run.kind, run.of) = (time_ms, label, Some(kind), of);
+        let Some(Run { entry, contents, has_begin, is_ready }) = self.runs.last_mut() else { return };
+        match what {
+            What::Begin { time_ms, label, kind, of } => {
+                (entry.time_ms, entry.label, entry.kind) = (time_ms, label, kind);
+                entry.of = of.map(TransactionId);
+                *has_begin = true;
             }
-            Record::Action(ActionRecord { action, path, to, before, after, name, mode, .. }) => {
-                let content = content.filter(|_| before.is_some());
-                let row = ActionRow { kind: action, path, target: to, before, after, name, mode };
-                run.actions.push((row, content));
+            What::Action(row) => {
+                if let Some(action) = row.into_action() {
+                    contents.push(content.filter(|_| action.outline.removed_content().is_some()));
+                    entry.actions.push(action);
+                }
             }
-            Record::Ready { actions, .. } => run.is_ready = actions == run.actions.len(),
-            Record::Did { done, .. } => run.done = done,
-            Record::End { done, rolled_back, .. } => {
-                (run.done, run.rolled_back, run.is_over) = (done, rolled_back, true);
+            What::Ready { actions } => *is_ready = actions == entry.actions.len(),
+            What::Did { done } => entry.done = done,
+            What::End { done, rolled_back } => {
+                entry.done = done;
+                entry.state = if rolled_back { EntryState::RolledBack } else { EntryState::Done };
             }
-            Record::Pruned { .. } => {}
+            What::Pruned => {}
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Drops old transactions from the journal, and with them the contents that only they still hold.
 
-use std::time::SystemTime;
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
 
@@ -51,50 +50,39 @@ pub struct Pruned {
 
 /// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
 pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<Pruned> {
-    let pruned = match try_prune(state, options) {
-        Err(Failure::Damaged(_)) => {
-            salvage::set_aside(state)?;
-            try_prune(state, options)
-        }
-        pruned => pruned,
-    };
-    pruned.map_err(|failure| failure.into_error(state))
+    salvage::with_repair(state, || try_prune(state, options))
 }
 
 fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
     let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
     let (entries, has_damage) = read::entries_of(&connection)?;
     if has_damage {
-        return Err(Failure::Damaged(rusqlite::Error::InvalidQuery));
+        return Err(Failure::Damaged("transactions are missing".to_owned()));
     }
     let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
-    let mut bytes = 0;
-    let mut left = 0;
-    // From the newest back: what is left is a history without gaps.
-    for entry in entries.iter().rev() {
-        let first = entry.actions.first().map_or(1, |first| first.row);
-        let last = first + entry.actions.len() as i64 - 1;
-        bytes += connection.query_row(
-            "SELECT 300 + coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action WHERE id BETWEEN ? AND ?",
-            [first, last],
-            |row| row.get::<_, u64>(0),
-        )?;
-        if entry.time < oldest || options.max_bytes.is_some_and(|max| bytes > max) {
-            break;
-        }
-        left += 1;
-    }
-    let dropped = entries.len() - left;
-    let Some(last) = dropped.checked_sub(1).map(|last| &entries[last]) else {
-        return Ok(Pruned { left, ..Pruned::default() });
-    };
+    let oldest_ms = oldest.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as i64);
+    let max_bytes = options.max_bytes.map_or(i64::MAX, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
+    // Everything older than the newest that goes, too: what is left is a history without gaps.
+    let last: Option<i64> = connection.query_row(
+        "SELECT max(id) FROM (
+            SELECT id, time_ms, sum(300 + bytes) OVER (ORDER BY id DESC) AS bytes_since FROM (
+                SELECT id, time_ms, (
+                    SELECT coalesce(sum(300 + length(path) + coalesce(length(content), 0)), 0) FROM action
+                    WHERE action.id >= first_action AND action.id < first_action + actions
+                ) AS bytes FROM transaction_
+            )
+        ) WHERE time_ms < ? OR bytes_since > ?",
+        [oldest_ms, max_bytes],
+        |row| row.get(0),
+    )?;
+    let Some(last) = last else { return Ok(Pruned { left: entries.len(), ..Pruned::default() }) };
     let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
     let before = length();
-    let first_left = entries[dropped..].iter().find_map(|entry| entry.actions.first()).map(|action| action.row);
     connection.execute_batch("BEGIN IMMEDIATE")?;
-    connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last.id.0])?;
-    connection.execute("DELETE FROM action WHERE ?1 IS NULL OR id < ?1", [first_left])?;
+    let transactions = connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last])?;
+    connection
+        .execute("DELETE FROM action WHERE id < coalesce((SELECT min(first_action) FROM transaction_), id + 1)", [])?;
     // The file has no free pages, so that a writer only ever adds to its end.
     connection.execute_batch("COMMIT; VACUUM;")?;
-    Ok(Pruned { transactions: dropped, bytes: before.saturating_sub(length()), left })
+    Ok(Pruned { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
 }

@@ -4,25 +4,30 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::database::{self, FILE, Failure, PAGE, SALVAGED};
-use super::entry::{ActionRow, State as EntryState};
+use super::database::{self, FILE, Failure, PAGE, ROLLBACK, SALVAGED};
+use super::entry::{JournalEntry, LOST, State as EntryState};
 use super::insert::insert;
-use super::progress;
-use super::read::{self, Rows};
-use crate::content::{Content, ContentHash};
+use super::read;
+use crate::content::Content;
 use crate::error::Result;
 use crate::state::State;
-
-/// What replaces the digest of a transaction that is listed and cannot be undone.
-pub(super) const LOST: &str = "lost";
 
 /// A copy of the damaged file with a new first page.
 const MENDED: &str = "journal.db.try";
 
 /// A transaction that can be read, with what of its contents can.
-struct Found {
-    rows: Rows,
-    contents: Vec<Option<Content>>,
+type Found = (JournalEntry, Vec<Option<Content>>);
+
+/// Does something with the journal: if that finds it damaged, once more with what can be read of it. The lock is held.
+pub(super) fn with_repair<T>(state: &State, mut work: impl FnMut() -> Result<T, Failure>) -> Result<T> {
+    let done = match work() {
+        Err(Failure::Damaged(_)) => {
+            set_aside(state)?;
+            work()
+        }
+        done => done,
+    };
+    done.map_err(|failure| failure.into_error(state))
 }
 
 /// If the file is damaged beyond single transactions, puts a new journal in its place, with all that can be read, and
@@ -32,28 +37,29 @@ pub(crate) fn repair(state: &State) -> Result<Option<PathBuf>> {
 }
 
 /// Puts a new journal in the place of a damaged one, with all that can be read. Returns where the old one is kept.
-pub(super) fn set_aside(state: &State) -> Result<PathBuf> {
+fn set_aside(state: &State) -> Result<PathBuf> {
     let copied = || -> Result<(), Failure> {
         let new = database::create(state, SALVAGED)?;
         let (found, newest) = readable(state)?;
         new.execute_batch("BEGIN IMMEDIATE")?;
-        for found in found {
-            copy(&new, found)?;
+        for (mut entry, contents) in found {
+            if entry.state == EntryState::Unfinished {
+                entry.state = EntryState::Suspect;
+            }
+            insert(&new, &mut entry, &contents)?;
         }
-        let newest = newest.max(progress::newest(state).map_or(0, |id| id.0.cast_signed()));
         number_from(&new, newest)?;
         new.execute_batch("COMMIT")?;
         Ok(())
     };
     copied().map_err(|failure| failure.into_error(state))?;
     let aside = state.free_name(&format!("{FILE}.damaged"));
-    let journal = format!("{FILE}-journal");
-    if state.has(&journal) {
-        state.rename(&journal, &format!("{aside}-journal"))?;
+    if state.has(ROLLBACK) {
+        state.rename(ROLLBACK, &format!("{aside}-journal"))?;
     }
     state.rename(FILE, &aside)?;
     state.rename(SALVAGED, FILE)?;
-    state.rename(&format!("{SALVAGED}-journal"), &journal)?;
+    state.rename(&format!("{SALVAGED}-journal"), ROLLBACK)?;
     state.sync_folder();
     ::log::warn!("the journal was damaged: it is kept as {aside}, and what can be read of it was copied");
     Ok(state.folder().join(aside))
@@ -88,23 +94,20 @@ fn readable(state: &State) -> Result<(Vec<Found>, i64), Failure> {
 
 fn found_in(path: &Path) -> Result<(Vec<Found>, i64), Failure> {
     let connection = database::connect(path)?;
-    let mut found = Vec::new();
-    for id in read::ids(&connection)?.0 {
-        let Ok(Some(rows)) = read::rows(&connection, id) else { continue };
-        let content = |(id, action): &(i64, ActionRow)| {
-            let before = ContentHash::from_hex(action.before.as_deref()?)?;
-            read::bytes_of(&connection, *id).ok().flatten().filter(|content| content.hash() == before)
-        };
-        let contents = rows.actions.iter().map(content).collect();
-        found.push(Found { rows, contents });
-    }
+    let (mut entries, _) = read::entries_of(&connection)?;
     // A damaged number would be given on to all that follow.
-    let newest = found.iter().filter(|found| found.rows.is_row_whole).map(|found| found.rows.row.id).max().unwrap_or(0);
-    found.retain(|found| found.rows.is_row_whole || (1..newest).contains(&found.rows.row.id));
+    let whole = entries.iter().filter(|entry| entry.digest != LOST);
+    let newest = whole.map(|entry| entry.id.0.cast_signed()).max().unwrap_or(0);
     let sequence = "SELECT seq FROM sqlite_sequence WHERE name = 'transaction_'";
     let last = connection.query_row(sequence, [], |row| row.get::<_, i64>(0)).optional().ok().flatten().unwrap_or(0);
-    let is_likely = (newest..newest.saturating_add(1000)).contains(&last);
-    Ok((found, if is_likely { last } else { newest }))
+    let last = if (newest..newest.saturating_add(1000)).contains(&last) { last } else { newest };
+    entries.retain(|entry| (1..=last).contains(&entry.id.0.cast_signed()));
+    let mut found = Vec::with_capacity(entries.len());
+    for entry in entries {
+        let contents = read::contents_of(&connection, &entry)?;
+        found.push((entry, contents));
+    }
+    Ok((found, last))
 }
 
 /// A copy of the damaged file whose first page is that of a new journal.
@@ -119,19 +122,6 @@ fn mended(state: &State) -> Result<PathBuf, Failure> {
         // How many pages there are.
         page[28..32].copy_from_slice(&pages.to_be_bytes());
     }
-    state.replace_bytes(MENDED, &bytes)?;
+    state.replace(MENDED, &bytes)?;
     Ok(state.folder().join(MENDED))
-}
-
-fn copy(new: &Connection, found: Found) -> Result<(), Failure> {
-    let Found { rows: Rows { mut row, is_row_whole, actions }, contents } = found;
-    if !is_row_whole {
-        (row.digest, row.state, row.done) = (LOST.to_owned(), EntryState::Done.name().to_owned(), 0);
-    }
-    if row.state == EntryState::Unfinished.name() {
-        row.state = EntryState::Suspect.name().to_owned();
-    }
-    let contents = contents.iter().map(|content| content.as_ref().map(Content::bytes));
-    let actions: Vec<(&ActionRow, Option<&[u8]>)> = actions.iter().map(|(_, action)| action).zip(contents).collect();
-    insert(new, &mut row, &actions)
 }

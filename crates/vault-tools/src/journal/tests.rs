@@ -1,7 +1,7 @@
 //! The journal by example: what is written is read, numbers are never given twice, and it can be pruned.
 
 use super::*;
-use crate::action::{Action, DeleteMode};
+use crate::action::{Action, ActionOutline, DeleteMode};
 use crate::content::Content;
 use crate::sandbox::{SafePath, SavedMetadata};
 use crate::state::State;
@@ -35,31 +35,29 @@ fn begin<'s>(state: &'s State, actions: &[(Action, SavedMetadata)]) -> Writer<'s
 
 fn transaction(state: &State) -> TransactionId {
     let mut writer = begin(state, &actions());
-    writer.end(Ending::Done(5)).unwrap();
-    writer.id()
+    writer.end(EntryState::Done, 5).unwrap();
+    writer.entry.id
 }
 
 #[test]
 fn what_is_written_is_read() {
     let (_folder, state) = state();
     let mut writer = begin(&state, &actions());
-    writer.did(1);
     let cut = unfinished(&state).unwrap().unwrap();
-    assert_eq!((cut.id, cut.done, cut.state, cut.is_damaged), (TransactionId(1), 1, EntryState::Unfinished, false));
-    writer.end(Ending::Done(5)).unwrap();
-    assert!(unfinished(&state).unwrap().is_none() && is_whole(&state).unwrap());
-    let (mut read, has_damage) = entries(&state).unwrap();
+    assert_eq!((cut.id, cut.done, cut.state, cut.is_damaged), (TransactionId(1), 0, EntryState::Unfinished, false));
+    writer.end(EntryState::Done, 5).unwrap();
+    assert!(unfinished(&state).unwrap().is_none() && !has_damage(&state).unwrap());
+    let (mut read, is_damaged) = entries(&state).unwrap();
     let read = read.remove(0);
     assert_eq!(
         (read.id, read.label.as_str(), read.done, read.state),
         (TransactionId(1), "a \"label\"", 5, EntryState::Done)
     );
-    assert!(!read.is_damaged && !has_damage);
-    let with_content = read.actions.iter().filter(|action| action.before.is_some());
-    let contents: Vec<Content> = with_content.map(|action| content_of(&state, action).unwrap()).collect();
+    assert!(!read.is_damaged && !is_damaged);
+    let contents: Vec<Content> = contents(&state, &read).unwrap().into_iter().flatten().collect();
     assert_eq!(contents, [Content::from("was\n2\n\0"), Content::from("gone")]);
-    assert_eq!(read.actions[3].to.as_ref().map(SafePath::as_str), Some("d.md"));
-    assert_eq!(read.actions[2].after, Some(Content::from("is").hash()));
+    let written: Vec<ActionOutline> = actions().iter().map(|(action, _)| action.outline()).collect();
+    assert_eq!(read.actions.iter().map(|action| action.outline.clone()).collect::<Vec<_>>(), written);
     assert_eq!(read.actions[4].saved, actions()[4].1);
 }
 
@@ -72,7 +70,7 @@ fn numbers_are_never_given_twice() {
     let all = PruneOptions::default().older_than(std::time::Duration::ZERO);
     let pruned = prune(&state, &all).unwrap();
     assert_eq!((pruned.transactions, pruned.left), (3, 0));
-    assert!(entries(&state).unwrap().0.is_empty() && is_whole(&state).unwrap());
+    assert!(entries(&state).unwrap().0.is_empty() && !has_damage(&state).unwrap());
     assert_eq!(transaction(&state), TransactionId(4));
     transaction(&state);
     // Five actions are about two thousand bytes.

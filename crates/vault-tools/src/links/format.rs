@@ -103,14 +103,12 @@ impl LinkRewrite<'_> {
     /// Whether the link told the way to the file exactly, and no longer does. Upper and lower case count where they
     /// are all that changes: elsewhere than in Obsidian such a link would break.
     pub fn loses_its_exact_path(&self) -> bool {
-        let case = match self.target {
-            (from, to) if from != to && from.as_str().to_lowercase() == to.as_str().to_lowercase() => Case::Counts,
-            _ => Case::Folds,
-        };
+        let (from, to) = self.target;
+        let ignores_case = from == to || from.as_str().to_lowercase() != to.as_str().to_lowercase();
         let exact = |source: &VaultPath, target: &VaultPath| match self.style() {
-            Style::Dotted | Style::Relative => is_way(self.written, source.folder(), target, case),
-            Style::FromRoot => is_way(self.written, "", target, case),
-            Style::Rooted if case == Case::Counts => is_way(self.written, "", target, case),
+            Style::Dotted | Style::Relative => is_way(self.written, source.folder(), target, ignores_case),
+            Style::FromRoot => is_way(self.written, "", target, ignores_case),
+            Style::Rooted if !ignores_case => is_way(self.written, "", target, ignores_case),
             Style::Name | Style::Rooted => true,
         };
         exact(self.source.0, self.target.0) && !exact(self.source.1, self.target.1)
@@ -127,8 +125,8 @@ impl LinkRewrite<'_> {
         } else if self.encoding == LinkEncoding::Bare {
             Style::FromRoot
         } else if written.contains('/') {
-            let is_relative = is_way(written, folder, from, Case::Folds);
-            let is_full = is_way(written, "", from, Case::Folds);
+            let is_relative = is_way(written, folder, from, true);
+            let is_full = is_way(written, "", from, true);
             match self.format {
                 LinkFormat::Relative if is_relative => Style::Relative,
                 _ if is_full || !is_relative => Style::FromRoot,
@@ -142,20 +140,10 @@ impl LinkRewrite<'_> {
     }
 }
 
-/// Whether upper and lower case are one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Case {
-    Folds,
-    Counts,
-}
-
 /// Whether a path, followed from a folder, is that of a file; the ending `.md` may be left out.
-fn is_way(written: &str, folder: &str, file: &VaultPath, case: Case) -> bool {
+fn is_way(written: &str, folder: &str, file: &VaultPath, ignores_case: bool) -> bool {
     let Some(path) = VaultPath::new(&format!("{folder}/{written}")) else { return false };
-    let as_compared = |path: &VaultPath| match case {
-        Case::Folds => path.as_str().to_lowercase(),
-        Case::Counts => path.to_string(),
-    };
+    let as_compared = |path: &VaultPath| if ignores_case { path.as_str().to_lowercase() } else { path.to_string() };
     let (path, file) = (as_compared(&path), as_compared(file));
     path == file || format!("{path}.md") == file
 }
@@ -174,28 +162,12 @@ fn relative(folder: &str, file: &str) -> String {
     way.join("/")
 }
 
-/// What cannot stand in a destination, or would be read as something else there.
-const DESTINATION: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'%')
-    .add(b'#')
-    .add(b'?')
-    .add(b'(')
-    .add(b')')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'"')
-    .add(b'|')
-    .add(b'`')
-    .add(b'$')
-    .add(b'^')
-    .add(b'[')
-    .add(b']');
-
-/// The same between `<` and `>`.
+/// What cannot stand in a destination between `<` and `>`, or would be read as something else there.
 const POINTED: &AsciiSet =
     &CONTROLS.add(b'%').add(b'#').add(b'<').add(b'>').add(b'\\').add(b'|').add(b'`').add(b'$').add(b'[').add(b']');
+
+/// The same where there are none.
+const DESTINATION: &AsciiSet = &POINTED.add(b' ').add(b'?').add(b'(').add(b')').add(b'"').add(b'^');
 
 /// Writes a path as it stands in a link; `old` is what stands there now.
 pub(crate) fn encode(path: &str, encoding: LinkEncoding, old: &str) -> String {

@@ -1,14 +1,13 @@
 //! Which names links can lead to, and which notes may link to a name. What they really link to is read in their texts.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
 
 use vault_index::links::{Names, keys_leading_to, ranked};
 use vault_index::{FileId, IndexVersion, VaultPath};
 
 use super::occurrences::link_keys;
 use crate::change::Notice;
-use crate::content::{Content, ContentHash};
+use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::note_index::{IndexUse, NoteIndex};
 use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
@@ -30,26 +29,33 @@ pub(crate) struct Delta {
 }
 
 /// The files of the disk, and the links that only the texts of notes tell.
+#[derive(Default)]
 pub(crate) struct DiskLinks {
     files: Vec<SafePath>,
     /// Positions in `files`, by the keys of links that can lead there.
     names: HashMap<String, Vec<usize>>,
     /// Whether the index knows the links of the notes that are not in `read`.
-    indexed: bool,
+    is_indexed: bool,
     /// Notes that were read here, by the keys of their links: those that the index leaves out, or all.
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
     unread: Vec<Notice>,
     /// The version of the index that was asked; `None` where notes were read, of which it tells nothing.
-    version: Option<IndexVersion>,
+    pub version: Option<IndexVersion>,
 }
 
 impl DiskLinks {
     /// As it is now.
     pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
-        let Files { files, version, indexed } = files(sandbox, index)?;
-        let (names, read, unread) = (HashMap::new(), HashMap::new(), Vec::new());
-        let mut disk = Self { files: Vec::new(), names, indexed, read, unread, version };
+        // Without a model there may be no index; what links there are can be read from the notes all the same.
+        let (mut disk, files) = match indexed(index) {
+            Some((files, version)) => (Self { is_indexed: true, version: Some(version), ..Self::default() }, files),
+            None => {
+                let entries = sandbox.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
+                // A link to a note is no note of its own.
+                (Self::default(), entries.map(|entry| (entry.path, entry.stat.symlink)).collect())
+            }
+        };
         for (path, is_indexed) in files {
             if !is_indexed && path.is_note() {
                 disk.scan(sandbox, &path);
@@ -82,11 +88,21 @@ impl DiskLinks {
         self.names.get(key).into_iter().flatten().map(|at| self.files[*at].clone()).collect()
     }
 
+    /// Notices about the notes that could not be read, the first time it is asked.
+    pub fn unread(&mut self) -> Vec<Notice> {
+        let mut notices = std::mem::take(&mut self.unread);
+        if let Some(more) = notices.len().checked_sub(NAMED).filter(|more| *more > 0) {
+            notices.truncate(NAMED);
+            notices.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
+        }
+        notices
+    }
+
     /// The notes that may hold a link under one of the keys.
     pub fn linking_by(&self, index: &NoteIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
         let mut notes: BTreeSet<SafePath> =
             keys.iter().filter_map(|key| self.read.get(key)).flatten().cloned().collect();
-        if self.indexed {
+        if self.is_indexed {
             let found = index.opened()?.notes_linking_by(keys.iter().map(String::as_str))?;
             notes.extend(found.into_iter().filter_map(SafePath::found));
         }
@@ -117,74 +133,24 @@ pub(crate) fn lossy(content: &Content) -> String {
 pub(crate) struct LinkIndex {
     pub names: Names,
     next: u32,
-    disk: DiskLinks,
-    /// Whether the notes that could not be read were named.
-    are_unread_named: bool,
-    /// Notes with new content, with the keys of their links.
-    changed: HashMap<SafePath, Arc<HashSet<String>>>,
-    /// The other way round.
-    by_key: HashMap<String, BTreeSet<SafePath>>,
-    /// Link keys by content, since notes move.
-    keys: HashMap<ContentHash, Arc<HashSet<String>>>,
+    pub disk: DiskLinks,
+    /// Notes with new content, by the keys of the links that they have or had.
+    changed: HashMap<String, BTreeSet<SafePath>>,
 }
 
 impl LinkIndex {
     /// Of the files of the disk that are still in their places, and of others.
     pub fn new(disk: DiskLinks, is_in_place: impl Fn(&SafePath) -> bool, others: &[SafePath]) -> Self {
-        let mut index = Self {
-            names: Names::new(),
-            next: 0,
-            disk,
-            are_unread_named: false,
-            changed: HashMap::new(),
-            by_key: HashMap::new(),
-            keys: HashMap::new(),
-        };
-        let files = std::mem::take(&mut index.disk.files);
-        for path in files.iter().filter(|path| is_in_place(path)).chain(others) {
-            index.add(path.vault_path());
-        }
-        index.disk.files = files;
-        index
+        let files = disk.files.iter().filter(|path| is_in_place(path)).chain(others);
+        let names: Names = (0..).map(FileId).zip(files.map(|path| path.vault_path().clone())).collect();
+        Self { next: names.len() as u32, names, disk, changed: HashMap::new() }
     }
 
-    /// Learns what links a note has; `None` for one whose content is that of the disk, or that is no more.
-    pub fn set_content(&mut self, path: &SafePath, content: Option<&Content>) {
-        for key in self.changed.remove(path).iter().flat_map(|keys| keys.iter()) {
-            if let Some(notes) = self.by_key.get_mut(key) {
-                notes.remove(path);
-            }
+    /// Learns what links the new content of a note has.
+    pub fn add_content(&mut self, path: &SafePath, content: &Content) {
+        for key in link_keys(path, &lossy(content)) {
+            self.changed.entry(key).or_default().insert(path.clone());
         }
-        if let Some(content) = content.filter(|_| path.is_note() && !path.is_in_trash()) {
-            let keys = self.keys.entry(content.hash()).or_insert_with(|| Arc::new(link_keys(path, &lossy(content))));
-            for key in keys.iter() {
-                self.by_key.entry(key.clone()).or_default().insert(path.clone());
-            }
-            self.changed.insert(path.clone(), Arc::clone(keys));
-        }
-    }
-
-    /// The files of the disk that links under each key can lead to.
-    pub fn named<'k>(&self, keys: impl Iterator<Item = &'k String>) -> Vec<(String, BTreeSet<SafePath>)> {
-        keys.map(|key| (key.clone(), self.disk.named(key))).collect()
-    }
-
-    /// The version of the index that was asked.
-    pub fn version(&self) -> Option<&IndexVersion> {
-        self.disk.version.as_ref()
-    }
-
-    /// Notices about the notes that could not be read, the first time it is asked.
-    pub fn unread(&mut self) -> Vec<Notice> {
-        if std::mem::replace(&mut self.are_unread_named, true) {
-            return Vec::new();
-        }
-        let mut notices: Vec<Notice> = self.disk.unread.iter().take(NAMED).cloned().collect();
-        let more = self.disk.unread.len().saturating_sub(NAMED);
-        if more > 0 {
-            notices.push(format!("links in {more} more notes, which could not be read, were not looked at").into());
-        }
-        notices
     }
 
     fn add(&mut self, path: &VaultPath) {
@@ -216,40 +182,16 @@ impl LinkIndex {
         keys_leading_to(path.vault_path()).any(|key| !ranked(&self.names, &key, path.vault_path()).is_empty())
     }
 
-    /// The notes of the disk, where they are there, that may hold a link under one of the keys.
-    pub fn linking_on_disk(&self, index: &NoteIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
-        self.disk.linking_by(index, keys)
-    }
-
-    /// The notes with new content that hold a link under one of the keys.
+    /// The notes with new content that hold a link under one of the keys, or held one.
     pub fn linking_in_changed(&self, keys: &BTreeSet<String>) -> impl Iterator<Item = &SafePath> {
-        keys.iter().filter_map(|key| self.by_key.get(key)).flatten()
+        keys.iter().filter_map(|key| self.changed.get(key)).flatten()
     }
 }
 
-/// Every file of the disk that a link can lead to.
-struct Files {
-    /// With whether the index knows its links.
-    files: Vec<(SafePath, bool)>,
-    /// The index they are from.
-    version: Option<IndexVersion>,
-    indexed: bool,
-}
-
-fn files(sandbox: &Sandbox, index: &NoteIndex) -> Result<Files> {
-    if index.uses == IndexUse::Index {
-        // Without a model there may be no index; what links there are can be read from the notes all the same.
-        if let Ok(index) = index.current()
-            && let (Ok(files), Ok(version)) = (index.files(), index.version())
-        {
-            let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
-            return Ok(Files { files: files.collect(), version: Some(version), indexed: true });
-        }
-    }
-    let entries = sandbox.walk(None)?.into_iter();
-    let files = entries.filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| {
-        // A link to a note is no note of its own.
-        (entry.path, entry.stat.symlink)
-    });
-    Ok(Files { files: files.collect(), version: None, indexed: false })
+/// The files that the index has, with whether it knows their links, and its version; `None` where it is not used.
+fn indexed(index: &NoteIndex) -> Option<(Vec<(SafePath, bool)>, IndexVersion)> {
+    let index = if index.uses == IndexUse::Index { index.current().ok()? } else { return None };
+    let (files, version) = (index.files().ok()?, index.version().ok()?);
+    let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
+    Some((files.collect(), version))
 }

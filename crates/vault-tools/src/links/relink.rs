@@ -253,23 +253,18 @@ impl Source {
         };
         let (before, after) = (links(&self.fragments), links(&fragments));
         let targets: Vec<Option<FileId>> = self.targets.iter().flatten().copied().collect();
-        let leads = |(path, target): (&String, &Option<FileId>)| match target {
-            Some(id) if names.deleted.contains(id) => true,
-            Some(id) => names.resolver.resolve(path, self.after.vault_path()).target == Some(*id),
+        let leads_right = |path: &str, target: Option<FileId>| match target {
+            Some(id) if names.deleted.contains(&id) => true,
+            Some(id) => names.resolver.resolve(path, self.after.vault_path()).target == Some(id),
             None => true,
         };
-        let wrong = after.iter().zip(&targets).position(|((_, path), target)| !leads((path, target)));
-        if wrong.is_none() && before.len() == after.len() {
-            return Ok(());
-        }
-        let line = if before.len() == after.len() {
-            wrong.map(|at| after[at].0)
-        } else {
-            // Lines do not change, so where they part a link is gone, or one too many.
-            let lines = |at: usize| [before.get(at).map(|link| link.0), after.get(at).map(|link| link.0)];
-            let parted = (0..before.len().max(after.len())).map(lines).find(|[before, after]| before != after);
-            parted.and_then(|lines| lines.into_iter().flatten().min())
+        // Lines do not change, so where they part a link is gone, or one too many.
+        let is_kept = |at: usize| match (before.get(at), after.get(at)) {
+            (Some(before), Some(after)) => before.0 == after.0 && leads_right(&after.1, targets[at]),
+            _ => false,
         };
+        let Some(wrong) = (0..before.len().max(after.len())).find(|at| !is_kept(*at)) else { return Ok(()) };
+        let line = [before.get(wrong), after.get(wrong)].into_iter().flatten().map(|link| link.0).min();
         let location = line.map_or_else(String::new, |line| format!(" in line {line}"));
         Err(Error::new(
             ErrorKind::Refused,

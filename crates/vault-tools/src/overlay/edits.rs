@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{LookUp, Overlay};
+use super::{Node, Overlay};
 use crate::action::{Action, DeleteMode};
 use crate::change::{Notice, SYSTEM_TRASH, origin_of};
 use crate::content::Content;
@@ -227,13 +227,8 @@ impl Overlay<'_> {
                 break to;
             }
         };
-        let mut actions = Vec::new();
-        let mut above = to.parent();
-        while let Some(folder) = above.filter(|folder| !self.is_there(folder).unwrap_or(true)) {
-            above = folder.parent();
-            actions.push(Action::MakeFolder { path: folder });
-        }
-        actions.reverse();
+        let missing = self.missing_above(&to)?.into_iter();
+        let mut actions: Vec<Action> = missing.map(|path| Action::MakeFolder { path }).collect();
         actions.push(Action::Move { from: path.clone(), to });
         Ok(actions)
     }
@@ -283,11 +278,23 @@ impl Overlay<'_> {
         Ok(actions)
     }
 
+    /// The folders above a path at which nothing is, the outermost first.
+    pub(crate) fn missing_above(&self, path: &SafePath) -> Result<Vec<SafePath>> {
+        let mut missing = Vec::new();
+        for folder in std::iter::successors(path.parent(), SafePath::parent) {
+            if self.is_there(&folder)? {
+                break;
+            }
+            missing.insert(0, folder);
+        }
+        Ok(missing)
+    }
+
     /// Whether anything is at a path, hidden or not.
     pub(crate) fn is_there(&self, path: &SafePath) -> Result<bool> {
         match self.look_up(path) {
-            LookUp::Disk => self.store.sandbox.is_there(path),
-            LookUp::Nothing => Ok(false),
+            None => self.store.sandbox.is_there(path),
+            Some(Node::Deleted) => Ok(false),
             _ => Ok(true),
         }
     }
@@ -297,7 +304,7 @@ impl Overlay<'_> {
         if stat.kind == EntryKind::File {
             return Ok(vec![path.clone()]);
         }
-        if matches!(self.look_up(path), LookUp::Disk) {
+        if self.look_up(path).is_none() {
             self.preconditions.folders.insert(path.clone(), files_below(&self.store.sandbox, path)?);
         }
         Ok(files_below(&*self, path)?.into_iter().collect())
@@ -381,8 +388,7 @@ impl Overlay<'_> {
     /// The folders that have to be made for a folder to be there, the outermost first.
     fn missing_folders(&mut self, path: &SafePath) -> Result<Vec<SafePath>> {
         let mut missing = Vec::new();
-        let mut folder = Some(path.clone());
-        while let Some(path) = folder {
+        for path in std::iter::successors(Some(path.clone()), SafePath::parent) {
             match self.stat(&path)? {
                 Some(stat) if stat.kind == EntryKind::Folder && !stat.symlink => break,
                 Some(_) => {
@@ -390,13 +396,10 @@ impl Overlay<'_> {
                         .at(&path)
                         .with_remedy("choose another folder"));
                 }
-                None => {}
+                None => self.check_new(&path, None)?,
             }
-            self.check_new(&path, None)?;
-            folder = path.parent();
-            missing.push(path);
+            missing.insert(0, path);
         }
-        missing.reverse();
         Ok(missing)
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use vault_index::links::keys_leading_to;
 
-use super::{LookUp, Overlay};
+use super::{Node, Overlay};
 use crate::content::Content;
 use crate::error::Result;
 use crate::links::{Delta, DiskLinks, LinkFormat, LinkIndex, Relinked, Relinking};
@@ -19,7 +19,7 @@ impl Overlay<'_> {
             Some(index) => index,
             None => self.new_link_index()?,
         };
-        self.preconditions.observe(index.version());
+        self.preconditions.observe(index.disk.version.as_ref());
         // On an error the names are lost, and built again when they are next needed.
         let relinked = self.relink_with(delta, &mut index)?;
         self.check_size(delta.created_bytes + relinked.content_bytes())?;
@@ -31,10 +31,10 @@ impl Overlay<'_> {
         self.touched = self.nodes.keys().cloned().collect();
         let disk = DiskLinks::now(&self.store.sandbox, &self.store.index)?;
         let is_file = |path: &&SafePath| {
-            matches!(self.look_up(path), LookUp::File(_)) && SafePath::found(path.vault_path().clone()).is_some()
+            matches!(self.look_up(path), Some(Node::File(_))) && SafePath::found(path.vault_path().clone()).is_some()
         };
         let others: Vec<SafePath> = self.nodes.keys().filter(is_file).cloned().collect();
-        Ok(LinkIndex::new(disk, |path| matches!(self.look_up(path), LookUp::Disk), &others))
+        Ok(LinkIndex::new(disk, |path| self.look_up(path).is_none(), &others))
     }
 
     fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<Relinked> {
@@ -42,13 +42,15 @@ impl Overlay<'_> {
         let named = moves.chain(&delta.created).chain(&delta.deleted);
         let keys: BTreeSet<String> = named.flat_map(|path| keys_leading_to(path.vault_path())).collect();
         let has_rivals = delta.created.iter().any(|path| index.is_name_taken(path));
-        self.preconditions.add_names(index.named(keys.iter()));
+        self.observe_names(&keys, index);
         if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() {
             index.apply(delta);
             return Ok(Relinked::default());
         }
         for path in std::mem::take(&mut self.touched) {
-            index.set_content(&path, self.changed_file(&path));
+            if let Some(content) = self.changed_note(&path) {
+                index.add_content(&path, content);
+            }
         }
         let mut notes = self.notes_linking_by(index, &keys)?;
         self.preconditions.keys.extend(keys);
@@ -56,7 +58,7 @@ impl Overlay<'_> {
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         notes.retain(|note| !deleted.contains(note));
 
-        let mut unread = index.unread();
+        let mut unread = index.disk.unread();
         let mut read = Vec::new();
         for note in notes {
             // A symbolic link to a note has its text elsewhere, and is no note of its own.
@@ -69,7 +71,7 @@ impl Overlay<'_> {
             }
         }
         let relinking = Relinking::new(delta, read, &index.names);
-        self.preconditions.add_names(index.named(relinking.keys_within_moved().iter()));
+        self.observe_names(&relinking.keys_within_moved(), index);
         let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";
             unread.push(format!("{what}: {}", error.message()).into());
@@ -79,15 +81,22 @@ impl Overlay<'_> {
         Ok(Relinked { unread, ..relinked })
     }
 
+    /// Assumes that links under these keys can lead to the files that are on the disk now. What was observed first counts.
+    fn observe_names(&mut self, keys: &BTreeSet<String>, index: &LinkIndex) {
+        for key in keys {
+            self.preconditions.names.entry(key.clone()).or_insert_with(|| index.disk.named(key));
+        }
+    }
+
     /// The notes, where they are now, that may hold a link under one of the keys.
     fn notes_linking_by(&mut self, index: &LinkIndex, keys: &BTreeSet<String>) -> Result<BTreeSet<SafePath>> {
-        let on_disk = index.linking_on_disk(&self.store.index, keys)?;
+        let on_disk = index.disk.linking_by(&self.store.index, keys)?;
         let mut notes = BTreeSet::new();
         for base in &on_disk {
             let now = self.moved.get(base).unwrap_or(base);
             let is_unchanged = match self.look_up(now) {
-                LookUp::Disk => now == base,
-                LookUp::File(file) => file.content.is_none() && file.base.as_ref() == Some(base),
+                None => now == base,
+                Some(Node::File(file)) => file.content.is_none() && file.base.as_ref() == Some(base),
                 _ => false,
             };
             if is_unchanged && !now.is_in_trash() {
@@ -95,7 +104,7 @@ impl Overlay<'_> {
             }
         }
         self.preconditions.linking.extend(on_disk);
-        notes.extend(index.linking_in_changed(keys).cloned());
+        notes.extend(index.linking_in_changed(keys).filter(|note| self.changed_note(note).is_some()).cloned());
         Ok(notes)
     }
 

@@ -304,7 +304,7 @@ impl DryRun<'_, '_> {
 
     fn finish(self, checked: &Checked) -> Result<PlanPreview> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
-        let mut change = self.draft.overlay.into_change();
+        let mut change = self.draft.overlay.change();
         change.retain_notices(&|path| policy.permits_path(path.as_str()));
         for step in steps.iter_mut().filter(|step| step.runs()) {
             let spec = self.toolbox.spec(&step.tool)?;

@@ -109,6 +109,8 @@ fn run_approved(
             // The vault is rolled back by now, so the next attempt starts at the first step.
             Err(error) => match cursor.restart(&error) {
                 Ok(true) => continue,
+                // No step has begun: the journal or the lock beside it cannot be written.
+                Ok(false) if cursor.at == 0 && cursor.started.is_none() => return Err(error),
                 Ok(false) => cursor.fail_all(error),
                 Err(cancelled) => cursor.fail_all(cancelled),
             },

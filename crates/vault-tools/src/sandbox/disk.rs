@@ -12,7 +12,7 @@ use vault_index::VaultPath;
 
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View};
+use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 
 /// Larger files are not read into memory.
 const MAX_BYTES: u64 = 1 << 30;
@@ -75,33 +75,27 @@ impl Sandbox {
 
     /// Opens the folder a path lies in; `None` when there is none.
     pub(super) fn place(&self, path: &SafePath) -> Result<Option<Place>> {
-        let mut folder = self.root.try_clone().map_err(|error| Error::io(path, &error))?;
-        let mut names = path.as_str().split('/').peekable();
-        let mut above = String::new();
-        while let Some(name) = names.next() {
-            let name = name_on_disk(&folder, name).map_err(|error| Error::io(path, &error))?;
-            if names.peek().is_none() {
-                return Ok(Some(Place { folder, name }));
-            }
-            above = if above.is_empty() { name.clone() } else { format!("{above}/{name}") };
-            folder = match folder.open_dir_nofollow(&name) {
-                Ok(folder) => folder,
-                Err(error) => return no_folder(&folder, &name, &above, error).map(|()| None),
-            };
-        }
-        Ok(None)
+        let Some(folder) = self.folder(path.parent().as_ref())? else { return Ok(None) };
+        let name = name_on_disk(&folder, path.file_name()).map_err(|error| Error::io(path, &error))?;
+        Ok(Some(Place { folder, name }))
     }
 
-    /// The handle on a folder; the vault's own for `None`.
-    pub(super) fn folder(&self, folder: Option<&SafePath>) -> Result<Option<Dir>> {
-        let Some(path) = folder else {
-            return self.root.try_clone().map(Some).map_err(|error| Error::io("", &error));
-        };
-        let Some(place) = self.place(path)? else { return Ok(None) };
-        match place.folder.open_dir_nofollow(&place.name) {
-            Ok(folder) => Ok(Some(folder)),
-            Err(error) => no_folder(&place.folder, &place.name, path.as_str(), error).map(|()| None),
+    /// Opens a folder, name by name; the vault's own for `None`. `None` when there is no such folder.
+    pub(super) fn folder(&self, path: Option<&SafePath>) -> Result<Option<Dir>> {
+        let path = path.map_or("", SafePath::as_str);
+        let failed = |error: std::io::Error| Error::io(path, &error);
+        let mut folder = self.root.try_clone().map_err(failed)?;
+        let mut end = 0;
+        for name in path.split('/').filter(|name| !name.is_empty()) {
+            end += name.len();
+            let name = name_on_disk(&folder, name).map_err(failed)?;
+            folder = match folder.open_dir_nofollow(&name) {
+                Ok(below) => below,
+                Err(error) => return not_opened(&folder, &name, &path[..end], error).map(|()| None),
+            };
+            end += 1;
         }
+        Ok(Some(folder))
     }
 
     /// What a path itself is, links not followed.
@@ -203,15 +197,10 @@ impl Sandbox {
 
     /// A file's hash, whatever its size.
     fn hash_file(place: &Place, path: &SafePath) -> Result<ContentHash> {
-        let hash = || match Self::open_file(place)? {
-            Some((file, _)) => ContentHash::of_reader(file).map(Some),
-            None => Ok(None),
-        };
-        match hash() {
-            Ok(Some(hash)) => Ok(hash),
-            Ok(None) => Err(Error::new(ErrorKind::Unsupported, "is no file").at(path)),
-            Err(error) => Err(Error::io(path, &error)),
-        }
+        let hash =
+            Self::open_file(place).and_then(|file| file.map(|(file, _)| ContentHash::of_reader(file)).transpose());
+        let hash = hash.map_err(|error| Error::io(path, &error))?;
+        hash.ok_or_else(|| Error::new(ErrorKind::Unsupported, "is no file").at(path))
     }
 
     fn read_file(place: &Place, path: &SafePath) -> Result<Content> {
@@ -223,11 +212,48 @@ impl Sandbox {
             file.read_to_end(&mut bytes)?;
             Ok(Some(bytes))
         };
-        match read() {
-            Ok(Some(bytes)) => Ok(bytes.into()),
-            Ok(None) => Err(Error::new(ErrorKind::Unsupported, "is no file, or one too large to be read").at(path)),
-            Err(error) => Err(Error::io(path, &error)),
+        let bytes = read().map_err(|error| Error::io(path, &error))?;
+        let too_large = || Error::new(ErrorKind::Unsupported, "is no file, or one too large to be read").at(path);
+        bytes.map(Content::from).ok_or_else(too_large)
+    }
+
+    /// What lies in a folder: what tools see, by path, and the names of the rest: what is hidden, leads out of the vault
+    /// or is no file. `None` when there is no such folder.
+    fn entries(&self, folder: Option<&SafePath>) -> Result<Option<(Vec<Entry>, Vec<String>)>> {
+        let Some(dir) = self.folder(folder)? else { return Ok(None) };
+        let failed = |error: std::io::Error| Error::io(folder.map_or("", SafePath::as_str), &error);
+        let (mut seen, mut unseen) = (Vec::new(), Vec::new());
+        for entry in dir.entries().map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let name = entry.file_name();
+            // A name that is not Unicode has no path that a tool could give.
+            let path = name.to_str().and_then(|name| SafePath::listed(folder, name));
+            let stat = match (&path, entry.metadata()) {
+                (_, Err(error)) if error.kind() == IoKind::NotFound => continue,
+                (_, Err(error)) => return Err(failed(error)),
+                (None, _) => None,
+                // Folders behind links are passed over; what leads out is not shown to exist.
+                (Some(path), Ok(metadata)) if metadata.is_symlink() => {
+                    let stat = self.stat(path).ok().flatten().filter(|stat| stat.kind == EntryKind::File);
+                    stat.map(|stat| Stat { symlink: true, ..stat })
+                }
+                (_, Ok(metadata)) => stat_of(&metadata, false),
+            };
+            match path.zip(stat) {
+                Some((path, stat)) => seen.push(Entry { path, stat }),
+                None => unseen.push(name.to_string_lossy().into_owned()),
+            }
         }
+        seen.sort_by(|a, b| a.path.cmp(&b.path));
+        // Of two names that are one once normalised, the first is the one that paths lead to.
+        seen.dedup_by(|later, first| later.path == first.path);
+        unseen.sort();
+        Ok(Some((seen, unseen)))
+    }
+
+    /// The names in a folder that no list shows. None if there is no such folder.
+    pub(crate) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
+        Ok(self.entries(Some(folder))?.map_or_else(Vec::new, |(_, unseen)| unseen))
     }
 }
 
@@ -252,33 +278,7 @@ impl View for Sandbox {
     }
 
     fn list(&self, folder: Option<&SafePath>) -> Result<Vec<Entry>> {
-        let name = folder.map_or("", SafePath::as_str);
-        let Some(dir) = self.folder(folder)? else {
-            return Err(Error::new(ErrorKind::NotFound, format!("Note not found: {name} is no folder of the vault")));
-        };
-        let failed = |error: std::io::Error| Error::io(name, &error);
-        let mut found = Vec::new();
-        for entry in dir.entries().map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            // A name that is not Unicode has no path that a tool could give.
-            let Ok(name) = entry.file_name().into_string() else { continue };
-            let Some(path) = SafePath::listed(folder, &name) else { continue };
-            let stat = match entry.metadata() {
-                Ok(metadata) if metadata.is_symlink() => match self.stat(&path) {
-                    Ok(Some(stat)) if stat.kind == EntryKind::File => Some(Stat { symlink: true, ..stat }),
-                    // Folders behind links are passed over; what leads out is not shown to exist.
-                    _ => None,
-                },
-                Ok(metadata) => stat_of(&metadata, false),
-                Err(error) if error.kind() == IoKind::NotFound => None,
-                Err(error) => return Err(failed(error)),
-            };
-            found.extend(stat.map(|stat| Entry { path, stat }));
-        }
-        found.sort_by(|a, b| a.path.cmp(&b.path));
-        // Of two names that are one once normalised, the first is the one that paths lead to.
-        found.dedup_by(|later, first| later.path == first.path);
-        Ok(found)
+        self.entries(folder)?.map(|(seen, _)| seen).ok_or_else(|| no_folder(folder))
     }
 }
 
@@ -318,7 +318,7 @@ fn name_on_disk(folder: &Dir, name: &str) -> std::io::Result<String> {
 }
 
 /// A folder on the way could not be opened: it is not there, or it is a link, which is refused.
-fn no_folder(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Result<()> {
+fn not_opened(folder: &Dir, name: &str, path: &str, error: std::io::Error) -> Result<()> {
     match folder.symlink_metadata(name) {
         Ok(metadata) if metadata.is_symlink() => Err(Error::new(
             ErrorKind::InvalidPath,

@@ -1,4 +1,4 @@
-//! What a file or folder has on the disk besides path and content, and what lies there that no tool sees.
+//! What a file or folder has on the disk besides path and content: its name, permissions, owner and attributes.
 
 #![allow(clippy::disallowed_methods)]
 
@@ -8,33 +8,20 @@ use std::io::ErrorKind as IoKind;
 use cap_std::fs::Metadata;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::error::{Error, Result};
-use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
+use crate::error::Result;
+use crate::sandbox::{SafePath, Sandbox};
 
 /// What a file or folder is given back when it is made or moved back: the name that the disk had for it, where that
 /// is another spelling of the path's, and its permissions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct SavedMetadata {
-    name: Option<String>,
-    mode: Option<u32>,
+    pub name: Option<String>,
+    pub mode: Option<u32>,
 }
 
 impl SavedMetadata {
     pub(crate) fn new(name: Option<String>, mode: Option<u32>) -> Self {
         Self { name, mode: mode.map(|mode| mode & 0o7777) }
-    }
-
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.name.as_deref()
-    }
-
-    pub(crate) fn mode(&self) -> Option<u32> {
-        self.mode
-    }
-
-    /// The name alone: what is moved brings the rest along.
-    pub(crate) fn name_only(self) -> Self {
-        Self { mode: None, ..self }
     }
 
     /// What a path's last name is on the disk. One that does not spell it counts for nothing.
@@ -53,33 +40,6 @@ impl Sandbox {
         let Some(metadata) = Self::metadata(&place, path)? else { return Ok(SavedMetadata::default()) };
         let name = (place.name != path.file_name()).then_some(place.name);
         Ok(SavedMetadata::new(name, mode_of(&metadata)))
-    }
-
-    /// The names in a folder that no list shows: what is hidden, leads out of the vault or is no file. None if there
-    /// is no such folder.
-    pub(crate) fn unseen(&self, folder: &SafePath) -> Result<Vec<String>> {
-        let failed = |error: std::io::Error| Error::io(folder, &error);
-        let Some(dir) = self.folder(Some(folder))? else { return Ok(Vec::new()) };
-        let mut unseen = Vec::new();
-        for entry in dir.entries().map_err(failed)? {
-            let entry = entry.map_err(failed)?;
-            let name = entry.file_name();
-            let path = name.to_str().and_then(|name| SafePath::listed(Some(folder), name));
-            let is_seen = match (path, entry.metadata()) {
-                (_, Err(error)) if error.kind() == IoKind::NotFound => continue,
-                (_, Err(error)) => return Err(failed(error)),
-                (None, _) => false,
-                (Some(path), Ok(metadata)) if metadata.is_symlink() => {
-                    matches!(self.stat(&path), Ok(Some(stat)) if stat.kind == EntryKind::File)
-                }
-                (_, Ok(metadata)) => metadata.is_file() || metadata.is_dir(),
-            };
-            if !is_seen {
-                unseen.push(name.to_string_lossy().into_owned());
-            }
-        }
-        unseen.sort();
-        Ok(unseen)
     }
 
     /// What whoever approves new content for a file should know of the old one.

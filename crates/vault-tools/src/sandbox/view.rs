@@ -100,6 +100,12 @@ pub struct Entry {
     pub stat: Stat,
 }
 
+/// No folder is at a path of which the content was asked for.
+pub(crate) fn no_folder(path: Option<&SafePath>) -> Error {
+    let name = path.map_or("", SafePath::as_str);
+    Error::new(ErrorKind::NotFound, format!("Note not found: {name} is no folder of the vault"))
+}
+
 /// The files below a folder of a view; none where no folder is.
 pub(crate) fn files_below(view: &dyn View, folder: &SafePath) -> Result<BTreeSet<SafePath>> {
     match view.walk(Some(folder)) {

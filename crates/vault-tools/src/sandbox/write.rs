@@ -33,10 +33,10 @@ impl Sandbox {
     ) -> Result<()> {
         let place = self.place_for(path, saved)?;
         let write = || -> std::io::Result<()> {
-            let mut file = new_file(&place.folder, temporary, saved.mode())?;
+            let mut file = new_file(&place.folder, temporary, saved.mode)?;
             fill(&mut file, content)?;
             // A disk that knows no permissions has the file all the same, and no more open than it was.
-            let _ = metadata::set_mode(&file, saved.mode());
+            let _ = metadata::set_mode(&file, saved.mode);
             drop(file);
             failpoint::step();
             rename_to_nothing(&place.folder, temporary, &place.folder, &place.name)
@@ -119,7 +119,7 @@ impl Sandbox {
         let place = self.place_for(path, saved)?;
         let mut builder = DirBuilder::new();
         #[cfg(unix)]
-        if let Some(mode) = saved.mode() {
+        if let Some(mode) = saved.mode {
             // What the user's mask takes away is given back afterwards; the folder is never more open than it was.
             cap_std::fs::DirBuilderExt::mode(&mut builder, mode);
         }
@@ -129,11 +129,11 @@ impl Sandbox {
             Err(error) if error.kind() == IoKind::AlreadyExists && self.found(path)? == Found::Folder => Ok(()),
             Err(error) => Err(Error::io(path, &error)),
             Ok(()) => {
-                if saved.mode().is_some()
+                if saved.mode.is_some()
                     && let Ok(folder) = place.folder.open_dir_nofollow(&place.name).and_then(|folder| folder.open("."))
                 {
                     // A folder that is more private than it was is one all the same.
-                    let _ = metadata::set_mode(&folder.into_std(), saved.mode());
+                    let _ = metadata::set_mode(&folder.into_std(), saved.mode);
                 }
                 Ok(())
             }

@@ -5,13 +5,14 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::expected::{ActionOutline, Expected, expected};
-use super::rollback::{Inverse, Rollback, temporary};
-use crate::action::{Action, DeleteMode};
+use super::expected::{Expected, ExpectedPaths};
+use super::inverse::{CHANGED, Force, Inverses};
+use crate::action::{Action, ActionOutline, DeleteMode};
 use crate::change::{Change, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{Ending, NewTransaction, TransactionId, TransactionKind, Writer};
+use crate::failpoint;
+use crate::journal::{EntryState, JournalAction, NewTransaction, TransactionId, TransactionKind, Writer};
 use crate::sandbox::{Found, SafePath, SavedMetadata};
 use crate::store::VaultStore;
 
@@ -98,18 +99,21 @@ impl VaultStore {
         restore: &[SavedMetadata],
         mut progress: Option<&mut dyn FnMut(ApplyProgress) -> ControlFlow>,
     ) -> Result<Transaction> {
-        if change.is_empty() {
+        // An undo of which nothing is left to be done counts as done all the same.
+        if change.is_empty() && new.kind == TransactionKind::Apply {
             return Ok(Transaction { id: TransactionId(0), done: 0, stopped: false, lost: Vec::new() });
         }
         let _lock = self.lock()?;
         self.recover_before_change()?;
         // A folder that somebody made in the meantime is not ours to remove on undo.
         let existing = self.check_preconditions(change)?;
-        let planned = self.plan_actions(change, restore, &existing)?;
-        let writer = Writer::begin(&self.state, new, &planned.iter().map(PlannedAction::record).collect::<Vec<_>>())?;
+        let planned = self.plan_actions(change, &existing)?;
+        let actions: Vec<_> = planned.iter().map(|planned| (planned.action, &planned.saved)).collect();
+        let writer = Writer::begin(&self.state, new, &actions)?;
         self.index.mark_stale();
         let mut running = Running { store: self, writer, planned: &planned, done: 0 };
         let total = change.actions.len();
+        let plain = SavedMetadata::default();
         for (number, next) in planned.iter().enumerate() {
             let progress = progress.as_mut();
             let flow = progress.map_or(ControlFlow::Continue, |ask| ask(ApplyProgress { index: next.index, total }));
@@ -122,37 +126,30 @@ impl VaultStore {
                 let stays = planned[..number].iter().take_while(|planned| planned.index < index).count();
                 return running.end(stays);
             }
-            if let Err(error) = self.act(running.writer.id(), number, next, new.kind) {
-                return Err(running.give_up(&with_position(&error, next.index, total)));
+            let restored = restore.get(next.index).unwrap_or(&plain);
+            if let Err(error) = self.act(running.writer.entry.id, next.action, restored, new.kind) {
+                let what = format!("action {} of {total} failed, and all was put back", next.index + 1);
+                return Err(running.give_up(error.within(what)));
             }
             running.done = number + 1;
-            running.writer.did(running.done);
+            failpoint::step();
         }
         running.end(planned.len())
     }
 
     /// What there is to do, and what its inverse will need that only the disk knows.
-    fn plan_actions<'c>(
-        &self,
-        change: &'c Change,
-        restore: &[SavedMetadata],
-        existing: &BTreeSet<SafePath>,
-    ) -> Result<Vec<PlannedAction<'c>>> {
+    fn plan_actions<'c>(&self, change: &'c Change, existing: &BTreeSet<SafePath>) -> Result<Vec<PlannedAction<'c>>> {
         let mut planned = Vec::with_capacity(change.actions.len());
         for (index, action) in change.actions.iter().enumerate() {
             let metadata = |path: &SafePath| self.sandbox.saved_metadata(&origin_of(&change.actions[..index], path));
             let saved = match action {
                 Action::MakeFolder { path } if existing.contains(path) => continue,
-                Action::Move { from, .. } => metadata(from)?.name_only(),
+                // What is moved brings its permissions along.
+                Action::Move { from, .. } => SavedMetadata { mode: None, ..metadata(from)? },
                 Action::Delete { path, .. } | Action::RemoveFolder { path } => metadata(path)?,
                 _ => SavedMetadata::default(),
             };
-            planned.push(PlannedAction {
-                index,
-                action,
-                saved,
-                restore: restore.get(index).cloned().unwrap_or_default(),
-            });
+            planned.push(PlannedAction { index, action, saved });
         }
         Ok(planned)
     }
@@ -166,17 +163,9 @@ impl VaultStore {
         }
         change.preconditions.check(self)?;
         let mut existing = BTreeSet::new();
-        let outlines: Vec<ActionOutline> = change.actions.iter().map(ActionOutline::of).collect();
-        for (path, expected) in expected(&outlines, 0) {
-            let found = self.sandbox.found(&path)?;
-            if expected.is_met_by(found) {
-                continue;
-            }
-            let touches = |action: &&Action| {
-                let (first, second) = action.paths();
-                *first == path || second == Some(&path)
-            };
-            let first = change.actions.iter().find(touches);
+        let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
+        for (path, expected, found) in self.unmet(ExpectedPaths::before(outlines.iter()))? {
+            let first = change.actions.iter().find(|action| action.all_paths().any(|touched| *touched == path));
             if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
                 existing.insert(path);
                 continue;
@@ -191,23 +180,34 @@ impl VaultStore {
         Ok(existing)
     }
 
-    /// Does one action.
-    fn act(&self, id: TransactionId, number: usize, planned: &PlannedAction<'_>, kind: TransactionKind) -> Result<()> {
+    /// The paths at which the disk has something else than expected, and what it has.
+    pub(super) fn unmet(&self, expected: ExpectedPaths) -> Result<Vec<(SafePath, Expected, Found)>> {
+        let mut unmet = Vec::new();
+        for (path, expected) in expected.0 {
+            let found = self.sandbox.found(&path)?;
+            if !expected.is_met_by(found) {
+                unmet.push((path, expected, found));
+            }
+        }
+        Ok(unmet)
+    }
+
+    /// Does one action. `restore` is the metadata of what it creates or moves.
+    fn act(&self, id: TransactionId, action: &Action, restore: &SavedMetadata, kind: TransactionKind) -> Result<()> {
         let sandbox = &self.sandbox;
-        let temporary = temporary(id, number);
-        match planned.action {
-            Action::MakeFolder { path } => sandbox.make_folder(path, &planned.restore),
+        match action {
+            Action::MakeFolder { path } => sandbox.make_folder(path, restore),
             Action::RemoveFolder { path } => match sandbox.remove_folder(path)? {
                 // A folder that is to be deleted was empty when it was shown; one that an undo removes may stay.
                 false if kind == TransactionKind::Apply => Err(Error::conflict(path, "is not empty by now")),
                 _ => Ok(()),
             },
-            Action::Create { path, content } => sandbox.create(path, content, &temporary, &planned.restore),
+            Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore),
             Action::Edit { path, before, after } => {
                 self.is_still(path, before)?;
-                sandbox.replace(path, after, &temporary)
+                sandbox.replace(path, after, &temporary(id))
             }
-            Action::Move { from, to } => sandbox.rename(from, to, &planned.restore),
+            Action::Move { from, to } => sandbox.rename(from, to, restore),
             Action::Delete { path, content, mode } => {
                 self.is_still(path, content)?;
                 match mode {
@@ -218,12 +218,52 @@ impl VaultStore {
         }
     }
 
+    /// Reverts actions of a transaction, the last one first, and makes that durable. What somebody changed since
+    /// stays as it is, and is reported.
+    ///
+    /// # Errors
+    /// When the disk cannot be read or written; it may be tried again.
+    pub(super) fn roll_back(
+        &self,
+        id: TransactionId,
+        done: &[JournalAction],
+        contents: Vec<Option<Content>>,
+    ) -> Result<Rollback> {
+        let Inverses { now, restore, mut reverted, mut left, .. } = Inverses::of(self, done, contents, Force::No)?;
+        for (action, restore) in now.change().actions.iter().zip(&restore) {
+            match self.act(id, action, restore, TransactionKind::Undo) {
+                // Something is in the way.
+                Err(error) if error.kind() == ErrorKind::Conflict => {
+                    left.extend(action.all_paths().last().map(|path| format!("{path}: {CHANGED}")));
+                    reverted = reverted.saturating_sub(1);
+                }
+                acted => acted?,
+            }
+        }
+        self.sandbox.sync(done.iter().flat_map(|done| done.outline.all_paths()))?;
+        Ok(Rollback { reverted, left })
+    }
+
     fn is_still(&self, path: &SafePath, content: &Content) -> Result<()> {
         match self.sandbox.found(path)? {
             Found::File(hash) if hash == content.hash() => Ok(()),
             _ => Err(Error::conflict(path, "changed since it was read")),
         }
     }
+}
+
+/// The file beside a note in which its new content is written first. Hidden, so that neither links nor tools see it.
+pub(super) fn temporary(id: TransactionId) -> String {
+    format!(".vault-tools-{id}.tmp")
+}
+
+/// What a rollback did.
+#[derive(Debug, Default)]
+pub(super) struct Rollback {
+    /// How many actions were reverted.
+    pub reverted: usize,
+    /// What was left as it is, and why.
+    pub left: Vec<String>,
 }
 
 /// One action of a transaction.
@@ -233,14 +273,6 @@ struct PlannedAction<'c> {
     action: &'c Action,
     /// What its inverse restores.
     saved: SavedMetadata,
-    /// What it restores itself.
-    restore: SavedMetadata,
-}
-
-impl PlannedAction<'_> {
-    fn record(&self) -> (&Action, &SavedMetadata) {
-        (self.action, &self.saved)
-    }
 }
 
 /// A transaction that has begun.
@@ -256,39 +288,36 @@ impl Running<'_> {
     /// Ends it, so that the first `stays` actions are done and no others. If the disk does not take that, none is.
     fn end(mut self, stays: usize) -> Result<Transaction> {
         let rollback = if stays < self.done { self.roll_back(stays)? } else { Rollback::default() };
-        let paths = self.planned[..stays].iter().flat_map(|planned| {
-            let (path, to) = planned.action.paths();
-            [Some(path), to]
-        });
+        let paths = self.planned[..stays].iter().flat_map(|planned| planned.action.all_paths());
         // The transaction counts as done only when what it wrote is durable.
-        let ending = if stays == 0 { Ending::RolledBack } else { Ending::Done(stays) };
-        let synced = self.store.sandbox.sync(paths.flatten());
-        if let Err(error) = synced.and_then(|()| self.writer.end(ending)) {
+        let is_in_effect = stays > 0 || self.writer.entry.kind != TransactionKind::Apply;
+        let state = if is_in_effect { EntryState::Done } else { EntryState::RolledBack };
+        let synced = self.store.sandbox.sync(paths);
+        if let Err(error) = synced.and_then(|()| self.writer.end(state, stays)) {
             let what = Error::new(error.kind(), "what was done could not be made durable, and all of it was put back");
-            return Err(self.give_up(&what.because(&error)));
+            return Err(self.give_up(what.because(&error)));
         }
         let stopped = stays < self.planned.len();
-        let id = if stays == 0 { TransactionId(0) } else { self.writer.id() };
+        let id = if is_in_effect { self.writer.entry.id } else { TransactionId(0) };
         Ok(Transaction { id, done: stays, stopped, lost: rollback.left })
     }
 
     /// Rolls back all that was done, because of an error. Returns the error to report.
-    fn give_up(&mut self, error: &Error) -> Error {
-        ::log::warn!("transaction {} is rolled back: {error}", self.writer.id());
+    fn give_up(&mut self, error: Error) -> Error {
+        ::log::warn!("transaction {} is rolled back: {error}", self.writer.entry.id);
         match self.roll_back(0) {
             Err(second) => {
-                let remedy = "open the vault again when the disk is in order; the rest is put back then";
-                let path = error.path().unwrap_or_default().to_string();
                 let text = format!("{}; but that failed, too: {second}", error.message());
-                let told = Error::new(ErrorKind::Io, text).with_remedy(remedy);
-                if path.is_empty() { told } else { told.at(path) }
+                let failed = Error::new(ErrorKind::Io, text)
+                    .with_remedy("open the vault again when the disk is in order; the rest is put back then");
+                error.path().map_or(failed.clone(), |path| failed.clone().at(path))
             }
             Ok(rollback) => {
                 // If this cannot be written either, the next start finds that nothing is left to be rolled back.
-                let _ = self.writer.end(Ending::RolledBack);
+                let _ = self.writer.end(EntryState::RolledBack, 0);
                 match rollback.left.as_slice() {
-                    [] => error.clone(),
-                    left => error.clone().with_remedy(format!("left as it is: {}", left.join("; "))),
+                    [] => error,
+                    left => error.with_remedy(format!("left as it is: {}", left.join("; "))),
                 }
             }
         }
@@ -296,24 +325,10 @@ impl Running<'_> {
 
     /// Rolls back what was done from an action on.
     fn roll_back(&mut self, from: usize) -> Result<Rollback> {
-        let inverses: Vec<Inverse> =
-            self.planned[..self.done].iter().map(|planned| Inverse::of(planned.action, &planned.saved)).collect();
-        let rollback = self.store.roll_back(self.writer.id(), &inverses, from..self.done)?;
+        let contents = self.planned[from..self.done].iter().map(|planned| planned.action.removed_content().cloned());
+        let done = &self.writer.entry.actions[from..self.done];
+        let rollback = self.store.roll_back(self.writer.entry.id, done, contents.collect())?;
         self.done = from;
         Ok(rollback)
-    }
-}
-
-/// Says at which action of a transaction something failed.
-fn with_position(error: &Error, index: usize, total: usize) -> Error {
-    let text = format!("action {} of {total} failed, and all was put back", index + 1);
-    let mut positioned = Error::new(error.kind(), text).because(error.message());
-    if let Some(path) = error.path() {
-        positioned = positioned.at(path);
-    }
-    match error.remedy() {
-        // Theirs may say that nothing was done, which is so again.
-        Some(remedy) => positioned.with_remedy(remedy),
-        None => positioned,
     }
 }

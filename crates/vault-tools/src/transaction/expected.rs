@@ -3,11 +3,10 @@
 //! With none done it is what must hold before the transaction; with all done, before it is undone; and one that was
 //! interrupted stands where the disk is as expected.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use crate::action::Action;
+use crate::action::{Action, ActionOutline};
 use crate::content::ContentHash;
-use crate::journal::JournalAction;
 use crate::sandbox::{Found, SafePath};
 
 /// What must be at a path.
@@ -22,17 +21,6 @@ pub(super) enum Expected {
     File(ContentHash),
 }
 
-/// An action without its contents.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ActionOutline {
-    MakeFolder(SafePath),
-    RemoveFolder(SafePath),
-    Create(SafePath, ContentHash),
-    Edit(SafePath, ContentHash, ContentHash),
-    Move(SafePath, SafePath),
-    Delete(SafePath, ContentHash),
-}
-
 impl Expected {
     pub(super) fn is_met_by(self, found: Found) -> bool {
         match self {
@@ -45,178 +33,116 @@ impl Expected {
     }
 }
 
-impl ActionOutline {
-    pub(super) fn of(action: &Action) -> Self {
+/// What must be at each path that a transaction touches, at a point between two of its actions.
+#[derive(Debug, Default)]
+pub(super) struct ExpectedPaths(pub BTreeMap<SafePath, Expected>);
+
+impl ExpectedPaths {
+    /// After all actions.
+    pub(super) fn after<'a>(actions: impl Iterator<Item = &'a ActionOutline>) -> Self {
+        let mut expected = Self::default();
+        actions.for_each(|action| drop(expected.advance(action)));
+        expected
+    }
+
+    /// Before all actions.
+    pub(super) fn before<'a>(actions: impl DoubleEndedIterator<Item = &'a ActionOutline> + Clone) -> Self {
+        let mut expected = Self::after(actions.clone());
+        actions.rev().for_each(|action| drop(expected.step_back(action)));
+        expected
+    }
+
+    /// From before an action to after it. Returns the paths at which something else is expected now.
+    fn advance(&mut self, action: &ActionOutline) -> Vec<SafePath> {
         match action {
-            Action::MakeFolder { path } => Self::MakeFolder(path.clone()),
-            Action::RemoveFolder { path } => Self::RemoveFolder(path.clone()),
-            Action::Create { path, content } => Self::Create(path.clone(), content.hash()),
-            Action::Edit { path, before, after } => Self::Edit(path.clone(), before.hash(), after.hash()),
-            Action::Move { from, to } => Self::Move(from.clone(), to.clone()),
-            Action::Delete { path, content, .. } => Self::Delete(path.clone(), content.hash()),
-        }
-    }
-
-    /// From the journal; `None` for a record that no version of ours wrote.
-    pub(super) fn logged(action: &JournalAction) -> Option<Self> {
-        let path = action.path.clone();
-        Some(match action.kind.as_str() {
-            "make-folder" => Self::MakeFolder(path),
-            "remove-folder" => Self::RemoveFolder(path),
-            "create" => Self::Create(path, action.after?),
-            "edit" => Self::Edit(path, action.before?, action.after?),
-            "move" => Self::Move(path, action.to.clone()?),
-            "delete" => Self::Delete(path, action.before?),
-            _ => return None,
-        })
-    }
-
-    /// The path it is done to.
-    pub(super) fn path(&self) -> &SafePath {
-        match self {
-            Self::MakeFolder(path)
-            | Self::RemoveFolder(path)
-            | Self::Create(path, _)
-            | Self::Edit(path, ..)
-            | Self::Move(path, _)
-            | Self::Delete(path, _) => path,
-        }
-    }
-
-    /// That, and for a move the one it leads to.
-    pub(super) fn paths(&self) -> impl Iterator<Item = &SafePath> {
-        self.before().into_iter().flatten().map(|(path, _)| path)
-    }
-
-    /// What must be before it: one path, for a move two.
-    fn before(&self) -> [Option<(&SafePath, Expected)>; 2] {
-        match self {
-            Self::MakeFolder(path) | Self::Create(path, _) => [Some((path, Expected::Nothing)), None],
-            Self::RemoveFolder(path) => [Some((path, Expected::Anything)), None],
-            Self::Edit(path, before, _) => [Some((path, Expected::File(*before))), None],
-            Self::Delete(path, before) => [Some((path, Expected::File(*before))), None],
-            Self::Move(from, to) => [Some((from, Expected::Something)), Some((to, Expected::Nothing))],
-        }
-    }
-
-    /// What must be after it.
-    fn after(&self) -> [Option<(&SafePath, Expected)>; 2] {
-        match self {
-            Self::MakeFolder(path) => [Some((path, Expected::Folder)), None],
+            Action::MakeFolder { path } => self.set(path, Expected::Folder),
             // It may not have been empty.
-            Self::RemoveFolder(path) => [Some((path, Expected::Anything)), None],
-            Self::Create(path, after) | Self::Edit(path, _, after) => [Some((path, Expected::File(*after))), None],
-            Self::Delete(path, _) => [Some((path, Expected::Nothing)), None],
-            Self::Move(from, to) => [Some((from, Expected::Nothing)), Some((to, Expected::Something))],
+            Action::RemoveFolder { path } => self.set(path, Expected::Anything),
+            Action::Create { path, content } => self.set(path, Expected::File(*content)),
+            Action::Edit { path, after, .. } => self.set(path, Expected::File(*after)),
+            Action::Delete { path, .. } => self.set(path, Expected::Nothing),
+            Action::Move { from, to } => self.move_along(from, to),
         }
     }
-}
 
-/// What must be where when the first `done` steps are done.
-///
-/// Of each path the last step before that point decides, else the first one after it; paths that a move carries
-/// along are followed.
-pub(super) fn expected(steps: &[ActionOutline], done: usize) -> BTreeMap<SafePath, Expected> {
-    let (past, coming) = steps.split_at(done.min(steps.len()));
-    let mut found: BTreeMap<SafePath, Expected> = BTreeMap::new();
-    let mut passed = Passed::default();
-    for step in past.iter().rev() {
-        for (path, expected) in step.after().into_iter().flatten() {
-            if let Some(now) = passed.follow(path, Direction::Forward) {
-                note(&mut found, now, expected);
-            }
+    /// From after an action to before it. Returns the paths at which something else is expected now.
+    pub(super) fn step_back(&mut self, action: &ActionOutline) -> Vec<SafePath> {
+        match action {
+            Action::MakeFolder { path } | Action::Create { path, .. } => self.set(path, Expected::Nothing),
+            Action::RemoveFolder { path } => self.set(path, Expected::Anything),
+            Action::Edit { path, before, .. } => self.set(path, Expected::File(*before)),
+            Action::Delete { path, content, .. } => self.set(path, Expected::File(*content)),
+            Action::Move { from, to } => self.move_along(to, from),
         }
-        passed.add(step);
-    }
-    passed = Passed::default();
-    for step in coming {
-        for (path, expected) in step.before().into_iter().flatten() {
-            if let Some(now) = passed.follow(path, Direction::Back) {
-                note(&mut found, now, expected);
-            }
-        }
-        passed.add(step);
-    }
-    found
-}
-
-/// The steps between a step and the point in question, the nearest to the point first.
-#[derive(Default)]
-struct Passed<'s> {
-    steps: Vec<&'s ActionOutline>,
-    has_moves: bool,
-    touched: BTreeSet<&'s SafePath>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Back,
-}
-
-impl<'s> Passed<'s> {
-    fn add(&mut self, step: &'s ActionOutline) {
-        self.has_moves |= matches!(step, ActionOutline::Move(..));
-        self.touched.extend(step.before().into_iter().flatten().map(|(path, _)| path));
-        self.steps.push(step);
     }
 
-    /// Where a path of a step is at the point in question; `None` when a step in between decides what is there.
-    fn follow(&self, path: &SafePath, direction: Direction) -> Option<SafePath> {
-        if !self.has_moves {
-            return (!self.touched.contains(path)).then(|| path.clone());
-        }
-        let mut path = path.clone();
-        for step in self.steps.iter().rev() {
-            match (step, direction) {
-                (ActionOutline::Move(from, to), Direction::Forward) => match path.moved(from, to) {
-                    Some(moved) => path = moved,
-                    None if path.is_in(to) => return None,
-                    None => {}
-                },
-                (ActionOutline::Move(from, to), Direction::Back) => match path.moved(to, from) {
-                    Some(moved) => path = moved,
-                    None if path.is_in(from) => return None,
-                    None => {}
-                },
-                (step, _) if step.before()[0].is_some_and(|(other, _)| *other == path) => return None,
-                _ => {}
-            }
-        }
-        Some(path)
+    fn set(&mut self, path: &SafePath, expected: Expected) -> Vec<SafePath> {
+        self.0.insert(path.clone(), expected);
+        vec![path.clone()]
     }
-}
 
-/// The first word on a path counts; that something is there is made exact by what it holds.
-fn note(found: &mut BTreeMap<SafePath, Expected>, path: SafePath, expected: Expected) {
-    match found.get(&path) {
-        None => drop(found.insert(path, expected)),
-        Some(Expected::Something) if matches!(expected, Expected::File(_) | Expected::Folder) => {
-            found.insert(path, expected);
+    /// What is expected at and below `from` is expected at `to`, where nothing was before.
+    fn move_along(&mut self, from: &SafePath, to: &SafePath) -> Vec<SafePath> {
+        // `folder-x` sorts between `folder` and `folder/x`.
+        let below = |top: &SafePath| {
+            let named_alike = self.0.range(top..).take_while(|(path, _)| path.as_str().starts_with(top.as_str()));
+            named_alike.map(|(path, _)| path.clone()).filter(|path| path.is_in(top)).collect::<Vec<SafePath>>()
+        };
+        let mut changed = [below(from), below(to)].concat();
+        let left: Vec<_> = changed.iter().filter_map(|path| Some((path.moved(from, to)?, self.0[path]))).collect();
+        for path in &changed {
+            self.0.remove(path);
         }
-        Some(_) => {}
+        changed.extend(left.iter().map(|(path, _)| path.clone()));
+        self.0.extend(left);
+        self.0.entry(to.clone()).or_insert(Expected::Something);
+        self.0.insert(from.clone(), Expected::Nothing);
+        changed.extend([from.clone(), to.clone()]);
+        changed
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::action::DeleteMode;
 
     fn path(text: &str) -> SafePath {
         SafePath::new(text).unwrap()
     }
 
+    fn hash(text: &str) -> ContentHash {
+        ContentHash::of(text.as_bytes())
+    }
+
+    fn create(name: &str, content: &str) -> ActionOutline {
+        Action::Create { path: path(name), content: hash(content) }
+    }
+
+    fn edit(name: &str, before: &str, after: &str) -> ActionOutline {
+        Action::Edit { path: path(name), before: hash(before), after: hash(after) }
+    }
+
+    fn moved(from: &str, to: &str) -> ActionOutline {
+        Action::Move { from: path(from), to: path(to) }
+    }
+
+    fn expected(actions: &[ActionOutline], done: usize) -> BTreeMap<SafePath, Expected> {
+        let mut expected = ExpectedPaths::after(actions.iter());
+        actions[done..].iter().rev().for_each(|action| drop(expected.step_back(action)));
+        expected.0
+    }
+
     #[test]
     fn every_point_of_a_transaction_expects_its_own_files() {
-        let hash = |text: &str| ContentHash::of(text.as_bytes());
-        let steps = [
-            ActionOutline::MakeFolder(path("new")),
-            ActionOutline::Move(path("a.md"), path("new/a.md")),
-            ActionOutline::Edit(path("new/a.md"), hash("1"), hash("2")),
-            ActionOutline::Create(path("a.md"), hash("3")),
+        let actions = [
+            Action::MakeFolder { path: path("new") },
+            moved("a.md", "new/a.md"),
+            edit("new/a.md", "1", "2"),
+            create("a.md", "3"),
         ];
         let at = |done: usize| {
-            let found = expected(&steps, done);
+            let found = expected(&actions, done);
             ["new", "a.md", "new/a.md"].map(|name| found[&path(name)])
         };
         use Expected::{File, Folder, Nothing};
@@ -229,29 +155,23 @@ mod tests {
 
     #[test]
     fn what_lies_in_a_folder_moves_with_it() {
-        let hash = |text: &str| ContentHash::of(text.as_bytes());
-        let steps = [
-            ActionOutline::Edit(path("f/a.md"), hash("1"), hash("2")),
-            ActionOutline::Move(path("f"), path("g")),
-            ActionOutline::Edit(path("g/b.md"), hash("3"), hash("4")),
-        ];
-        assert_eq!(expected(&steps, 0)[&path("f/b.md")], Expected::File(hash("3")));
-        assert_eq!(expected(&steps, 2)[&path("g/a.md")], Expected::File(hash("2")));
-        assert_eq!(expected(&steps, 3)[&path("g/b.md")], Expected::File(hash("4")));
+        let actions = [edit("f/a.md", "1", "2"), moved("f", "g"), edit("g/b.md", "3", "4")];
+        assert_eq!(expected(&actions, 0)[&path("f/b.md")], Expected::File(hash("3")));
+        assert_eq!(expected(&actions, 2)[&path("g/a.md")], Expected::File(hash("2")));
+        assert_eq!(expected(&actions, 3)[&path("g/b.md")], Expected::File(hash("4")));
     }
 
     #[test]
     fn what_was_there_before_is_not_what_comes_after() {
-        let hash = |text: &str| ContentHash::of(text.as_bytes());
-        let steps = [
-            ActionOutline::Move(path("a.md"), path("b.md")),
-            ActionOutline::Create(path("a.md"), hash("1")),
-            ActionOutline::Edit(path("a.md"), hash("1"), hash("2")),
-            ActionOutline::Delete(path("b.md"), hash("0")),
-            ActionOutline::Move(path("a.md"), path("b.md")),
+        let actions = [
+            moved("a.md", "b.md"),
+            create("a.md", "1"),
+            edit("a.md", "1", "2"),
+            Action::Delete { path: path("b.md"), content: hash("0"), mode: DeleteMode::Permanent },
+            moved("a.md", "b.md"),
         ];
-        assert_eq!(expected(&steps, 0)[&path("a.md")], Expected::File(hash("0")));
-        assert_eq!(expected(&steps, 5)[&path("b.md")], Expected::File(hash("2")));
-        assert_eq!(expected(&steps, 5)[&path("a.md")], Expected::Nothing);
+        assert_eq!(expected(&actions, 0)[&path("a.md")], Expected::File(hash("0")));
+        assert_eq!(expected(&actions, 5)[&path("b.md")], Expected::File(hash("2")));
+        assert_eq!(expected(&actions, 5)[&path("a.md")], Expected::Nothing);
     }
 }

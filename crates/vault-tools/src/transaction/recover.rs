@@ -1,8 +1,7 @@
 //! A transaction that a crash interrupted is rolled back, so that the vault is as it was before it.
 //!
-//! How far it had come is read off the disk: at one point of it, all paths it touches are as that point expects. The
-//! journal says where to look first. Rolling back goes through points of the same transaction, so it may be interrupted
-//! itself and begun again.
+//! How far it had come is read off the disk: at one point of it, all paths it touches are as that point expects. Rolling
+//! back goes through points of the same transaction, so it may be interrupted itself and begun again.
 //!
 //! It is rolled back unasked only where that is certainly right: the journal is undamaged, all files of the transaction
 //! are as some point of it left them, and no other file of the vault was edited since it began. A journal that was
@@ -12,10 +11,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::expected::{ActionOutline, Expected, expected};
-use super::rollback::{Inverse, Rollback, temporary};
+use super::apply::{Rollback, temporary};
+use super::expected::{Expected, ExpectedPaths};
+use super::inverse::is_torn;
+use crate::action::Action;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{self, Ending, EntryState, JournalEntry, TransactionId, Writer};
+use crate::journal::{self, EntryState, JournalEntry, TransactionId, Writer};
 use crate::sandbox::{EntryKind, Found, SafePath, View};
 use crate::store::VaultStore;
 
@@ -60,7 +61,7 @@ impl VaultStore {
             unfinished => unfinished?,
         };
         match unfinished {
-            Some(entry) => self.recover_unasked(&entry).map(Some),
+            Some(entry) => self.recover_unasked(entry).map(Some),
             None => Ok(None),
         }
     }
@@ -70,17 +71,13 @@ impl VaultStore {
         Ok(self.state.has(journal::LEGACY_FILE) || journal::unfinished(&self.state)?.is_some())
     }
 
-    /// The same when a vault is opened: a damaged journal stays as it is.
+    /// The same when a vault is opened: a journal that cannot be read stays as it is.
     pub(crate) fn recover_on_open(&self) -> Result<Option<Recovered>> {
         if !self.needs_recovery()? {
             return Ok(None);
         }
         let _lock = self.lock()?;
-        journal::take_over(&self.state)?;
-        match journal::unfinished(&self.state)? {
-            Some(entry) => self.recover_unasked(&entry).map(Some),
-            None => Ok(None),
-        }
+        self.recover_before_change()
     }
 
     /// Recovers as somebody decided.
@@ -90,13 +87,13 @@ impl VaultStore {
         journal::repair(&self.state)?;
         let Some(entry) = journal::unfinished(&self.state)? else { return Ok(None) };
         match how {
-            Recover::RollBack => self.roll_back_interrupted(&entry).map(Some),
-            Recover::Keep => self.keep_interrupted(&entry).map(Some),
+            Recover::RollBack => self.roll_back_interrupted(entry).map(Some),
+            Recover::Keep => self.keep_interrupted(entry).map(Some),
         }
     }
 
-    fn recover_unasked(&self, entry: &JournalEntry) -> Result<Recovered> {
-        if let Some(why) = self.reason_to_ask(entry)? {
+    fn recover_unasked(&self, entry: JournalEntry) -> Result<Recovered> {
+        if let Some(why) = self.reason_to_ask(&entry)? {
             let what = format!("the transaction {} ({}) was interrupted, and {why}", entry.id, entry.label);
             return Err(Error::new(ErrorKind::Journal, what).with_remedy(
                 "nothing is changed until you decide: `vault-tools undo --recover` rolls it back, \
@@ -108,12 +105,10 @@ impl VaultStore {
 
     /// Why an interrupted transaction is not rolled back unasked.
     fn reason_to_ask(&self, entry: &JournalEntry) -> Result<Option<String>> {
-        if entry.state == EntryState::Suspect || entry.is_damaged || !journal::is_whole(&self.state)? {
+        if entry.state == EntryState::Suspect || entry.is_damaged || journal::has_damage(&self.state)? {
             return Ok(Some("the journal is damaged".to_owned()));
         }
-        let outlines: Vec<ActionOutline> = entry.actions.iter().filter_map(ActionOutline::logged).collect();
-        let (_, differing) = self.point_of(entry, &outlines)?;
-        if let Some(path) = differing {
+        if let (_, Some(path)) = self.point_of(entry)? {
             return Ok(Some(format!("{path} was edited after it")));
         }
         Ok(self.edited_since(entry)?.map(|path| format!("{path} was written after it began")))
@@ -121,139 +116,111 @@ impl VaultStore {
 
     /// A file that the transaction does not touch and that was written after it began.
     fn edited_since(&self, entry: &JournalEntry) -> Result<Option<SafePath>> {
-        let own: Vec<&SafePath> =
-            entry.actions.iter().flat_map(|action| [Some(&action.path), action.to.as_ref()]).flatten().collect();
-        let exact: BTreeSet<&SafePath> = own.iter().copied().collect();
-        let folders: Vec<&SafePath> = entry
-            .actions
-            .iter()
-            .filter(|action| action.to.is_some())
-            .flat_map(|action| [Some(&action.path), action.to.as_ref()])
-            .flatten()
-            .collect();
-        let is_own = |path: &SafePath| exact.contains(path) || folders.iter().any(|folder| path.is_in(folder));
+        let is_own = |path: &SafePath| {
+            entry.actions.iter().any(|action| match &action.outline {
+                Action::Move { from, to } => path.is_in(from) || path.is_in(to),
+                outline => outline.paths().0 == path,
+            })
+        };
         let later = self.sandbox.walk(None)?.into_iter().find(|other| {
             other.stat.kind == EntryKind::File
-                && other.stat.modified.is_some_and(|modified| modified > entry.time)
+                && other.stat.modified.is_some_and(|modified| modified > entry.time())
                 && !is_own(&other.path)
         });
         Ok(later.map(|entry| entry.path))
     }
 
-    fn roll_back_interrupted(&self, entry: &JournalEntry) -> Result<Recovered> {
-        self.try_roll_back(entry)
-            .inspect(|done| {
-                ::log::info!("transaction {} was interrupted and is rolled back: {} actions", done.id, done.reverted);
-            })
-            .map_err(|error| {
-                let what = format!(
-                    "the transaction {} ({}) was interrupted and could not be rolled back",
-                    entry.id, entry.label
-                );
-                Error::new(ErrorKind::Journal, what).because(&error).with_remedy(
+    fn roll_back_interrupted(&self, entry: JournalEntry) -> Result<Recovered> {
+        let (id, label) = (entry.id, entry.label.clone());
+        match self.try_roll_back(entry) {
+            Ok(Rollback { reverted, left }) => {
+                ::log::info!("transaction {id} was interrupted and is rolled back: {reverted} actions");
+                Ok(Recovered { id, label, reverted, left })
+            }
+            Err(error) => {
+                let what = format!("the transaction {id} ({label}) was interrupted and could not be rolled back");
+                Err(Error::new(ErrorKind::Journal, what).because(&error).with_remedy(
                     "see to it that the vault and the journal beside it can be written, and try again; \
-                 until then nothing is changed",
-                )
-            })
+                     until then nothing is changed",
+                ))
+            }
+        }
     }
 
-    fn try_roll_back(&self, entry: &JournalEntry) -> Result<Recovered> {
+    fn try_roll_back(&self, entry: JournalEntry) -> Result<Rollback> {
         let mut writer = Writer::resume(&self.state, entry)?;
+        let entry = &writer.entry;
         self.index.mark_stale();
-        let recovered = |done: Rollback| {
-            let Rollback { reverted, left } = done;
-            Recovered { id: entry.id, label: entry.label.clone(), reverted, left }
-        };
-        let Some(inverses) = self.inverses(entry)? else {
-            // What it had done cannot be known from what is left of its record.
-            let all = format!("whatever it changed: its record is damaged, of which {} actions were done", entry.done);
-            let known = entry.actions.iter().map(|action| format!("{}: perhaps one of them", action.path));
-            let left = std::iter::once(all).chain(known).collect();
-            writer.end(Ending::Done(entry.done))?;
-            return Ok(recovered(Rollback { reverted: 0, left }));
-        };
-        self.remove_temporaries(entry)?;
-        let outlines: Vec<ActionOutline> = inverses.iter().map(|inverse| inverse.outline.clone()).collect();
-        let (done, _) = self.point_of(entry, &outlines)?;
-        let rollback = self.roll_back(entry.id, &inverses, 0..done)?;
-        writer.end(Ending::RolledBack)?;
-        Ok(recovered(rollback))
-    }
-
-    fn keep_interrupted(&self, entry: &JournalEntry) -> Result<Recovered> {
-        let mut writer = Writer::resume(&self.state, entry)?;
-        self.remove_temporaries(entry)?;
-        let outlines: Vec<ActionOutline> = entry.actions.iter().filter_map(ActionOutline::logged).collect();
-        let (done, _) = self.point_of(entry, &outlines)?;
-        writer.end(if done == 0 { Ending::RolledBack } else { Ending::Done(done) })?;
-        Ok(Recovered { id: entry.id, label: entry.label.clone(), reverted: 0, left: Vec::new() })
-    }
-
-    /// What reverts each action; `None` for a transaction whose record is damaged.
-    fn inverses(&self, entry: &JournalEntry) -> Result<Option<Vec<Inverse>>> {
         if entry.is_damaged {
-            return Ok(None);
+            // What it had done cannot be known from what is left of its record.
+            let all = "whatever it changed: its record is damaged".to_owned();
+            let known = entry.actions.iter().map(|action| format!("{}: perhaps one of them", action.outline.paths().0));
+            let left = std::iter::once(all).chain(known).collect();
+            writer.end(EntryState::Done, 0)?;
+            return Ok(Rollback { reverted: 0, left });
         }
-        let mut inverses = Vec::with_capacity(entry.actions.len());
-        for action in &entry.actions {
-            let Some(outline) = ActionOutline::logged(action) else { return Ok(None) };
-            let content = match outline {
-                ActionOutline::Edit(..) | ActionOutline::Delete(..) => match journal::content_of(&self.state, action) {
-                    // It may not be needed; if it is, that is reported.
-                    Err(error) if error.kind() == ErrorKind::Journal => None,
-                    content => Some(content?),
-                },
-                _ => None,
-            };
-            inverses.push(Inverse { outline, content, saved: action.saved.clone() });
-        }
-        Ok(Some(inverses))
+        self.remove_temporaries(entry)?;
+        let (done, _) = self.point_of(entry)?;
+        let mut contents = journal::contents(&self.state, entry)?;
+        contents.truncate(done);
+        let rollback = self.roll_back(entry.id, &entry.actions[..done], contents)?;
+        writer.end(EntryState::RolledBack, 0)?;
+        Ok(rollback)
+    }
+
+    fn keep_interrupted(&self, entry: JournalEntry) -> Result<Recovered> {
+        let mut writer = Writer::resume(&self.state, entry)?;
+        self.remove_temporaries(&writer.entry)?;
+        let (done, _) = self.point_of(&writer.entry)?;
+        writer.end(if done == 0 { EntryState::RolledBack } else { EntryState::Done }, done)?;
+        let JournalEntry { id, label, .. } = writer.entry;
+        Ok(Recovered { id, label, reverted: 0, left: Vec::new() })
     }
 
     fn remove_temporaries(&self, entry: &JournalEntry) -> Result<()> {
-        for (index, action) in entry.actions.iter().enumerate() {
-            // Beside where the file is, wherever a move had brought its folder.
-            let mut paths = vec![action.path.clone()];
-            paths.extend(entry.actions.iter().filter_map(|other| action.path.moved(&other.path, other.to.as_ref()?)));
-            for path in paths {
-                self.sandbox.remove_temporary(&path, &temporary(entry.id, index))?;
-            }
-        }
-        Ok(())
+        let moves: Vec<_> = entry.actions.iter().filter_map(|action| action.outline.moved()).collect();
+        // Beside where each file is, wherever a move had brought its folder.
+        let paths = entry.actions.iter().map(|action| action.outline.paths().0).flat_map(|path| {
+            let moved = moves.iter().filter_map(|(from, to)| path.moved(from, to));
+            moved.chain([path.clone()]).collect::<Vec<SafePath>>()
+        });
+        paths
+            .collect::<BTreeSet<_>>()
+            .iter()
+            .try_for_each(|path| self.sandbox.remove_temporary(path, &temporary(entry.id)))
     }
 
     /// How many actions were done when the transaction was interrupted, and a path that is not as expected then.
-    fn point_of(&self, entry: &JournalEntry, outlines: &[ActionOutline]) -> Result<(usize, Option<SafePath>)> {
-        let known = entry.done.min(outlines.len());
-        // A rollback that was interrupted has come from there downwards.
-        let near = [known + 1, known].into_iter().filter(|done| *done <= outlines.len());
-        let mut best: Option<(usize, usize, SafePath)> = None;
-        // Each file is read once, however many points are compared with it.
-        let (mut on_disk, mut torn) = (BTreeMap::new(), BTreeMap::new());
-        for done in near.chain((0..known).rev()).chain(known + 2..=outlines.len()) {
-            let mut differing = Vec::new();
-            for (path, expected) in expected(outlines, done) {
-                let found = match on_disk.get(&path) {
-                    Some(found) => *found,
-                    None => *on_disk.entry(path.clone()).or_insert(self.sandbox.found(&path)?),
+    /// Where several points fit, the last: it does no harm to revert what was not done.
+    fn point_of(&self, entry: &JournalEntry) -> Result<(usize, Option<SafePath>)> {
+        let mut expected = ExpectedPaths::after(entry.actions.iter().map(|action| &action.outline));
+        let mut on_disk = BTreeMap::new();
+        let mut is_met = |path: &SafePath, expected: Expected| -> Result<bool> {
+            let found = match on_disk.get(path) {
+                Some(found) => *found,
+                None => *on_disk.entry(path.clone()).or_insert(self.sandbox.found(path)?),
+            };
+            Ok(expected.is_met_by(found)
+                || matches!((expected, found), (Expected::File(_), Found::File(_)))
+                    && is_torn(&self.sandbox.read(path)?))
+        };
+        let mut differing = BTreeSet::new();
+        let mut changed: Vec<SafePath> = expected.0.keys().cloned().collect();
+        let mut best: Option<(usize, usize, Option<SafePath>)> = None;
+        for done in (0..=entry.actions.len()).rev() {
+            for path in changed {
+                match expected.0.get(&path) {
+                    Some(expected) if !is_met(&path, *expected)? => differing.insert(path),
+                    _ => differing.remove(&path),
                 };
-                let is_met = expected.is_met_by(found)
-                    || matches!((expected, found), (Expected::File(_), Found::File(_)))
-                        && match torn.get(&path) {
-                            Some(is_torn) => *is_torn,
-                            None => *torn.entry(path.clone()).or_insert(self.is_torn(&path)?),
-                        };
-                if !is_met {
-                    differing.push(path);
-                }
             }
-            let count = differing.len();
-            let Some(first) = differing.into_iter().next() else { return Ok((done, None)) };
-            if best.as_ref().is_none_or(|(least, at, _)| (count, done) < (*least, *at)) {
-                best = Some((count, done, first));
+            // Somebody changed files since. Where most is as expected, the rest is left alone.
+            if best.as_ref().is_none_or(|(least, ..)| differing.len() < *least) {
+                best = Some((differing.len(), done, differing.first().cloned()));
             }
+            let Some(before) = done.checked_sub(1).filter(|_| !differing.is_empty()) else { break };
+            changed = expected.step_back(&entry.actions[before].outline);
         }
-        // Somebody changed files since. Where most is as expected, the rest is left alone.
-        Ok(best.map_or((known, None), |(_, done, path)| (done, Some(path))))
+        Ok(best.map_or((0, None), |(_, done, path)| (done, path)))
     }
 }

@@ -3,31 +3,18 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::apply::Transaction;
-use super::expected::{ActionOutline, Expected, expected};
-use crate::action::{Action, DeleteMode};
+use super::expected::{Expected, ExpectedPaths};
+use super::inverse::{Force, Inverses};
+use crate::action::Action;
 use crate::change::Change;
-use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::journal::{
-    self, Ending, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind,
-};
+use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
 use crate::note_index::IndexUse;
-use crate::overlay::Overlay;
-use crate::sandbox::{EntryKind, Found, SafePath, SavedMetadata, View};
+use crate::sandbox::{Found, SavedMetadata};
 use crate::store::VaultStore;
 
 /// Most files that an error names.
 const NAMED: usize = 8;
-
-/// What happens to files that changed since.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Force {
-    /// Nothing: the undo is refused, and touches no file.
-    #[default]
-    No,
-    /// They are overwritten all the same, and what is lost is reported.
-    Yes,
-}
 
 /// What undoes a transaction.
 pub(crate) struct Undoing {
@@ -81,58 +68,45 @@ impl VaultStore {
     /// Does what was worked out.
     pub(crate) fn apply_undo(&self, undoing: Undoing) -> Result<Transaction> {
         let Undoing { new, change, restore, lost } = undoing;
-        if change.is_empty() {
-            // Nothing is left to be done, but the transaction counts as undone from now on.
-            let _lock = self.lock()?;
-            self.recover_before_change()?;
-            let mut writer = journal::Writer::begin(&self.state, &new, &[])?;
-            writer.end(Ending::Done(0))?;
-            return Ok(Transaction { id: writer.id(), done: 0, stopped: false, lost });
-        }
         let done = self.apply(&new, &change, &restore, None)?;
         Ok(Transaction { lost: [lost, done.lost].concat(), ..done })
     }
 
     /// What undoes a transaction: the newest that is not undone yet, or the one named.
     pub(crate) fn undoing(&self, wanted: Option<TransactionId>, force: Force) -> Result<Undoing> {
-        let entries = self.ended_transactions()?;
+        let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
-        let root = match wanted {
+        let last = match wanted {
             Some(wanted) => {
                 let entry = entries.iter().find(|entry| entry.id == wanted);
                 let entry = entry.ok_or_else(|| not_found(format!("there is no transaction {wanted}")))?;
-                let root = entry.of.unwrap_or(entry.id);
-                let last = chains.get(&root).copied().unwrap_or(entry);
+                let last = chains.get(&entry.root()).copied().unwrap_or(entry);
                 if (entry.kind == TransactionKind::Undo) != (last.kind == TransactionKind::Undo) {
-                    return Err(not_found(format!(
-                        "transaction {wanted} is undone already, by transaction {}",
-                        last.id
-                    )));
+                    let what = format!("transaction {wanted} is undone already, by transaction {}", last.id);
+                    return Err(not_found(what));
                 }
-                root
+                last
             }
             None => chains
-                .iter()
-                .rev()
-                .find(|(_, last)| last.kind != TransactionKind::Undo)
-                .map(|(root, _)| *root)
+                .values()
+                .copied()
+                .rfind(|last| last.kind != TransactionKind::Undo)
                 .ok_or_else(|| not_found("there is no transaction that could be undone".to_owned()))?,
         };
-        let Some(last) = chains.get(&root) else { return Err(not_found(format!("there is no transaction {root}"))) };
-        self.inverse(root, last, force)
+        self.inverse(last, force, lost)
     }
 
     /// What undoes the newest undo.
     pub(crate) fn redoing(&self, force: Force) -> Result<Undoing> {
-        let entries = self.ended_transactions()?;
+        let (entries, lost) = self.ended_transactions()?;
         let chains = chains(&entries);
-        let newest =
-            chains.iter().filter(|(_, last)| last.kind == TransactionKind::Undo).max_by_key(|(_, last)| last.id);
-        let Some((root, last)) = newest else { return Err(not_found("there is no undo that could be undone".into())) };
-        self.inverse(*root, last, force)
+        let undone = chains.values().filter(|last| last.kind == TransactionKind::Undo);
+        let newest = undone.max_by_key(|last| last.id);
+        self.inverse(newest.ok_or_else(|| not_found("there is nothing to redo".to_owned()))?, force, lost)
     }
 
-    fn ended_transactions(&self) -> Result<Vec<JournalEntry>> {
+    /// The transactions that ended otherwise than rolled back, and what to say of those that a damaged journal lost.
+    fn ended_transactions(&self) -> Result<(Vec<JournalEntry>, Vec<String>)> {
         let (mut entries, has_damage) = journal::entries(&self.state)?;
         if has_damage || self.needs_recovery()? {
             let _lock = self.lock()?;
@@ -141,25 +115,19 @@ impl VaultStore {
             entries = journal::entries(&self.state)?.0;
         }
         entries.retain(|entry| entry.state != EntryState::RolledBack);
-        Ok(entries)
+        let lost = "transactions that the journal no longer has, since it was damaged, cannot be undone";
+        Ok((entries, has_damage.then(|| lost.to_owned()).into_iter().collect()))
     }
 
     /// The actions that undo the last transaction of a chain: an undo, or the undo of one, which is a redo. They are made
     /// on an overlay, since one may need what another puts there.
-    fn inverse(&self, root: TransactionId, entry: &JournalEntry, force: Force) -> Result<Undoing> {
+    fn inverse(&self, entry: &JournalEntry, force: Force, mut lost: Vec<String>) -> Result<Undoing> {
+        let root = entry.root();
         if entry.is_damaged {
             return Err(journal::damaged(&self.state, format!("it does not have all of transaction {}", entry.id)));
         }
         let actions = &entry.actions[..entry.done.min(entry.actions.len())];
-        let outlines: Vec<ActionOutline> = actions.iter().filter_map(ActionOutline::logged).collect();
-        if outlines.len() < actions.len() {
-            return Err(Error::new(
-                ErrorKind::Journal,
-                "the transaction was written by a newer version of this program",
-            )
-            .with_remedy("use that version to undo it"));
-        }
-        let changed = self.changed_since(&outlines)?;
+        let changed = self.changed_since(actions)?;
         if force == Force::No && !changed.is_empty() {
             let mut named: Vec<String> = changed.iter().take(NAMED).cloned().collect();
             if changed.len() > NAMED {
@@ -177,22 +145,21 @@ impl VaultStore {
                 "nothing was done; with --force it is undone all the same, and these later changes are lost",
             ));
         }
-        let mut back = Backwards { now: Overlay::new(self), restore: Vec::new(), lost: Vec::new() };
-        for (action, outline) in actions.iter().zip(outlines).rev() {
-            let content = match outline {
-                ActionOutline::Edit(..) | ActionOutline::Delete(..) => journal::content_of(&self.state, action)?,
-                _ => "".into(),
-            };
-            back.revert(action, &outline, content)?;
+        let mut contents = journal::contents(&self.state, entry)?;
+        contents.truncate(actions.len());
+        if !journal::has_all(actions, &contents) {
+            let what = format!("it does not have all that transaction {} removed", entry.id);
+            return Err(journal::damaged(&self.state, what));
         }
-        let Backwards { now, restore, lost } = back;
+        let Inverses { now, restore, left, .. } = Inverses::of(self, actions, contents, force)?;
         let mut change = now.change();
-        if change.is_empty() && !lost.is_empty() {
-            let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, lost.join("; "));
+        if change.is_empty() && !left.is_empty() {
+            let what = format!("nothing of transaction {} can be undone any more: {}", entry.id, left.join("; "));
             return Err(Error::new(ErrorKind::Conflict, what).with_remedy("nothing was done"));
         }
         // What the inverses need is in them; nothing else was read.
         change.reads.clear();
+        lost.extend(left);
         let (kind, word) = if entry.kind == TransactionKind::Undo {
             (TransactionKind::Redo, "redo")
         } else {
@@ -203,12 +170,12 @@ impl VaultStore {
     }
 
     /// The files that are not as the transaction left them, and how they differ.
-    fn changed_since(&self, outlines: &[ActionOutline]) -> Result<Vec<String>> {
+    fn changed_since(&self, actions: &[JournalAction]) -> Result<Vec<String>> {
         let mut changed = Vec::new();
-        for (path, expected) in expected(outlines, outlines.len()) {
-            let found = self.sandbox.found(&path)?;
+        let expected = ExpectedPaths::after(actions.iter().map(|action| &action.outline));
+        for (path, expected, found) in self.unmet(expected)? {
             // A folder that the transaction made may be gone, and one with new files in it stays.
-            if expected.is_met_by(found) || (expected == Expected::Folder && found == Found::Nothing) {
+            if expected == Expected::Folder && found == Found::Nothing {
                 continue;
             }
             let how = match (expected, found) {
@@ -222,109 +189,11 @@ impl VaultStore {
     }
 }
 
-/// A transaction that is being undone on an overlay.
-struct Backwards<'v> {
-    /// The vault, with what is undone by now.
-    now: Overlay<'v>,
-    /// The metadata that each action gives to what it creates or moves.
-    restore: Vec<SavedMetadata>,
-    lost: Vec<String>,
-}
-
-impl Backwards<'_> {
-    fn push(&mut self, action: Action, restore: &SavedMetadata) {
-        self.now.push(action);
-        self.restore.push(restore.clone());
-    }
-
-    /// Adds an action that puts something at a path, and the folders above it that somebody removed since.
-    fn push_into(&mut self, path: &SafePath, action: Action, restore: &SavedMetadata) -> Result<()> {
-        let mut missing = Vec::new();
-        let mut above = path.parent();
-        while let Some(folder) = above {
-            if self.now.is_there(&folder)? {
-                break;
-            }
-            above = folder.parent();
-            missing.push(folder);
-        }
-        for path in missing.into_iter().rev() {
-            self.push(Action::MakeFolder { path }, &SavedMetadata::default());
-        }
-        self.push(action, restore);
-        Ok(())
-    }
-
-    fn file(&self, path: &SafePath) -> Result<Option<Content>> {
-        if self.now.is_there(path)? { self.now.read(path).map(Some) } else { Ok(None) }
-    }
-
-    /// Adds the inverse of an action as things are now; none when there is nothing left to undo.
-    fn revert(&mut self, action: &JournalAction, outline: &ActionOutline, content: Content) -> Result<()> {
-        let (path, saved) = (action.path.clone(), &action.saved);
-        match outline {
-            ActionOutline::MakeFolder(_) => {
-                let stat = self.now.stat(&path)?;
-                if stat.is_none_or(|stat| stat.kind != EntryKind::Folder || stat.symlink) {
-                    return Ok(());
-                }
-                let is_empty = self.now.list(Some(&path))?.is_empty() && self.now.unseen(&path)?.is_empty();
-                match is_empty {
-                    true => self.push(Action::RemoveFolder { path }, saved),
-                    false => self.now.notice(format!("the folder {path} stays, since there are other files in it")),
-                }
-            }
-            ActionOutline::RemoveFolder(_) => {
-                if !self.now.is_there(&path)? {
-                    self.push_into(&path, Action::MakeFolder { path: path.clone() }, saved)?;
-                }
-            }
-            ActionOutline::Create(_, after) => {
-                if let Some(now) = self.file(&path)? {
-                    if now.hash() != *after {
-                        self.lost.push(format!("{path}: what was changed in it after the transaction"));
-                    }
-                    self.push(Action::Delete { path, content: now, mode: DeleteMode::Permanent }, saved);
-                }
-            }
-            ActionOutline::Edit(_, _, after) => match self.file(&path)? {
-                Some(now) => {
-                    if now.hash() != *after {
-                        self.lost.push(format!("{path}: what was changed in it after the transaction"));
-                    }
-                    self.push(Action::Edit { path, before: now, after: content }, saved);
-                }
-                None => {
-                    self.lost.push(format!(
-                        "{path}: that it was deleted or moved after the transaction; it is created again"
-                    ));
-                    self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?;
-                }
-            },
-            ActionOutline::Move(from, to) => match (self.now.is_there(from)?, self.now.is_there(to)?) {
-                (false, true) => {
-                    self.push_into(from, Action::Move { from: to.clone(), to: from.clone() }, saved)?;
-                }
-                (true, _) => self.lost.push(format!("{to} stays where it is: {from} is there again")),
-                (false, false) => self.lost.push(format!("{to} is gone and cannot go back to {from}")),
-            },
-            ActionOutline::Delete(..) => match self.file(&path)? {
-                None => self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?,
-                Some(now) => {
-                    self.lost.push(format!("{path}: the file that was made there after the transaction"));
-                    self.push(Action::Edit { path, before: now, after: content }, saved);
-                }
-            },
-        }
-        Ok(())
-    }
-}
-
 /// Each transaction that is in effect or was, with the last one of those that applied, undid and redid it.
 fn chains(entries: &[JournalEntry]) -> BTreeMap<TransactionId, &JournalEntry> {
     let mut chains = BTreeMap::new();
     for entry in entries {
-        chains.insert(entry.of.unwrap_or(entry.id), entry);
+        chains.insert(entry.root(), entry);
     }
     chains
 }

@@ -7,15 +7,15 @@ use serde_json::{Value, json};
 
 use crate::vault::{TestVault, assert_same};
 
-struct Shell {
-    vault: TestVault,
+pub struct Shell {
+    pub vault: TestVault,
     home: tempfile::TempDir,
 }
 
-struct Ran {
-    code: i32,
-    out: String,
-    err: String,
+pub struct Ran {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
 }
 
 impl Ran {
@@ -27,15 +27,15 @@ impl Ran {
 }
 
 impl Shell {
-    fn new(files: &str) -> Self {
+    pub fn new(files: &str) -> Self {
         Self { vault: TestVault::new(files), home: tempfile::tempdir().unwrap() }
     }
 
-    fn run(&self, args: &[&str]) -> Ran {
+    pub fn run(&self, args: &[&str]) -> Ran {
         self.run_with(args, "")
     }
 
-    fn run_with(&self, args: &[&str], input: &str) -> Ran {
+    pub fn run_with(&self, args: &[&str], input: &str) -> Ran {
         let mut child = self.start(args);
         child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
         Ran::of(child)
@@ -53,13 +53,13 @@ impl Shell {
     }
 
     /// The vault's own folder in the state folder of the user.
-    fn state(&self) -> std::path::PathBuf {
+    pub fn state(&self) -> std::path::PathBuf {
         let folders = std::fs::read_dir(self.home.path().join("vault-tools")).unwrap();
         folders.map(|entry| entry.unwrap().path()).next().unwrap()
     }
 
     #[track_caller]
-    fn done(&self, args: &[&str]) -> String {
+    pub fn done(&self, args: &[&str]) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args:?}: {}{}", ran.out, ran.err);
         ran.out
@@ -419,30 +419,6 @@ fn a_call_whose_line_cannot_be_logged_is_done_all_the_same() {
     assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n- done\n"), "{}", ran.err);
     assert!(ran.err.contains("warning: this could not be logged") && ran.err.contains("transaction 1"), "{}", ran.err);
     assert_eq!(shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]).code, 0);
-}
-
-#[test]
-fn a_damaged_journal_is_told_of_and_never_cut_off() {
-    let shell = Shell::new("//- a.md\n0\n");
-    for number in 1..=3 {
-        let args = json!({ "path": format!("n{number}.md"), "content": "x" }).to_string();
-        shell.done(&["call", "write_note", &args, "--yes"]);
-    }
-    let file = shell.state().join("journal.db");
-    let mut bytes = std::fs::read(&file).unwrap();
-    // Rows of a page are filled in from its end.
-    let label = bytes.windows(10).rposition(|window| window == b"write_note").unwrap();
-    bytes[label] = b'W';
-    std::fs::write(&file, &bytes).unwrap();
-    let listed = shell.run(&["undo", "--list", "--json"]);
-    assert!(listed.err.contains("damaged"), "{}", listed.err);
-    let runs: Value = serde_json::from_str(&listed.out).unwrap();
-    assert_eq!((runs.as_array().unwrap().len(), &runs[2]["status"]), (3, &json!("damaged")));
-    shell.done(&["call", "write_note", r#"{"path":"n4.md","content":"x"}"#, "--yes"]);
-    let listed: Value = serde_json::from_str(&shell.run(&["undo", "--list", "--json"]).out).unwrap();
-    assert_eq!((listed.as_array().unwrap().len(), &listed[3]["status"]), (4, &json!("damaged")));
-    assert_eq!(shell.run(&["undo", "1", "--yes"]).code, 2);
-    shell.done(&["undo", "3", "--yes"]);
 }
 
 #[test]

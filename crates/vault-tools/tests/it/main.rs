@@ -5,6 +5,8 @@
 
 #[cfg(feature = "cli")]
 mod command;
+#[cfg(feature = "cli")]
+mod journal;
 mod macros;
 mod plan_laws;
 mod plans;

@@ -61,7 +61,11 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
         Message::Assistant { parts } => {
             let text = message.text();
             let mut out = json!({"role": "assistant", "content": text});
-            let calls: Vec<Value> = message.calls().map(|call| call_object(call, names)).collect();
+            let call_object = |call: &ToolCall| {
+                let function = json!({"name": names.wire(&call.name), "arguments": call.sent_arguments().to_string()});
+                json!({"id": call.id, "type": "function", "function": function})
+            };
+            let calls: Vec<Value> = message.calls().map(call_object).collect();
             if !calls.is_empty() {
                 // An empty content beside calls is refused by some, null by others; null is the specification's.
                 out["content"] = if text.is_empty() { Value::Null } else { json!(text) };
@@ -75,13 +79,6 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
             results.iter().map(|result| json!({"role": "tool", "tool_call_id": result.call, "content": result.text()})),
         ),
     }
-}
-
-fn call_object(call: &ToolCall, names: &WireNames) -> Value {
-    let arguments = call.sent_arguments().to_string();
-    json!({
-        "id": call.id, "type": "function", "function": {"name": names.wire(&call.name), "arguments": arguments},
-    })
 }
 
 /// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes after the finish reason.

@@ -9,7 +9,7 @@ use crate::model::{Delta, Request, TextCursor, read_arguments};
 use crate::schema::{WireNames, strict, without_added_nulls};
 use crate::tool::ToolSpec;
 
-use super::{Provider, TextDeltas};
+use super::{Provider, TextDeltas, Wire};
 
 /// The output of a decoder.
 pub(super) struct Deltas {
@@ -28,7 +28,8 @@ pub(super) struct Deltas {
 
 impl Deltas {
     pub(super) fn new(request: &Request, names: WireNames, provider: &Provider) -> Self {
-        let is_strict = |tool: &&ToolSpec| provider.wire.is_strict() && strict(&tool.parameters).is_some();
+        let has_strict_mode = matches!(provider.wire, Wire::OpenAiChat | Wire::OpenAiResponses);
+        let is_strict = |tool: &&ToolSpec| has_strict_mode && strict(&tool.parameters).is_some();
         let strict = request.tools.iter().filter(is_strict);
         Self {
             ready: VecDeque::new(),

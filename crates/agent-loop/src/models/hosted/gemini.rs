@@ -66,10 +66,8 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
             Message::Results { results } => {
                 let part = |result: &ToolResult| {
                     let field = if result.status == Status::Ok { "output" } else { "error" };
-                    let mut response = json!({"name": names.wire(&result.name), "response": {field: result.text()}});
-                    if let Some(id) = ids.get(&result.call) {
-                        response["id"] = Value::clone(id);
-                    }
+                    let (name, id) = (names.wire(&result.name), ids.get(&result.call));
+                    let response = without_nulls(json!({"name": name, "id": id, "response": {field: result.text()}}));
                     json!({"functionResponse": response})
                 };
                 ("user", results.iter().map(part).collect())

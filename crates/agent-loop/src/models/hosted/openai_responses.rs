@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, ToolCall, Usage};
+use crate::message::{Message, Part, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
@@ -60,7 +60,10 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
             Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
             // An item of reasoning goes back as it came; plain reasoning text does not.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
-            Part::Call(call) => Some(call_item(call, names)),
+            Part::Call(call) => {
+                let (name, arguments) = (names.wire(&call.name), call.sent_arguments().to_string());
+                Some(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}))
+            }
         })),
         Message::Results { results } => input.extend(
             results
@@ -68,11 +71,6 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
                 .map(|result| json!({"type": "function_call_output", "call_id": result.call, "output": result.text()})),
         ),
     }
-}
-
-fn call_item(call: &ToolCall, names: &WireNames) -> Value {
-    let arguments = call.sent_arguments().to_string();
-    json!({"type": "function_call", "call_id": call.id, "name": names.wire(&call.name), "arguments": arguments})
 }
 
 /// Reads events.

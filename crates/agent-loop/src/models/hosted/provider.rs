@@ -67,13 +67,6 @@ pub enum Wire {
     Gemini,
 }
 
-impl Wire {
-    /// Whether schemas that allow it are sent in strict mode.
-    pub(super) fn is_strict(self) -> bool {
-        matches!(self, Self::OpenAiChat | Self::OpenAiResponses)
-    }
-}
-
 impl Provider {
     /// A provider under an address.
     pub fn new(name: impl Into<String>, wire: Wire, base_url: impl Into<String>, key: Option<String>) -> Self {

@@ -1,0 +1,185 @@
+//! What reverts the actions of a transaction, worked out on an overlay of the vault as it is now.
+//!
+//! It does no harm to revert what was not done, so that a rollback may be interrupted itself and begun again.
+
+use crate::action::{Action, DeleteMode};
+use crate::content::{Content, ContentHash};
+use crate::error::Result;
+use crate::journal::JournalAction;
+use crate::overlay::Overlay;
+use crate::sandbox::{EntryKind, SafePath, SavedMetadata, View};
+use crate::store::VaultStore;
+
+/// What happens to files that changed since.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Force {
+    /// Nothing: the undo is refused, and touches no file.
+    #[default]
+    No,
+    /// They are overwritten all the same, and what is lost is reported.
+    Yes,
+}
+
+pub(super) const CHANGED: &str = "it was changed meanwhile";
+const LOST: &str = "what it held before can no longer be read from the journal";
+
+/// The inverses of some actions, in the order in which they are to be done.
+pub(super) struct Inverses<'v> {
+    /// The vault, with what is reverted by now. One inverse may need what another puts there.
+    pub now: Overlay<'v>,
+    /// The metadata that each inverse gives to what it creates or moves.
+    pub restore: Vec<SavedMetadata>,
+    /// How many actions they revert.
+    pub reverted: usize,
+    /// By a rollback: what stays as it is, and why. By an undo: what is lost.
+    pub left: Vec<String>,
+    /// Whether files that were changed since are overwritten.
+    force: Force,
+}
+
+impl<'v> Inverses<'v> {
+    /// Of actions in the order in which they were done, and the contents that they removed; `None` for those that
+    /// removed none, and where the journal has lost it.
+    ///
+    /// # Errors
+    /// When the disk cannot be read.
+    pub fn of(
+        store: &'v VaultStore,
+        done: &[JournalAction],
+        contents: Vec<Option<Content>>,
+        force: Force,
+    ) -> Result<Self> {
+        let mut inverses = Self { now: Overlay::new(store), restore: Vec::new(), reverted: 0, left: Vec::new(), force };
+        for (action, content) in done.iter().zip(contents).rev() {
+            let before = inverses.restore.len();
+            inverses.add(action, content)?;
+            inverses.reverted += usize::from(inverses.restore.len() > before);
+        }
+        Ok(inverses)
+    }
+
+    /// Adds the inverse of an action; none when there is nothing left to revert.
+    fn add(&mut self, JournalAction { outline, saved }: &JournalAction, content: Option<Content>) -> Result<()> {
+        match outline.clone() {
+            Action::MakeFolder { path } => {
+                let stat = self.now.stat(&path)?;
+                if stat.is_none_or(|stat| stat.kind != EntryKind::Folder || stat.symlink) {
+                    return Ok(());
+                }
+                let is_empty = self.now.list(Some(&path))?.is_empty() && self.now.unseen(&path)?.is_empty();
+                match is_empty {
+                    true => self.push(Action::RemoveFolder { path }, saved),
+                    false => self.now.notice(format!("the folder {path} stays, since there are other files in it")),
+                }
+            }
+            Action::RemoveFolder { path } => {
+                if !self.now.is_there(&path)? {
+                    self.push_into(&path, Action::MakeFolder { path: path.clone() }, saved)?;
+                }
+            }
+            Action::Create { path, content: after } => {
+                if let Some(now) = self.file(&path)?
+                    && self.may_replace(&path, &now, after)
+                {
+                    self.push(Action::Delete { path, content: now, mode: DeleteMode::Permanent }, saved);
+                }
+            }
+            Action::Edit { path, before, after } => match self.file(&path)? {
+                Some(now) if now.hash() == before => {}
+                Some(now) => {
+                    if self.may_replace(&path, &now, after)
+                        && let Some(content) = self.needed(&path, content)
+                    {
+                        self.push(Action::Edit { path, before: now, after: content }, saved);
+                    }
+                }
+                None => {
+                    let what = "that it was deleted or moved after the transaction; it is created again";
+                    if self.may_lose(&path, what)
+                        && let Some(content) = self.needed(&path, content)
+                    {
+                        self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?;
+                    }
+                }
+            },
+            Action::Move { from, to } => match (self.now.is_there(&from)?, self.now.is_there(&to)?) {
+                (false, true) => self.push_into(&from, Action::Move { from: to, to: from.clone() }, saved)?,
+                // It was not done.
+                (true, false) if self.force == Force::No => {}
+                // Where the system does not tell cases apart, both are the one.
+                (true, true)
+                    if self.force == Force::No && from.as_str().to_lowercase() == to.as_str().to_lowercase() =>
+                {
+                    self.push(Action::Move { from: to, to: from }, saved);
+                }
+                _ if self.force == Force::No => self.left.push(format!("{from}: {CHANGED}")),
+                (true, _) => self.left.push(format!("{to} stays where it is: {from} is there again")),
+                (false, false) => self.left.push(format!("{to} is gone and cannot go back to {from}")),
+            },
+            Action::Delete { path, content: before, .. } => match self.file(&path)? {
+                Some(now) if now.hash() == before => {}
+                Some(now) => {
+                    if self.may_lose(&path, "the file that was made there after the transaction")
+                        && let Some(content) = self.needed(&path, content)
+                    {
+                        self.push(Action::Edit { path, before: now, after: content }, saved);
+                    }
+                }
+                None => {
+                    if let Some(content) = self.needed(&path, content) {
+                        self.push_into(&path, Action::Create { path: path.clone(), content }, saved)?;
+                    }
+                }
+            },
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, action: Action, restore: &SavedMetadata) {
+        self.now.push(action);
+        self.restore.push(restore.clone());
+    }
+
+    /// Adds an action that puts something at a path, and the folders above it that somebody removed since.
+    fn push_into(&mut self, path: &SafePath, action: Action, restore: &SavedMetadata) -> Result<()> {
+        for path in self.now.missing_above(path)? {
+            self.push(Action::MakeFolder { path }, &SavedMetadata::default());
+        }
+        self.push(action, restore);
+        Ok(())
+    }
+
+    fn file(&self, path: &SafePath) -> Result<Option<Content>> {
+        match self.now.stat(path)? {
+            Some(stat) if stat.kind == EntryKind::File && !stat.symlink => self.now.read(path).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether the file at a path, which the action left with the hash `after`, may be overwritten or removed.
+    fn may_replace(&mut self, path: &SafePath, now: &Content, after: ContentHash) -> bool {
+        now.hash() == after
+            || self.force == Force::No && is_torn(now)
+            || self.may_lose(path, "what was changed in it after the transaction")
+    }
+
+    /// Whether what somebody did at a path since may be lost; says so either way.
+    fn may_lose(&mut self, path: &SafePath, what: &str) -> bool {
+        let is_lost = self.force == Force::Yes;
+        self.left.push(format!("{path}: {}", if is_lost { what } else { CHANGED }));
+        is_lost
+    }
+
+    fn needed(&mut self, path: &SafePath, content: Option<Content>) -> Option<Content> {
+        if content.is_none() {
+            self.left.push(format!("{path}: {LOST}"));
+        }
+        content
+    }
+}
+
+/// Whether a file's bytes had not reached the disk when the power went: file systems leave such a file empty, or of
+/// the right length and without its bytes.
+pub(super) fn is_torn(content: &Content) -> bool {
+    content.bytes().iter().all(|byte| *byte == 0)
+}
