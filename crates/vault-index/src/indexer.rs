@@ -242,7 +242,7 @@ impl Indexer<'_> {
                     store.remove_file(known.id)?;
                 }
                 Change::Renamed(Pair { known, file }) => {
-                    names.extend(keys_leading_to(&known.path).into_iter().chain(keys_leading_to(&file.path)));
+                    names.extend(keys_leading_to(&known.path).chain(keys_leading_to(&file.path)));
                     store.move_warnings(known.path.as_str(), file.path.as_str())?;
                     moved.push(known.id);
                     // The words of the file's name are searched, and may be the title: then it is read again.
