@@ -76,7 +76,7 @@ impl Model for Metered<'_> {
                     }
                     _ => bytes as u64 / 4,
                 };
-                // The sum of all replies; a difference below nothing wraps around and back.
+                // The sum over all replies; a negative difference wraps around and back.
                 self.tokens.fetch_add(now.wrapping_sub(counted), Ordering::Relaxed);
                 counted = now;
             });

@@ -134,16 +134,13 @@ impl Event {
 /// pair of two.
 pub trait Observer: Send {
     /// Something happened. It must not block for long: the run waits.
-    fn event(&mut self, event: Event) {
-        let _ = event;
-    }
+    fn event(&mut self, _event: Event) {}
 
     /// The run has changed, or is about to run tools. What is saved here is what a later process goes on from.
     ///
     /// # Errors
     /// When it cannot be saved: the driver stops then, before anything else happens.
-    fn save(&mut self, run: &Run) -> Result<()> {
-        let _ = run;
+    fn save(&mut self, _run: &Run) -> Result<()> {
         Ok(())
     }
 }

@@ -169,7 +169,7 @@ impl Calls {
 
     /// The calls that may run now, which from here on are running: one that writes, or all that read and have no
     /// writing call before them that is about to run. A call that waits for a person holds up only the writing calls
-    /// behind it.
+    /// after it.
     pub(super) fn take_ready(&mut self, context: RunContext<'_>, grants: &BTreeSet<String>) -> Vec<ReadyCall> {
         // All are settled before the first runs, so that a person is asked about all of them at once.
         let settled: Vec<_> = self.0.iter_mut().map(|pending| pending.settle(context, grants)).collect();
@@ -187,7 +187,7 @@ impl Calls {
             if is_write && a_write_waits {
                 continue;
             }
-            // What reads behind a write that is about to run may depend on it.
+            // What reads after a write that is about to run may depend on it.
             if is_write && (is_reading || !ready.is_empty()) {
                 break;
             }
@@ -214,8 +214,8 @@ impl Calls {
         self.0.iter().filter_map(|pending| pending.question(run, grants)).collect()
     }
 
-    /// Takes a decision about a call that has not run and is not decided, whether or not the policy of now would have
-    /// have asked: a decision counts until the call runs.
+    /// Applies a decision about a call that has not run and is not decided, even if the present policy would not have
+    /// asked: a decision counts until the call runs.
     pub(super) fn decide(
         &mut self,
         context: RunContext<'_>,
