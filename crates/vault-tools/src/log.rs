@@ -110,7 +110,8 @@ impl Record {
 /// # Errors
 /// When the state folder cannot be written.
 pub fn append(state: &State, record: &Record) -> Result<()> {
-    let line = serde_json::to_string(record).map_err(|error| unreadable(&error.to_string()))?;
+    let line = serde_json::to_string(record)
+        .map_err(|error| Error::new(ErrorKind::Io, format!("the record cannot be written as JSON: {error}")))?;
     let _lock = state.lock_file(FILE)?;
     state.append(FILE, &line)
 }
@@ -195,10 +196,6 @@ fn shortened(value: &Value) -> Value {
         Value::Object(fields) => fields.iter().map(|(name, value)| (name.clone(), shortened(value))).collect(),
         other => other.clone(),
     }
-}
-
-fn unreadable(why: &str) -> Error {
-    Error::new(ErrorKind::Io, format!("the record cannot be written as JSON: {why}"))
 }
 
 #[cfg(test)]

@@ -23,6 +23,7 @@ const VERSION: &str = "1.0";
 /// A plan that was saved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Macro {
     /// Its name: letters, digits, spaces, `_`, `-`.
     pub name: String,
@@ -42,6 +43,7 @@ pub struct Macro {
 /// A value that a macro needs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Parameter {
     /// Its name in the plan: `${name}`.
     pub name: String,
@@ -56,6 +58,7 @@ pub struct Parameter {
 /// What a parameter stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum ParameterKind {
     /// The selected text.
     Selection,
@@ -70,6 +73,7 @@ pub enum ParameterKind {
 /// Macros as they are exported and stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Export {
     /// The version of this format.
     pub version: String,
@@ -81,6 +85,7 @@ pub struct Export {
 
 /// The result of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Imported {
     /// The names of the imported macros.
     pub imported: Vec<String>,
@@ -90,6 +95,7 @@ pub struct Imported {
 
 /// An entry of an import that was rejected.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[non_exhaustive]
 pub struct Rejected {
     /// Its name, or its number if it has none.
     pub entry: String,

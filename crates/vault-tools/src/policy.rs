@@ -50,6 +50,7 @@ impl Risk {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "cli", derive(clap::ValueEnum))]
+#[non_exhaustive]
 pub enum Toolset {
     /// For a model that works on notes.
     #[default]
@@ -74,6 +75,7 @@ impl Toolset {
 /// The user's setting for one tool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum ToolSetting {
     /// Every call asks.
     AlwaysAsk,
@@ -84,9 +86,10 @@ pub enum ToolSetting {
     ByRisk,
 }
 
-/// The user's settings.
+/// The user's settings. Begin with the default, and set what differs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Settings {
     /// Whether writes ask. On by default. Deletes always ask.
     pub confirm_writes: bool,
@@ -130,6 +133,7 @@ impl Default for Settings {
 
 /// What the policy knows about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Call<'a> {
     /// The tool's name; `vault.delete` and `vault_delete` are the same one.
     pub tool: &'a str,
@@ -143,7 +147,12 @@ pub struct Call<'a> {
     pub paths: &'a [String],
 }
 
-impl Call<'_> {
+impl<'a> Call<'a> {
+    /// A call that does no worse than its tool.
+    pub fn new(tool: &'a str, toolset: Toolset, risk: Risk, paths: &'a [String]) -> Self {
+        Self { tool, toolset, tool_risk: risk, risk, paths }
+    }
+
     /// Whether it does worse than its tool's own risk, so that grants and settings for the tool do not cover it.
     fn exceeds_its_tool(&self) -> bool {
         self.risk > self.tool_risk
@@ -224,7 +233,7 @@ impl Settings {
 /// settings.denied_paths.push("Private".to_string());
 /// let policy = settings.compile()?;
 /// let paths = ["Private/Diary.md".to_string()];
-/// let call = Call { tool: "read_note", toolset: Toolset::Notes, tool_risk: Risk::Read, risk: Risk::Read, paths: &paths };
+/// let call = Call::new("read_note", Toolset::Notes, Risk::Read, &paths);
 /// assert!(matches!(policy.decide(&call, &Grants::default()), Permission::Deny(_)));
 /// # Ok::<(), vault_tools::Error>(())
 /// ```
@@ -265,8 +274,7 @@ impl Policy {
 
     /// Whether a tool may ever run without asking: an unattended run is offered only such tools.
     pub fn runs_unattended(&self, tool: &str, toolset: Toolset, risk: Risk) -> bool {
-        let call = Call { tool, toolset, tool_risk: risk, risk, paths: &[] };
-        self.decide(&call, &Grants::default()) == Permission::Allow
+        self.decide(&Call::new(tool, toolset, risk, &[]), &Grants::default()) == Permission::Allow
     }
 
     /// Whether a path may be read; searches and listings leave out the others.

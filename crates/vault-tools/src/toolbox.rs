@@ -110,8 +110,7 @@ pub(crate) fn text_of(value: &Value) -> String {
 impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
-        let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
-        Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
+        Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 
     /// Whether it changes nothing, so that only its output remains to be shown.

@@ -89,7 +89,7 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     /// Redo what was undone last
     #[command(after_help = "Example:\n  vault-tools redo")]
     Redo(RedoArgs),
-    /// Save plans that have run under a name, and run them again without a model
+    /// Save plans that have run, and run them again by name, without a model
     #[command(subcommand)]
     Macro(MacroCommand),
     /// Show the calls that were made, and how they ended

@@ -1,4 +1,4 @@
-//! `vault-tools call`: calls one tool, and asks a person where the rules say so.
+//! `vault-tools call`: calls one tool, and asks a person where the policy says so.
 
 use std::path::Path;
 

@@ -134,8 +134,7 @@ pub(super) fn standard_input() -> Result<String> {
 fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     let mut editor = Editor::default();
     if let Some(active) = &context.active_file {
-        let path = SafePath::new(active)?;
-        there(vault, &path)?;
+        let path = existing(vault, active)?;
         editor.show(&path, crate::host::Leaf::Current);
     }
     if let Some(from) = &context.selection_from {
@@ -164,12 +163,10 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
     Ok(editor)
 }
 
-/// Checks that a file exists that the user named; the error may name similar files.
-fn there(vault: &Vault, path: &SafePath) -> Result<()> {
-    match vault.sandbox().exists(path)? {
-        true => Ok(()),
-        false => Err(missing(path, vault.sandbox(), &|_| true)),
-    }
+/// A file that the user named; the error for a missing one may name similar files.
+fn existing(vault: &Vault, path: &str) -> Result<SafePath> {
+    let path = SafePath::new(path)?;
+    if vault.sandbox().exists(&path)? { Ok(path) } else { Err(missing(&path, vault.sandbox(), &|_| true)) }
 }
 
 /// `FILE:FROM-TO` or `FILE:LINE`, lines from 1; the last line without its end.
@@ -179,8 +176,7 @@ fn selected_lines(vault: &Vault, text: &str) -> Result<(SafePath, Selection)> {
     let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
     let number = |text: &str| text.trim().parse::<u32>().ok().filter(|line| *line > 0).ok_or_else(wrong);
     let (from, to) = (number(from)?, number(to)?);
-    let path = SafePath::new(file)?;
-    there(vault, &path)?;
+    let path = existing(vault, file)?;
     let content = vault.sandbox().text(&path)?;
     if from > to || to as usize > content.lines().count() {
         let message = format!("the file has {} lines, so there are no lines {from}-{to}", content.lines().count());

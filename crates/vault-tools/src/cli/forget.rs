@@ -1,4 +1,4 @@
-//! `vault-tools forget` and `adopt`: what becomes of journal, log and macros when a vault is given up or has moved.
+//! `vault-tools forget` and `adopt`: deletes what is stored about a vault, or takes it over when the vault has moved.
 
 use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
 use vault_index::internal::vault_or_gone;

@@ -1,7 +1,7 @@
 //! The command `vault-tools`: arguments in, calls of the library, text or JSON out.
 //!
-//! Data goes to standard output, everything else to standard error. Nothing here decides what may run: the rules do,
-//! and where they ask, the person at the terminal.
+//! Data goes to standard output, everything else to standard error. Nothing here decides what may run: the policy does,
+//! and where it asks, the person at the terminal.
 
 mod plan_args;
 

@@ -1,9 +1,9 @@
 //! `vault-tools plan`: checks, previews and runs plans.
 
-use std::{fmt, io};
+use std::io;
 
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Unit, Zoned};
+use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
 
@@ -46,7 +46,7 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
         false => out.line(&sanitize(&text)),
     };
     match printed {
-        // The exit code answers even where nobody reads the text.
+        // The exit code tells the outcome even if nobody reads the text.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(outcome),
     }
@@ -73,16 +73,19 @@ pub(super) fn run_value(
     defaults: &[(String, String)],
     out: &mut Out,
 ) -> CliResult {
-    let approval = args.digest.as_deref().map(ApprovedDigest::read).transpose()?;
-    if let Some(moment) = approval.as_ref().and_then(|approval| approval.moment.clone()) {
-        toolbox.set_now(moment);
+    if let Some((_, time)) = args.digest.as_deref().and_then(|digest| digest.split_once('@')) {
+        let time: Timestamp = time.parse().map_err(|error| {
+            Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
+                .at("--digest")
+                .with_remedy("copy it as plan preview prints it")
+        })?;
+        toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
     let preview = dry_run(toolbox, value, &args.context.set, defaults)?;
     if args.dry_run {
         return print_preview(&preview, toolbox, if args.jsonl { Format::JsonLines } else { Format::Human }, out);
     }
-    let decision = approved(toolbox, &preview, args, approval.as_ref())
-        .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
+    let decision = approved(toolbox, &preview, args).inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
     let listening = vault_cli::listen();
     let _writing = vault_cli::write_section();
     let cancel = Cancel::on(listening.flag());
@@ -136,52 +139,18 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
 
 /// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
 /// the same preview comes out, however long somebody thought about it.
-struct ApprovedDigest {
-    digest: String,
-    moment: Option<Zoned>,
+fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
+    format!("{}@{}", preview.digest, toolbox.now().strftime("%Y-%m-%dT%H:%M:%S%:z"))
 }
 
-impl ApprovedDigest {
-    fn of(preview: &PlanPreview, toolbox: &Toolbox) -> Self {
-        Self { digest: preview.digest.clone(), moment: Some(toolbox.now()) }
-    }
-
-    fn read(text: &str) -> Result<Self> {
-        let (digest, moment) = text.split_once('@').map_or((text, None), |(digest, moment)| (digest, Some(moment)));
-        let read = |moment: &str| -> Result<Zoned> {
-            let moment: Result<Timestamp, _> = moment.parse();
-            moment.map(|moment| moment.to_zoned(TimeZone::system())).map_err(|error| {
-                Error::new(ErrorKind::InvalidArguments, format!("what follows the @ is not a time: {error}"))
-                    .at("--digest")
-                    .with_remedy("copy it as plan preview prints it")
-            })
-        };
-        Ok(Self { digest: digest.to_string(), moment: moment.map(read).transpose()? })
-    }
-}
-
-impl fmt::Display for ApprovedDigest {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.digest)?;
-        self.moment.as_ref().map_or(Ok(()), |moment| write!(f, "@{}", moment.strftime("%Y-%m-%dT%H:%M:%S%:z")))
-    }
-}
-
-fn approved(
-    toolbox: &Toolbox,
-    preview: &PlanPreview,
-    args: &RunningArgs,
-    approval: Option<&ApprovedDigest>,
-) -> Result<Approval> {
-    if let Some(approval) = approval {
-        return match approval.digest == preview.digest {
-            true => Ok(Approval::Approved),
-            false => {
-                let now = ApprovedDigest::of(preview, toolbox);
-                Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-                    .with_remedy(format!("look at it again with plan preview; its digest is now {now}")))
-            }
-        };
+fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Result<Approval> {
+    if let Some(approved) = &args.digest {
+        if approved.split('@').next() == Some(&preview.digest) {
+            return Ok(Approval::Approved);
+        }
+        let now = digest_and_time(preview, toolbox);
+        return Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
+            .with_remedy(format!("look at it again with plan preview; its digest is now {now}")));
     }
     match preview.permission(toolbox.policy(), &Grants::default()) {
         Permission::Allow => return Ok(Approval::Allowed),
@@ -199,7 +168,7 @@ fn approved(
 }
 
 fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: &mut Out) -> CliResult {
-    let digest = ApprovedDigest::of(preview, toolbox).to_string();
+    let digest = digest_and_time(preview, toolbox);
     let record = || PlanRecord {
         goal: &preview.plan.goal,
         assumptions: &preview.plan.assumptions,

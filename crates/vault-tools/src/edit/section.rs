@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use vault_index::VaultPath;
 use vault_index::links::heading_at;
-use vault_index::note::{BlockKind, Note, ParseOptions, parse};
+use vault_index::note::{Block, BlockKind, Note, ParseOptions, parse};
 
 use crate::edit::{LineEnding, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +15,7 @@ const NEW_LEVEL: usize = 2;
 
 /// Where a section lies in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Section {
     /// 1 to 6.
     pub level: u8,
@@ -28,6 +29,7 @@ pub struct Section {
 
 /// The result of [`append_to_end`] and [`append_to_section`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Appended {
     /// The whole new text.
     pub text: String,
@@ -135,15 +137,15 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
 
 /// The line, from 1, at which the fenced code around an offset begins.
 fn open_fence(text: &str, at: usize) -> Option<u32> {
-    let (kind, start) = block_around(&read(text), at)?;
-    let is_fence = ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
-    (kind == BlockKind::Code && is_fence).then(|| line_at(text, start))
+    let is_fence = |start: usize| ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
+    let note = read(text);
+    let code = blocks_around(&note, at).filter(|block| block.kind == BlockKind::Code);
+    code.map(|block| block.span.start).find(|start| is_fence(*start)).map(|start| line_at(text, start))
 }
 
-/// The first block that begins before an offset and ends after it: its kind and its start.
-fn block_around(note: &Note, at: usize) -> Option<(BlockKind, usize)> {
-    let around = note.blocks.iter().find(|block| block.span.start < at && at < block.span.end)?;
-    Some((around.kind, around.span.start))
+/// The blocks that begin before an offset and end after it.
+fn blocks_around(note: &Note, at: usize) -> impl Iterator<Item = &Block> {
+    note.blocks.iter().filter(move |block| block.span.start < at && at < block.span.end)
 }
 
 /// Checks that a line, from 1, which was added as a heading, is parsed as one.
@@ -153,7 +155,8 @@ fn check_heading(text: &str, line: u32) -> Result<()> {
         return Ok(());
     }
     let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
-    let open = match (block_around(&note, at), text[..at].rfind("%%")) {
+    let inside = blocks_around(&note, at).next().map(|block| (block.kind, block.span.start));
+    let open = match (inside, text[..at].rfind("%%")) {
         (Some((BlockKind::Code, start)), _) => Some(("the code block", start)),
         (Some((BlockKind::Math, start)), _) => Some(("the math block", start)),
         (Some((BlockKind::Other, start)), comment) if comment.is_none_or(|comment| comment < start) => {

@@ -102,11 +102,7 @@ pub fn offset_of(text: &str, position: Position) -> Result<usize> {
 
 /// The position of a byte offset. An offset inside a character means its start.
 pub fn position_of(text: &str, offset: usize) -> Position {
-    let mut offset = offset.min(text.len());
-    while !text.is_char_boundary(offset) {
-        offset -= 1;
-    }
-    let before = &text[..offset];
+    let before = &text[..text.floor_char_boundary(offset)];
     let start = before.rfind('\n').map_or(0, |at| at + 1);
     let line = before.matches('\n').count();
     let ch: usize = before[start..].chars().map(char::len_utf16).sum();
@@ -115,6 +111,7 @@ pub fn position_of(text: &str, offset: usize) -> Position {
 
 /// The result of [`replace_once`].
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Replaced {
     /// The whole new text.
     pub text: String,
@@ -218,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_utf16_units() {
+    fn positions_count_utf16_units() {
         let text = "a𝒳b\r\nzwei\n";
         for (line, ch, offset) in [(0, 0, 0), (0, 1, 1), (0, 3, 5), (0, 4, 6), (0, 99, 6), (1, 2, 10), (2, 0, 13)] {
             let position = Position { line, ch };
@@ -232,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_replaced_where_they_occur_once() {
+    fn a_passage_is_replaced_if_it_occurs_once() {
         let done = replace_once("one\r\ntwo\r\nthree", "two\nthree", "2\n3").unwrap();
         assert_eq!((done.text.as_str(), done.first_line, done.last_line), ("one\r\n2\r\n3", 2, 3));
         let several = replace_once("a b\na\n", "a", "x").unwrap_err();

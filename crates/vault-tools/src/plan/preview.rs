@@ -85,6 +85,7 @@ pub struct StepPreview {
 /// Whether a step runs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase", tag = "is")]
+#[non_exhaustive]
 pub enum StepState {
     /// It runs.
     Ready,
@@ -122,8 +123,7 @@ impl StepPreview {
     }
 
     fn as_call(&self) -> Call<'_> {
-        let Self { tool, toolset, tool_risk, risk, paths, .. } = self;
-        Call { tool, toolset: *toolset, tool_risk: *tool_risk, risk: *risk, paths }
+        Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
     }
 }
 
@@ -223,12 +223,13 @@ impl DryRun<'_, '_> {
         let step = &self.plan.steps[at];
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
-        let count = self.item_count(step).map_err(|error| at_step(error, step, None))?;
+        let items = self.items(step).map_err(|error| at_step(error, step, None))?;
+        let count = items.as_ref().map(Vec::len);
         let (mut calls, mut paths, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
         self.draft.cache = StepCache::default();
-        for index in 0..count.unwrap_or(1) {
+        for (index, item) in items.unwrap_or(vec![Value::Null]).into_iter().enumerate() {
             let done = self
-                .call(step, index, cancel)
+                .call(step, index, item, cancel)
                 .map_err(|error| at_step(error, step, count.map(|count| (index, count))))?;
             paths.extend(done.paths);
             calls.push(CallPreview { args: done.args });
@@ -243,9 +244,9 @@ impl DryRun<'_, '_> {
         Ok(StepPreview { calls, output, effects, paths, ..self.preview(at, StepState::Ready, actions)? })
     }
 
-    fn call(&mut self, step: &Step, index: usize, cancel: Cancel<'_>) -> Result<Done> {
+    fn call(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {
         cancel.check()?;
-        let args = self.args(step, index)?;
+        let args = self.args(step, index, item)?;
         let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)?;
         self.output_bytes += memory_of(&done.args) + memory_of(&done.output);
         if self.output_bytes > MAX_OUTPUT_BYTES {
@@ -262,17 +263,14 @@ impl DryRun<'_, '_> {
         self.toolbox.log(&Record::new(&step.tool, &[&args], Err(error), 0, Approval::of_failure(error)));
     }
 
-    /// The number of items of a loop; `None` for a step without one.
-    fn item_count(&self, step: &Step) -> Result<Option<usize>> {
+    /// The items of a loop; `None` for a step without one.
+    fn items(&self, step: &Step) -> Result<Option<Vec<Value>>> {
         let Some(foreach) = &step.foreach else { return Ok(None) };
-        let scope = self.scope();
-        let items = scope
-            .list(&foreach.from)
-            .map_err(|message| unresolved(&[Issue { pointer: "/foreach/from".to_owned(), message }]))?;
-        let message = match items.map(<[Value]>::len) {
-            Some(count) if count <= MAX_ITEMS => return Ok(Some(count)),
-            Some(count) => format!("a loop over {count} items; {MAX_ITEMS} at most"),
-            None => format!("`{}` is not a list, so there is nothing to loop over", foreach.from),
+        let from = self.scope().resolve(&foreach.from.clone().into(), &Value::Null, "/foreach/from");
+        let message = match from.map_err(|issues| unresolved(&issues))? {
+            Value::Array(items) if items.len() <= MAX_ITEMS => return Ok(Some(items)),
+            Value::Array(items) => format!("a loop over {} items; {MAX_ITEMS} at most", items.len()),
+            _ => format!("`{}` is not a list, so there is nothing to loop over", foreach.from),
         };
         Err(Error::new(ErrorKind::Plan, message))
     }
@@ -288,11 +286,10 @@ impl DryRun<'_, '_> {
         scope
     }
 
-    fn args(&self, step: &Step, index: usize) -> Result<Value> {
+    fn args(&self, step: &Step, index: usize, item: Value) -> Result<Value> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
-            let item = scope.list(&foreach.from).ok().flatten().and_then(|items| items.get(index)).cloned();
-            scope.bind(Root::Name(foreach.item_name.clone()), Cow::Owned(item.unwrap_or_default()));
+            scope.bind(Root::Name(foreach.item_name.clone()), Cow::Owned(item));
             if let Some(name) = &foreach.index_name {
                 scope.bind(Root::Name(name.clone()), Cow::Owned(index.into()));
             }
@@ -316,13 +313,13 @@ impl DryRun<'_, '_> {
         let mut notices = checked.notices.clone();
         notices.extend(change.notices().map(str::to_owned));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
-        let shown = Shown {
-            plan: &checked.plan,
-            calls: running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect(),
-            effects: running().flat_map(|step| &step.effects).collect(),
-            change: change.digest(),
-        };
-        let digest = shown.digest()?;
+        let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
+        let effects: Vec<&HostEffect> = running().flat_map(|step| &step.effects).collect();
+        // Hashed as it is written, so that its JSON is never in memory as a whole.
+        let mut hasher = blake3::Hasher::new();
+        serde_json::to_writer(&mut hasher, &(&checked.plan, calls, effects, change.digest()))
+            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;
+        let digest = hasher.finalize().to_hex().to_string();
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor) = (checked.plan.clone(), self.draft.editor);
         Ok(PlanPreview { plan, steps, change, risk, notices, digest, editor })
@@ -338,25 +335,6 @@ fn memory_of(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     content + size_of::<Value>()
-}
-
-/// What the digest of a preview covers.
-#[derive(Serialize)]
-struct Shown<'a> {
-    plan: &'a Plan,
-    calls: Vec<&'a Value>,
-    effects: Vec<&'a HostEffect>,
-    change: String,
-}
-
-impl Shown<'_> {
-    /// The hash of its JSON, which is never in memory as a whole.
-    fn digest(&self) -> Result<String> {
-        let mut hasher = blake3::Hasher::new();
-        serde_json::to_writer(&mut hasher, self)
-            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;
-        Ok(hasher.finalize().to_hex().to_string())
-    }
 }
 
 fn notice(step: &str, effect: &HostEffect) -> String {

@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn syntax_that_cannot_be_read() {
+    fn invalid_syntax_is_an_error() {
         for text in [
             "${",
             "a ${b",

@@ -10,6 +10,7 @@ use crate::tool::{Issue, argument_schema, check, tidy};
 /// A list of tool calls that are shown, approved and run as one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Plan {
     /// The version of this format: "1.0".
     pub version: Version,
@@ -30,6 +31,7 @@ pub struct Plan {
 
 /// Versions of the format.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[non_exhaustive]
 pub enum Version {
     /// The first one.
     #[default]
@@ -40,6 +42,7 @@ pub enum Version {
 /// The risk that a plan declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
 pub enum RiskLevel {
     /// It changes nothing.
     ReadOnly,
@@ -73,6 +76,7 @@ impl From<Risk> for RiskLevel {
 /// Defaults for all steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Defaults {
     /// What happens when a step fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,6 +89,7 @@ pub struct Defaults {
 /// One call, or one for each item of a list.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Step {
     /// A unique name: a letter, then letters, digits, `_` and `-`.
     pub id: String,
@@ -119,6 +124,7 @@ pub struct Step {
 /// A loop over a list: the calls run one after the other, and each sees what those before it wrote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Foreach {
     /// A reference to the list: `$steps.ID.items`.
     pub from: String,
@@ -137,6 +143,7 @@ fn item() -> String {
 /// What happens when a step fails.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[non_exhaustive]
 pub enum OnError {
     /// The plan ends; the steps before it stay.
     #[default]
@@ -151,6 +158,7 @@ pub enum OnError {
 /// How a step is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Retry {
     /// Attempts in all, including the first.
     #[schemars(range(min = 1, max = 10))]

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Zoned;
 use serde_json::Value;
 
-use super::reference::{Piece, Reference, Root, parse, resolve};
+use super::reference::{Reference, Root, resolve};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::tool::Issue;
@@ -98,17 +98,6 @@ impl<'a> Scope<'a> {
             value = below.ok_or_else(|| format!("`{written}`: there is no `{key}`; {}", contents(value)))?;
         }
         Ok(value)
-    }
-
-    /// The list that a whole text refers to; `None` if the value is not a list.
-    ///
-    /// # Errors
-    /// What is missing.
-    pub(super) fn list(&self, text: &str) -> Result<Option<&[Value]>, String> {
-        match &parse(text)?[..] {
-            [Piece::Reference(reference)] => Ok(self.value(reference)?.as_array().map(Vec::as_slice)),
-            _ => Ok(None),
-        }
     }
 
     /// A tree with its references replaced by their values. `schema` says which texts are paths.
@@ -224,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn what_editor_and_clock_give() {
+    fn parameters_from_editor_and_clock() {
         let now: Zoned = "2026-03-02T15:04:09.5+01:00[Europe/Zurich]".parse().unwrap();
         let selection = Some(Selection { text: "- a".into(), span: None });
         let parameters = Parameters::of(&Editor { selection, ..Editor::default() }, &now);

@@ -9,6 +9,7 @@ const LEAST_SIMILARITY: f32 = 0.5;
 
 /// A problem at one location of arguments or of a plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Issue {
     /// The location as a JSON pointer; empty for the whole.
     pub pointer: String,

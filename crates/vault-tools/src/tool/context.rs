@@ -21,6 +21,7 @@ use crate::vault::Vault;
 /// What a call works with.
 ///
 /// Reads and writes go through `overlay`, which shows the vault with the changes that are proposed and not yet made.
+#[non_exhaustive]
 pub struct Context<'a, 'v> {
     /// The vault as it is on disk, and its index.
     pub vault: &'v Vault,
@@ -55,6 +56,7 @@ pub(crate) struct Draft<'v> {
 /// Something that the host does beside the changes of files. It cannot be undone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", tag = "effect")]
+#[non_exhaustive]
 pub enum HostEffect {
     /// Shows a file.
     Open {

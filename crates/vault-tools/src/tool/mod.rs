@@ -77,7 +77,7 @@ pub struct ToolSpec {
 impl ToolSpec {
     /// A call as the policy sees it while only its arguments are known.
     pub(crate) fn as_call<'a>(&'a self, paths: &'a [String]) -> Call<'a> {
-        Call { tool: &self.name, toolset: self.toolset, tool_risk: self.risk, risk: self.risk, paths }
+        Call::new(&self.name, self.toolset, self.risk, paths)
     }
 }
 

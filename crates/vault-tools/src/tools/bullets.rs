@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn nesting_and_lines_that_go_on() {
+    fn nesting_and_continuation_lines() {
         check("- a\n  - b\n    - c\n  - d\n- e", &[(0, "a"), (1, "b"), (2, "c"), (1, "d"), (0, "e")]);
         check("- a\n\t- b", &[(0, "a"), (1, "b")]);
         check("- a\n  goes on\n- b\n\n  too\ntext\n  no", &[(0, "a goes on"), (0, "b too")]);

@@ -4,25 +4,12 @@ use std::ops::Range;
 
 /// The beginning of a text on one line, at most `length` characters, with `...` where it was cut.
 pub(super) fn beginning(text: &str, length: usize) -> String {
-    let mut words = String::new();
-    let mut count = 0;
-    for word in text.split_whitespace() {
-        let needed = word.chars().count() + usize::from(count > 0);
-        if count + needed > length {
-            // A first word that is too long is cut.
-            if count == 0 {
-                words.extend(word.chars().take(length));
-            }
-            words.push_str("...");
-            return words;
-        }
-        if count > 0 {
-            words.push(' ');
-        }
-        words.push_str(word);
-        count += needed;
-    }
-    words
+    // More words than this cannot fit.
+    let line = text.split_whitespace().take(length + 1).collect::<Vec<_>>().join(" ");
+    let Some((limit, _)) = line.char_indices().nth(length) else { return line };
+    // A first word that is too long is cut.
+    let end = if line[limit..].starts_with(' ') { limit } else { line[..limit].rfind(' ').unwrap_or(limit) };
+    format!("{}...", &line[..end])
 }
 
 /// About `length` characters around a match, on one line, with `...` where it was cut.

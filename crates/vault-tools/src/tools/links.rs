@@ -190,16 +190,14 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
     let path = locate::file(&args.path, context)?;
     let links = links_to(&path, context)?;
     let titles = titles(&links, context)?;
-    let mut backlinks = Vec::new();
-    for link in links {
-        backlinks.push(Backlink {
-            source_title: titles[&link.source].clone(),
-            source_path: link.source.to_string(),
-            link_text: link.text,
-            link_type: link.kind,
-            line: link.line,
-        });
-    }
+    let backlinks = links.into_iter().map(|link| Backlink {
+        source_title: titles[&link.source].clone(),
+        source_path: link.source.to_string(),
+        link_text: link.text,
+        link_type: link.kind,
+        line: link.line,
+    });
+    let mut backlinks: Vec<Backlink> = backlinks.collect();
     backlinks.sort_by_cached_key(|link| (link.source_title.to_lowercase(), link.source_path.clone(), link.line));
     Ok(backlinks)
 }
@@ -238,7 +236,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_link_shows() {
+    fn the_visible_text_of_a_link() {
         for (raw, expected) in [
             ("[[Note]]", "Note"),
             ("[[a/Note#Part|shown]]", "shown"),

@@ -57,11 +57,7 @@ struct Heading {
 pub(super) fn get_note_metadata(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteMetadata> {
     let (path, note) = locate::note(&args.path, context)?;
     let stat = context.overlay.stat(&path)?;
-    let frontmatter: Map<String, Value> = note
-        .properties
-        .iter()
-        .map(|(key, value)| (key.to_string(), serde_json::to_value(value).unwrap_or_default()))
-        .collect();
+    let frontmatter = serde_json::to_value(&note.properties).unwrap_or_default();
     let headings = note.headings.iter();
     let headings = headings.map(|h| Heading { level: h.level, text: h.text.clone(), line: h.line }).collect();
     let property = note.properties.get("created").and_then(Property::as_str).map(str::to_string);
@@ -69,7 +65,7 @@ pub(super) fn get_note_metadata(args: NoteArgs, context: &mut Context<'_, '_>) -
     Ok(NoteMetadata {
         created: property.or_else(file_time),
         title: note.title.text.clone(),
-        frontmatter,
+        frontmatter: frontmatter.as_object().cloned().unwrap_or_default(),
         aliases: note.aliases.clone(),
         tags: note.tags.iter().map(|tag| tag.shown.clone()).collect(),
         headings,

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_token_is_an_error() {
+    fn unknown_tokens_are_errors() {
         let moment = at("2026-03-02T15:04:09+01:00[Europe/Zurich]");
         for (text, says) in [("YYYY-MM-DD of", "`o`"), ("[open", "not closed"), ("LL", "`L`")] {
             let error = format(&moment, text).unwrap_err().to_string();

@@ -94,7 +94,7 @@ fn the_manual_page_has_every_option() {
 
 /// What a person reads in a plan is what a parser takes.
 #[test]
-fn what_can_be_read_in_two_ways_is_refused() {
+fn ambiguous_input_is_refused() {
     let shell = Shell::new("//- a.md\nx\n");
     let twice = shell.run(&["call", "read_note", r#"{"path":"a.md","path":"b.md"}"#]);
     assert!(twice.code == 2 && twice.err.contains("the key `path` occurs twice"), "{}", twice.err);
@@ -106,7 +106,7 @@ fn what_can_be_read_in_two_ways_is_refused() {
 
 /// A plan that says `now` can be approved by somebody who takes time to think.
 #[test]
-fn a_digest_holds_the_moment_of_its_preview() {
+fn a_digest_includes_the_time_of_its_preview() {
     let shell = Shell::new("//- a.md\nx\n");
     let plan = json!({
         "version": "1.0", "goal": "a stamp", "riskLevel": "writes",
@@ -130,7 +130,7 @@ fn a_digest_holds_the_moment_of_its_preview() {
 
 /// Whoever has shown a model the schemas relies on them, so that a change of them is seen.
 #[test]
-fn schemas_are_what_they_were() {
+fn schemas_match_the_snapshot() {
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/tools.json");
     let Ok(expected) = std::fs::read_to_string(file) else { return };
     let actual = Shell::new("//- a.md\nx\n").done(&["schema"]);
@@ -150,7 +150,7 @@ fn texts_are_printed_bare() {
 }
 
 #[test]
-fn a_write_is_refused_without_a_terminal_unless_it_is_agreed_to() {
+fn a_write_without_a_terminal_needs_yes() {
     let shell = Shell::new("//- a.md\nhello\n");
     let before = shell.vault.tree();
     let args = r#"{"path":"b.md","content":"new"}"#;
@@ -183,7 +183,7 @@ fn a_write_is_refused_without_a_terminal_unless_it_is_agreed_to() {
 }
 
 #[test]
-fn chat_tools_need_agreement_to_read() {
+fn chat_tools_ask_before_they_read() {
     let shell = Shell::new("//- a.md\nhello\n");
     let args = r#"{"filePaths":["a.md"]}"#;
     let refused = shell.run(&["call", "file_read", args]);
@@ -248,7 +248,7 @@ fn the_example_plan() {
 }
 
 #[test]
-fn a_plan_with_faults_fails_its_check() {
+fn checking_an_invalid_plan_fails() {
     let shell = Shell::new("//- a.md\nx\n");
     let mut plan = example();
     plan["riskLevel"] = json!("read-only");
@@ -301,7 +301,7 @@ fn macros_from_the_command_line() {
 }
 
 #[test]
-fn the_editor_is_stated() {
+fn the_editor_is_described_by_flags() {
     let shell = Shell::new("//- a.md\nline one\nline two\n");
     shell.done(&[
         "call",
@@ -323,7 +323,7 @@ fn the_editor_is_stated() {
 }
 
 #[test]
-fn settings_can_deny_and_a_vault_has_no_say() {
+fn user_settings_can_deny_and_vault_files_are_ignored() {
     let shell = Shell::new("//- a.md\nx\n");
     shell.vault.write(".vault.toml", "");
     let folder = shell.home.path().join("vault-index");
@@ -386,7 +386,7 @@ fn an_interrupted_call_leaves_the_vault_whole() {
 
 #[cfg(unix)]
 #[test]
-fn an_interrupted_plan_leaves_no_step_by_half() {
+fn an_interrupted_plan_leaves_no_step_half_done() {
     let shell = with_a_hub(1500);
     let before = shell.vault.tree();
     let plan = json!({
@@ -410,7 +410,7 @@ fn an_interrupted_plan_leaves_no_step_by_half() {
 }
 
 #[test]
-fn a_call_whose_line_cannot_be_logged_is_done_all_the_same() {
+fn a_call_is_made_even_if_it_cannot_be_logged() {
     let shell = Shell::new("//- a.md\nhello\n");
     shell.done(&["call", "read_note", r#"{"path":"a.md"}"#]);
     std::fs::remove_file(shell.state().join("log.jsonl")).unwrap();
@@ -442,7 +442,7 @@ fn notes_that_are_written_at_once_lose_nothing() {
 }
 
 #[test]
-fn macros_that_are_saved_at_once_are_all_saved() {
+fn concurrently_saved_macros_are_all_saved() {
     let shell = Shell::new("//- a.md\nx\n");
     let file = shell.home.path().join("plan.json");
     std::fs::write(&file, example().to_string()).unwrap();
@@ -458,7 +458,7 @@ fn macros_that_are_saved_at_once_are_all_saved() {
 }
 
 #[test]
-fn undo_tells_of_links_that_were_made_since() {
+fn undo_reports_links_made_since() {
     let shell = Shell::new("//- a.md\nx\n//- l.md\n[[a]]\n//- f/c.md\nx\n");
     shell.done(&["call", "rename_note", r#"{"path":"a.md","new_path":"b.md"}"#, "--yes"]);
     shell.vault.write("since.md", "one\n[[b]]\n");
@@ -569,7 +569,7 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
 
 #[test]
 #[cfg(unix)]
-fn a_link_to_nothing_is_named_before_anything_is_done() {
+fn a_dangling_symlink_is_refused_before_anything_is_done() {
     let shell = Shell::new("//- a.md\nx\n");
     std::os::unix::fs::symlink("nowhere", shell.vault.root().join("dead.md")).unwrap();
     for (tool, args) in [
@@ -585,7 +585,7 @@ fn a_link_to_nothing_is_named_before_anything_is_done() {
 }
 
 #[test]
-fn names_with_spaces_that_are_none_can_be_left_but_not_made() {
+fn names_with_odd_spaces_can_be_renamed_but_not_created() {
     let shell = Shell::new("//- a.md\nx\n");
     let old = "x\u{a0}y.md";
     shell.vault.write(old, "1");

@@ -79,7 +79,8 @@ proptest! {
             editor.show(&SafePath::new(path).unwrap(), Leaf::Current);
             editor.cursor = Some(Position::default());
         }
-        let policy = Settings { allow_delete: true, ..Settings::default() };
+        let mut policy = Settings::default();
+        policy.allow_delete = true;
         let mut toolbox = vault.toolbox_with(editor, &policy);
         let steps: Vec<Value> = calls
             .iter()

@@ -197,8 +197,10 @@ fn a_note_that_was_found_binds_the_plan() {
 fn a_plan_that_reads_asks_where_its_calls_do() {
     use vault_tools::{Grants, Permission, ToolSetting};
     let vault = TestVault::new("//- a.md\none\n");
-    let auto = Settings { auto_approve_read_only: true, ..Settings::default() };
-    let asking = Settings { tools: [("read_note".to_string(), ToolSetting::AlwaysAsk)].into(), ..auto.clone() };
+    let mut auto = Settings::default();
+    auto.auto_approve_read_only = true;
+    let mut asking = auto.clone();
+    asking.tools = [("read_note".to_string(), ToolSetting::AlwaysAsk)].into();
     let permission = |policy: &Settings, tool: &str, args: Value| {
         let mut toolbox = vault.toolbox_with(Editor::default(), policy);
         let plan = json!({

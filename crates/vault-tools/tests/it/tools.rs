@@ -41,7 +41,7 @@ fn refused(toolbox: &mut Toolbox, tool: &str, args: Value) -> String {
 }
 
 #[test]
-fn there_are_fourteen_two_and_eighteen() {
+fn the_toolsets_have_14_2_and_18_tools() {
     let vault = garden();
     let toolbox = vault.toolbox();
     let count = |toolset| toolbox.specs(Some(toolset)).len();
@@ -199,7 +199,8 @@ fn editing() {
 #[test]
 fn renaming_and_deleting() {
     let vault = garden();
-    let allowed = Settings { allow_delete: true, ..Settings::default() };
+    let mut allowed = Settings::default();
+    allowed.allow_delete = true;
     let mut toolbox = vault.toolbox_with(Editor::default(), &allowed);
     let moved = json!({ "path": "Garden/Soil.md", "new_path": "Earth.md" });
     let moved = call(&mut toolbox, "rename_note", moved);
@@ -259,7 +260,8 @@ fn the_chat_tools() {
 #[test]
 fn denied_paths_are_not_shown() {
     let vault = garden();
-    let policy = Settings { denied_paths: vec!["Garden".into()], ..Settings::default() };
+    let mut policy = Settings::default();
+    policy.denied_paths = vec!["Garden".into()];
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let text = |toolbox: &mut Toolbox, tool: &str, args: Value| call(toolbox, tool, args).to_string();
     for (tool, args) in [
@@ -298,7 +300,8 @@ fn there_is_no_way_round_a_denial() {
     std::os::unix::fs::symlink("../Area/Private/secret.md", vault.root().join("Pub/link.md")).unwrap();
     let before = vault.tree();
     let denied_paths = vec!["Area/Private".into()];
-    let policy = Settings { denied_paths, allow_delete: true, ..Settings::default() };
+    let mut policy = Settings::default();
+    (policy.denied_paths, policy.allow_delete) = (denied_paths, true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     for (tool, args) in [
         ("vault.rename", json!({ "fromPath": "Area", "toPath": "B" })),
@@ -344,7 +347,8 @@ fn a_rename_that_deletes_asks_although_renames_do_not() {
     use vault_tools::ToolSetting;
     let vault = garden();
     let tools = [("vault.rename".to_string(), ToolSetting::NeverAsk)].into();
-    let policy = Settings { tools, allow_delete: true, ..Settings::default() };
+    let mut policy = Settings::default();
+    (policy.tools, policy.allow_delete) = (tools, true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     let over = json!({ "fromPath": "Index.md", "toPath": "Tag only.md", "collisionStrategy": "overwrite" });
     for decision in [Approval::Allowed, Approval::Granted] {
@@ -487,10 +491,12 @@ fn a_plan_reads_what_it_wrote() {
 /// What is denied is not shown to be there: the answer is the same where it is and where it is not.
 #[test]
 fn a_denied_file_is_not_shown_to_exist() {
-    let policy =
-        || Settings {
-            denied_paths: vec!["Private".into(), "Übung".into()], allow_delete: true, ..Settings::default()
-        };
+    let policy = || {
+        let mut policy = Settings::default();
+        policy.denied_paths = vec!["Private".into(), "Übung".into()];
+        policy.allow_delete = true;
+        policy
+    };
     let with = TestVault::new(
         "//- a.md\nx [[b]]\n//- b.md\nx\n//- Private/n.md\nx\n//- Private/f/m.md\nx\n//- Übung/n.md\nx\n",
     );
@@ -532,7 +538,8 @@ fn denied_notes_are_not_named_by_what_bears_on_them() {
     let vault = TestVault::new(
         "//- a.md\nx\n//- gone.md\nx\n//- Private/secret.md\n[[gone]] [[later]]\n//- Private/linker.md\n[[a]]\n",
     );
-    let policy = Settings { denied_paths: vec!["Private".into()], allow_delete: true, ..Settings::default() };
+    let mut policy = Settings::default();
+    (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
     let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
     // A link in it would have to be written anew.
     let error = refused(&mut toolbox, "rename_note", json!({ "path": "a.md", "new_path": "b.md" }));

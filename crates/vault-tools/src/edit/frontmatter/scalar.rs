@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_others_read_as_a_number_is_quoted() {
+    fn texts_that_some_reader_takes_for_numbers_are_quoted() {
         for number in [
             ".inf", ".Inf", "+.INF", ".NaN", "1_000", "12:30", "12:30:45", "1:30.5", "017", "0o17", "0x_1", "0b1_0",
             "1__0", "1_0e+3", "+1_0", "._5",
