@@ -14,7 +14,7 @@ use benches::{LinkPlan, LinkTable, VaultPlan, demo_vault, make_links, make_vault
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput};
 use tempfile::TempDir;
 use vault_index::chunk::{ChunkOptions, TokenCount, chunk};
-use vault_index::links::{Edge, Graph, Names, Resolver, Target, unresolved_key};
+use vault_index::links::{Graph, Names, Resolver};
 use vault_index::note::{Note, ParseOptions, parse};
 use vault_index::{
     Embedder, FileId, Hashed, Index, LoadOptions, Mode, ModelName, Options, Query, Role, SyncOptions, VaultPath,
@@ -91,22 +91,10 @@ fn names_of(files: &[(FileId, VaultPath)]) -> Names {
 fn graph_of(files: &[(FileId, VaultPath)], table: &LinkTable) -> Graph {
     let names = names_of(files);
     let resolver = Resolver::new(&names);
-    let resolved: Vec<(FileId, Result<FileId, String>)> = table
-        .links
-        .iter()
-        .map(|(source, link)| {
-            let (id, path) = &files[*source];
-            (*id, resolver.resolve(link, path).target.ok_or_else(|| unresolved_key(link)))
-        })
-        .collect();
-    let edges = resolved.iter().map(|(source, target)| Edge {
-        source: *source,
-        target: match target {
-            Ok(file) => Target::File(*file),
-            Err(name) => Target::Unresolved(name),
-        },
-    });
-    Graph::new(files.iter().map(|(id, path)| (*id, path.kind())), edges)
+    Graph::new(table.links.iter().filter_map(|(source, link)| {
+        let (id, path) = &files[*source];
+        Some((*id, resolver.resolve(link, path).target?))
+    }))
 }
 
 /// A first sync, and one that finds nothing to do; without vectors.

@@ -2,14 +2,14 @@
 //!
 //! 1. A note that fits the window with its title is one chunk. (So is each text node of a canvas: nodes
 //!    do not share chunks.)
-//! 2. Else its sections are looked at from the top (`sections`): one that fits with all its subsections
+//! 2. Otherwise its sections are examined from the top (`sections`): one that fits with all its subsections
 //!    is one chunk; very small ones are joined to their neighbours under the same parent.
 //! 3. A section that is too long is cut between blocks, into pieces of about one length. A block is cut
 //!    only if it alone is too long: at its seams (list items, table rows), else at blank lines, sentence
 //!    ends, line ends, words, and last between characters (`chunk/pieces.rs`).
 //!
 //! A heading belongs to the chunk it opens, white space between blocks to the chunk before. What a model
-//! gets of a chunk is [`embedded_text`]: the title that stands in the note, the headings, the text. The
+//! reads of a chunk is [`embedded_text`]: the title if the note contains it, the headings, the text. The
 //! counts of steps 2 and 3 are sums over blocks; each chunk is counted once more as it will be embedded,
 //! since the tokens of a whole can be more than those of its parts.
 //!
@@ -92,7 +92,7 @@ pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOp
         return Vec::new();
     }
     let mut chunker = Chunker::new(note, tokens, options);
-    // Counting a long note only to learn that it is long would cost as much as all its chunks.
+    // Counting a long note only to find that it is too long would cost as much as counting all its chunks.
     let likely = note.body.len() <= 12 * options.window();
     if likely
         && !chunker.parts[1..].iter().any(|part| part.alone)
@@ -137,9 +137,15 @@ impl<'a> Chunker<'a> {
         }
     }
 
-    /// The tokens of a stretch of the body by itself.
+    /// The tokens of a part of the body by itself.
     fn count(&self, span: &Range<usize>) -> usize {
         self.tokens.count(&plain::plain(self.note.slice(span.clone())))
+    }
+
+    /// The tokens of the title and headings that go before `text`, the beginning of a chunk.
+    fn context_tokens(&self, headings: &[String], text: &str) -> usize {
+        let text = plain::plain(text);
+        self.tokens.count(&embedded::context(self.title, headings, &text, self.tokens, self.options))
     }
 
     /// The tokens of a run of parts.
@@ -153,7 +159,7 @@ impl<'a> Chunker<'a> {
         start(parts.start)..start(parts.end)
     }
 
-    /// The parts that a stretch of the body touches.
+    /// The parts that a span of the body overlaps.
     fn parts_of(&self, span: &Range<usize>) -> Range<usize> {
         let first = self.parts.partition_point(|part| part.start <= span.start).saturating_sub(1);
         let end = self.parts.partition_point(|part| part.start < span.end);
@@ -179,8 +185,8 @@ impl<'a> Chunker<'a> {
         path.into_iter().map(|text| text[..text.floor_char_boundary(256)].to_owned()).collect()
     }
 
-    /// A stretch as a chunk, what a model would get of it, and whether that is within its window: the last word on
-    /// that.
+    /// A part of the body as a chunk, what a model would read of it, and whether that fits the window, as counted on
+    /// the final text.
     fn chunk(&self, span: &Range<usize>) -> ((Chunk, String), bool) {
         let text = self.note.slice(span.clone());
         let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));

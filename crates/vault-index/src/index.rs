@@ -271,8 +271,7 @@ impl Index {
         Ok(IndexVersion { reader: self.readers.load(Ordering::Relaxed), data_version: store.data_version()? })
     }
 
-    /// A snapshot to search. The same one again while nothing was committed; else one that takes over what it can from
-    /// the one before: of the codes that searches have loaded, only blocks of 1,024 vectors that changed are read again.
+    /// A snapshot to search. The same one again while nothing was committed.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no index yet, [`ErrorKind::OtherModel`], [`ErrorKind::Damaged`].
@@ -289,10 +288,10 @@ impl Index {
             return Ok(searcher.clone());
         }
         // The old snapshot is let go first, so that the log behind it can be folded in.
-        let known = cached.take().and_then(|(_, before)| before.into_codes());
+        *cached = None;
         let store = Store::open_read(&self.file)?;
         let (source, usable) = self.query_source(&store)?;
-        let searcher = Searcher::new(store, source, usable, known)?;
+        let searcher = Searcher::new(store, source, usable)?;
         *cached = Some((version, searcher.clone()));
         Ok(searcher)
     }
@@ -374,7 +373,7 @@ impl Index {
                 100.0 * unknown_share
             ));
         }
-        advice.extend(differs.map(|differs| differs.advice()));
+        advice.extend(differs.map(|differs| differs.error().one_line() + "; until then words alone rank"));
         Ok((unknown_share, advice))
     }
 

@@ -21,23 +21,24 @@ mod embed;
 
 pub use options::SyncOptions;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use rayon::prelude::*;
 
 use crate::embed::Embedder;
-use crate::error::{Error, ErrorKind, Result, Warning};
+use crate::error::{Error, ErrorKind, Result};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle, walk,
 };
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::lock::{self, Lock, LockName};
 use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{LinkTarget, Store, StoredFile};
+use crate::store::{Store, StoredFile, StoredLink};
 
 /// Up to this many changed names, only links by these names are resolved again; above, all links.
 const FEW_NAMES: usize = 2000;
@@ -60,27 +61,25 @@ pub(crate) struct Indexer<'a> {
 struct Job {
     id: FileId,
     file: DiskFile,
-    /// There are no rows of it, so that there is nothing to delete first.
-    is_new: bool,
     counts_as: CountsAs,
 }
 
+/// What writing the rows of files leaves to be done.
+#[derive(Default)]
+struct Written {
+    jobs: Vec<Job>,
+    /// Names that files came or went by: links to them may lead elsewhere.
+    names: BTreeSet<String>,
+    moved: Vec<FileId>,
+}
+
 /// What a note that was read counts as in the report.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum CountsAs {
+    /// The index has no rows of it.
     Added,
     Changed,
     Renamed,
-}
-
-impl Job {
-    fn first(id: FileId, file: &DiskFile) -> Self {
-        Self { id, file: file.clone(), is_new: true, counts_as: CountsAs::Added }
-    }
-
-    fn again(id: FileId, file: &DiskFile, counts_as: CountsAs) -> Self {
-        Self { id, file: file.clone(), is_new: false, counts_as }
-    }
 }
 
 static NEVER: AtomicBool = AtomicBool::new(false);
@@ -134,28 +133,27 @@ impl Indexer<'_> {
         self.locks.map(|index| self.options.lock(index, name)).transpose()
     }
 
-    /// All files known, and the notes among them whose rows another version made.
-    fn known(&self) -> Result<(Vec<KnownFile>, HashSet<FileId>)> {
+    /// All files known.
+    fn known(&self) -> Result<Vec<KnownFile>> {
         let version = self.version();
-        let mut outdated = HashSet::new();
-        let mut known = Vec::new();
-        for stored in self.store.files()? {
+        let known = |stored: StoredFile| {
             let mut file = stored.known;
-            if file.indexed && file.kind.is_note() && stored.version != Some(version) {
-                outdated.insert(file.id);
+            if stored.version != Some(version) {
+                // What another version made of it counts as nothing.
+                file.hash = None;
             }
             if self.options.read_all {
                 // A file that was last looked at before it existed is looked into.
                 file.checked_at_ns = 0;
             }
-            known.push(file);
-        }
-        Ok((known, outdated))
+            file
+        };
+        Ok(self.store.files()?.into_iter().map(known).collect())
     }
 
     /// Returns the folders that could not be listed.
     fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Vec<String>> {
-        let now = now_ns();
+        let now = prepare::now_ns();
         // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
         let (walked, known) = std::thread::scope(|scope| {
             let (vault, rules, cancel) = (self.vault, self.rules, self.cancel());
@@ -163,35 +161,39 @@ impl Indexer<'_> {
             let known = self.known();
             (walked.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)), known)
         });
-        let (walked, (known, outdated)) = (walked?, known?);
+        let (walked, known) = (walked?, known?);
         end_stage(report, "walk", stage);
         self.progress(Stage::Walk, walked.files.len(), walked.files.len());
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
-        let walk_warnings = self.walk_warnings_differ(&walked.warnings)?;
-        if difference.is_empty() && outdated.is_empty() && !walk_warnings {
-            report.unchanged = known.iter().filter(|k| k.indexed && k.kind.is_note()).count();
+        let changes = settle(&difference, &self.hash(&difference.to_hash())?);
+        end_stage(report, "read", stage);
+        let has_other_warnings = self.store.walk_warnings()? != walked.warnings;
+        if changes.is_empty() && !has_other_warnings && self.store.unread()? == 0 {
+            report.unchanged = known.iter().filter(|k| k.indexed && k.path.kind().is_note()).count();
             return Ok(walked.unlisted);
         }
-        let hashes = self.hash(&difference.to_hash())?;
-        let changes = settle(&difference, &hashes);
-        end_stage(report, "read", stage);
 
-        let is_first = known.is_empty();
-        let jobs = match is_first {
+        // One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
+        let batch = self.store.begin()?;
+        if has_other_warnings {
+            self.store.put_walk_warnings(&walked.warnings)?;
+        }
+        let Written { jobs, names, moved } = self.write_files(changes, now, report)?;
+        let notes = walked.files.iter().filter(|f| f.is_read()).count();
+        report.unchanged = notes.saturating_sub(jobs.len() + report.renamed);
+        let paths = match jobs.is_empty() && names.is_empty() && moved.is_empty() {
             true => Vec::new(),
-            false => self.write_files(&known, &walked.files, &changes, &outdated, now, report)?,
+            false => self.store.paths()?,
         };
-        if walk_warnings {
-            self.write_walk_warnings(&walked.warnings)?;
-        }
+        let paths: HashMap<FileId, VaultPath> = paths.into_iter().collect();
+        let table: Names = paths.iter().map(|(id, path)| (*id, path)).collect();
+        self.resolve_again(&names, &moved, &jobs, &paths, &table)?;
+        self.store.set_unread(jobs.len())?;
+        batch.commit()?;
         end_stage(report, "links", stage);
-        if is_first {
-            self.write_first(&walked.files, now, report)?;
-        } else if !jobs.is_empty() {
-            let names = self.store.paths()?.into_iter().collect();
-            self.write_notes(jobs, &names, || Ok(()), report)?;
-        }
+
+        self.write_notes(jobs, &table, report)?;
         end_stage(report, "text", stage);
         Ok(walked.unlisted)
     }
@@ -218,151 +220,76 @@ impl Indexer<'_> {
         Ok(())
     }
 
-    /// All of a vault of which the index has no file: notes are read while the rows of files are written.
-    fn write_first(&self, disk: &[DiskFile], now: i64, report: &mut Report) -> Result<()> {
-        // Numbered in the order in which they are read, so that rows are appended.
-        let mut files: Vec<&DiskFile> = disk.iter().collect();
-        files.sort_by(|a, b| newest_first(a, b));
-        let files: Vec<(FileId, &DiskFile)> = (self.store.next_file_id()?..).map(FileId).zip(files).collect();
-        let notes = files.iter().filter(|(_, file)| file.is_read());
-        let jobs: Vec<Job> = notes.map(|(id, file)| Job::first(*id, file)).collect();
-        let names = files.iter().map(|(id, file)| (*id, &file.path)).collect();
-        let (unread, version) = (jobs.len(), self.version());
-        let first = || {
-            let batch = self.store.begin()?;
-            files.iter().try_for_each(|(id, file)| self.put_file(*id, file, None, now, version))?;
-            self.store.set_unread(unread)?;
-            batch.commit()
-        };
-        self.write_notes(jobs, &names, first, report)
-    }
-
-    /// One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
-    fn write_files(
-        &self,
-        known: &[KnownFile],
-        disk: &[DiskFile],
-        changes: &[Change<'_>],
-        outdated: &HashSet<FileId>,
-        now: i64,
-        report: &mut Report,
-    ) -> Result<Vec<Job>> {
-        let (store, version) = (self.store, self.version());
-        let put = |id, file, hash| self.put_file(id, file, hash, now, version);
-        let batch = store.begin()?;
+    /// Writes the rows of files, and removes those of notes that are gone.
+    fn write_files(&self, mut changes: Vec<Change<'_>>, now: i64, report: &mut Report) -> Result<Written> {
+        let store = self.store;
+        let put = |id, file, hash| self.put_file(id, file, hash, now);
         let mut next_id = store.next_file_id()?;
-        let mut jobs: Vec<Job> = Vec::new();
-        let mut handled: HashSet<FileId> = HashSet::new();
-        // Names that files come or go by: links to them may lead elsewhere.
-        let mut names_touched: BTreeSet<String> = BTreeSet::new();
-        let mut moved: Vec<FileId> = Vec::new();
+        let mut written = Written::default();
+        let Written { jobs, names, moved } = &mut written;
+        let mut read = |id, file: &DiskFile, counts_as| jobs.push(Job { id, file: file.clone(), counts_as });
         // New files get their ids in the order in which they are read, so that rows are appended.
-        let mut changes: Vec<&Change<'_>> = changes.iter().collect();
-        changes.sort_by(|a, b| match (a, b) {
-            (Change::Added(a), Change::Added(b)) => newest_first(a, b),
-            (a, b) => matches!(a, Change::Added(_)).cmp(&matches!(b, Change::Added(_))),
-        });
+        changes.sort_by_key(|change| if let Change::Added(file) = change { Some(newest_first(file)) } else { None });
         for change in changes {
-            match *change {
+            match change {
                 Change::Removed(known) => {
-                    names_touched.extend(keys_leading_to(&known.path));
-                    if known.indexed && known.kind.is_note() {
+                    names.extend(keys_leading_to(&known.path));
+                    if known.indexed && known.path.kind().is_note() {
                         report.removed += 1;
                         self.remove_note(known.id)?;
                     }
                     store.put_warnings(known.path.as_str(), &[], false)?;
                     store.remove_file(known.id)?;
-                    handled.insert(known.id);
                 }
-                Change::Renamed(pair) => {
-                    names_touched.extend(keys_leading_to(&pair.known.path));
-                    names_touched.extend(keys_leading_to(&pair.file.path));
-                    store.move_warnings(pair.known.path.as_str(), pair.file.path.as_str())?;
-                    moved.push(pair.known.id);
-                    let is_note = pair.file.is_read();
-                    handled.insert(pair.known.id);
+                Change::Renamed(Pair { known, file }) => {
+                    names.extend(keys_leading_to(&known.path).chain(keys_leading_to(&file.path)));
+                    store.move_warnings(known.path.as_str(), file.path.as_str())?;
+                    moved.push(known.id);
                     // The words of the file's name are searched, and may be the title: then it is read again.
-                    if is_note && (pair.known.path.stem() != pair.file.path.stem() || outdated.contains(&pair.known.id))
-                    {
-                        put(pair.known.id, pair.file, None)?;
-                        jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Renamed));
-                    } else {
-                        report.renamed += usize::from(is_note);
-                        put(pair.known.id, pair.file, pair.known.hash)?;
+                    let is_read_again = file.is_read() && known.path.stem() != file.path.stem();
+                    put(known.id, file, known.hash.filter(|_| !is_read_again))?;
+                    match is_read_again {
+                        true => read(known.id, file, CountsAs::Renamed),
+                        false => report.renamed += usize::from(file.is_read()),
                     }
                 }
-                Change::Flipped(pair) => {
-                    handled.insert(pair.known.id);
-                    put(pair.known.id, pair.file, None)?;
-                    if pair.file.is_read() {
-                        jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Added));
-                    } else if pair.known.kind.is_note() {
+                Change::Flipped(Pair { known, file }) => {
+                    put(known.id, file, None)?;
+                    if file.is_read() {
+                        read(known.id, file, CountsAs::Added);
+                    } else if known.path.kind().is_note() {
                         report.removed += 1;
-                        store.put_warnings(pair.known.path.as_str(), &[], false)?;
-                        self.remove_note(pair.known.id)?;
+                        store.put_warnings(known.path.as_str(), &[], false)?;
+                        self.remove_note(known.id)?;
                     }
                 }
-                Change::Changed(pair) => {
-                    handled.insert(pair.known.id);
-                    // Its old rows can be found until the new ones are there; without a hash it is read again
-                    // should we not come so far.
-                    put(pair.known.id, pair.file, None)?;
-                    jobs.push(Job::again(pair.known.id, pair.file, CountsAs::Changed));
+                // Its old rows can be found until the new ones are there; without a hash it is read again should we
+                // not come so far.
+                Change::Changed(Pair { known, file }) => {
+                    put(known.id, file, None)?;
+                    read(known.id, file, CountsAs::Changed);
                 }
-                Change::Touched(pair) => {
-                    if !outdated.contains(&pair.known.id) {
-                        put(pair.known.id, pair.file, pair.known.hash)?;
-                        handled.insert(pair.known.id);
-                    }
-                }
+                Change::Touched(Pair { known, file }) => put(known.id, file, known.hash)?,
                 Change::Added(file) => {
-                    names_touched.extend(keys_leading_to(&file.path));
+                    names.extend(keys_leading_to(&file.path));
                     let id = FileId(next_id);
                     next_id += 1;
                     put(id, file, None)?;
                     if file.is_read() {
-                        jobs.push(Job::first(id, file));
+                        read(id, file, CountsAs::Added);
                     }
                 }
             }
         }
-        let by_path: HashMap<&VaultPath, &DiskFile> = match outdated.is_empty() {
-            true => HashMap::new(),
-            false => disk.iter().map(|f| (&f.path, f)).collect(),
-        };
-        for known in known.iter().filter(|k| outdated.contains(&k.id) && !handled.contains(&k.id)) {
-            let Some(file) = by_path.get(&known.path) else { continue };
-            put(known.id, file, None)?;
-            // A file that is not read has no rows but this one.
-            if file.is_read() {
-                jobs.push(Job::again(known.id, file, CountsAs::Changed));
-            }
-        }
-        let notes = disk.iter().filter(|f| f.is_read()).count();
-        report.unchanged = notes.saturating_sub(jobs.len() + report.renamed);
-
-        let rereads: HashSet<FileId> = jobs.iter().map(|job| job.id).collect();
-        if !names_touched.is_empty() || !moved.is_empty() {
-            self.resolve_again(&names_touched, &moved, &rereads)?;
-        }
-        store.set_unread(jobs.len())?;
-        batch.commit()?;
-        jobs.sort_by(|a, b| newest_first(&a.file, &b.file));
-        Ok(jobs)
+        jobs.sort_by(|a, b| newest_first(&a.file).cmp(&newest_first(&b.file)));
+        Ok(written)
     }
 
-    fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, now: i64, version: i64) -> Result<()> {
-        let known = KnownFile {
-            id,
-            path: file.path.clone(),
-            stat: file.stat,
-            indexed: file.indexed,
-            kind: file.kind,
-            hash,
-            checked_at_ns: now,
-        };
-        let version = file.is_read().then_some(version);
-        self.store.put_file(&StoredFile { known, disk: file.disk.clone(), version })
+    fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, checked_at_ns: i64) -> Result<()> {
+        let version = file.is_read().then(|| self.version());
+        let DiskFile { path, disk, stat, indexed, .. } = file.clone();
+        let known = KnownFile { id, path, stat, indexed, hash, checked_at_ns };
+        self.store.put_file(&StoredFile { known, disk, version })
     }
 
     /// Whether there was anything of it.
@@ -372,38 +299,41 @@ impl Indexer<'_> {
         self.store.remove_note(id)
     }
 
-    /// Links whose resolution depends on a name that came or went, and those of notes that moved.
-    fn resolve_again(&self, names: &BTreeSet<String>, moved: &[FileId], rereads: &HashSet<FileId>) -> Result<()> {
-        let paths: HashMap<FileId, VaultPath> = self.store.paths()?.into_iter().collect();
-        let mut table = Names::new();
-        paths.iter().for_each(|(id, path)| table.insert(*id, path));
-        let resolver = Resolver::new(&table);
-        let settle = |links: Vec<LinkTarget>| -> Result<()> {
-            for (link, source, path, target) in links {
-                let Some(source_path) = paths.get(&source).filter(|_| !rereads.contains(&source)) else { continue };
-                let now = resolver.resolve(&path, source_path).target;
-                if now != target {
-                    self.store.set_target(link, now)?;
+    /// Links whose resolution depends on a name that came or went, and those of notes that moved; not those of notes
+    /// that are read again.
+    fn resolve_again(
+        &self,
+        changed: &BTreeSet<String>,
+        moved: &[FileId],
+        jobs: &[Job],
+        paths: &HashMap<FileId, VaultPath>,
+        names: &Names,
+    ) -> Result<()> {
+        let read_again: HashSet<FileId> = jobs.iter().map(|job| job.id).collect();
+        let resolver = Resolver::new(names);
+        let settle = |links: Vec<StoredLink>| -> Result<()> {
+            for link in links {
+                let Some(source) = paths.get(&link.source).filter(|_| !read_again.contains(&link.source)) else {
+                    continue;
+                };
+                let now = resolver.resolve(&link.path, source).target;
+                if now != link.target {
+                    self.store.set_target(link.id, now)?;
                 }
             }
             Ok(())
         };
-        if names.len() > FEW_NAMES {
+        if changed.len() > FEW_NAMES {
             let mut after = 0;
             loop {
-                let links = self.store.targets_after(after, 10_000)?;
+                let links = self.store.links_after(after, 10_000)?;
                 let Some(last) = links.last() else { return Ok(()) };
-                after = last.0;
+                after = last.id;
                 settle(links)?;
             }
         }
-        for name in names {
-            settle(self.store.targets_by_name(name)?)?;
-        }
-        for source in moved {
-            settle(self.store.targets_of(*source)?)?;
-        }
-        Ok(())
+        changed.iter().try_for_each(|name| settle(self.store.links_by_name(name)?))?;
+        moved.iter().try_for_each(|source| settle(self.store.links_from(*source)?))
     }
 
     /// Hashes of files, in parallel; none of those that cannot be read.
@@ -413,25 +343,6 @@ impl Indexer<'_> {
         let hashes = files.par_iter().filter(|_| !cancel.load(Ordering::Relaxed)).filter_map(hash).collect();
         // With some hashes missing, readable files would pass for unreadable ones.
         if cancel.load(Ordering::Relaxed) { Err(cancelled()) } else { Ok(hashes) }
-    }
-
-    /// Whether the walk's warnings differ from those that are stored.
-    fn walk_warnings_differ(&self, now: &[(String, Warning)]) -> Result<bool> {
-        let stored = self.store.meta("walk_warnings")?.unwrap_or_default();
-        Ok(stored != walk_warnings_text(now))
-    }
-
-    fn stored_walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
-        Ok(serde_json::from_str(&self.store.meta("walk_warnings")?.unwrap_or_default()).unwrap_or_default())
-    }
-
-    fn write_walk_warnings(&self, now: &[(String, Warning)]) -> Result<()> {
-        let batch = self.store.begin()?;
-        let before = self.stored_walk_warnings()?;
-        before.iter().try_for_each(|(path, warning)| self.store.remove_warning(path, warning))?;
-        now.iter().try_for_each(|(path, warning)| self.store.add_warning(path, warning, true))?;
-        self.store.set_meta("walk_warnings", &walk_warnings_text(now))?;
-        batch.commit()
     }
 
     /// What makes a note's rows: if it changes, they are made again.
@@ -450,13 +361,9 @@ impl Indexer<'_> {
     }
 }
 
-fn walk_warnings_text(warnings: &[(String, Warning)]) -> String {
-    if warnings.is_empty() { String::new() } else { serde_json::to_string(warnings).unwrap_or_default() }
-}
-
 /// What a person works on can be found first.
-fn newest_first(a: &DiskFile, b: &DiskFile) -> std::cmp::Ordering {
-    b.stat.mtime_ns.cmp(&a.stat.mtime_ns).then_with(|| a.path.cmp(&b.path))
+fn newest_first(file: &DiskFile) -> impl Ord + use<'_> {
+    (Reverse(file.stat.mtime_ns), &file.path)
 }
 
 fn cancelled() -> Error {
@@ -470,8 +377,4 @@ fn end_stage(report: &mut Report, name: &str, since: &mut Instant) {
 
 fn milliseconds(since: Instant) -> u64 {
     since.elapsed().as_millis() as u64
-}
-
-fn now_ns() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -57,7 +57,7 @@ mod index;
 pub mod cli;
 
 pub use chunk::TokenCount;
-pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, ModelPlace, ModelState, Role};
+pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 #[doc(hidden)]
 pub use index::IndexVersion;
@@ -73,7 +73,7 @@ pub use report::{
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NearMiss, PropertyTest, Query, Rerank, Reranked, Searcher,
-    Unmatched, Why, marks, parse_date,
+    Unmatched, Why, matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};

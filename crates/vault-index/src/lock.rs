@@ -43,9 +43,6 @@ impl LockName {
     }
 }
 
-/// A lock of versions before 0.1, which a rebuild held.
-const FORMER_LOCK: &str = ".rebuilding";
-
 /// Takes a lock, waiting for at most `wait` (`None`: without limit).
 ///
 /// # Errors
@@ -156,7 +153,7 @@ impl Drop for Lock {
 /// [`ErrorKind::Io`] when one cannot be read.
 pub(crate) fn locks_of(index: &Path) -> Result<Vec<PathBuf>> {
     let mut ours = Vec::new();
-    for path in LockName::ALL.map(|name| name.file(index)).into_iter().chain([beside(index, FORMER_LOCK)]) {
+    for path in LockName::ALL.map(|name| name.file(index)) {
         match File::open(&path).and_then(|mut file| is_lock(&mut file)) {
             Ok(true) => ours.push(path),
             Ok(false) => {}

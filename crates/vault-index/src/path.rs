@@ -108,6 +108,11 @@ impl AsRef<str> for VaultPath {
     }
 }
 
+/// Whether a path is `place`, a file or folder, or lies in it.
+pub(crate) fn is_within(path: &str, place: &str) -> bool {
+    path.strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
 /// A file's number in one index: of a note, a canvas or an attachment. Kept while the file is renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -41,7 +41,7 @@ pub const TERMS_VERSION: u32 = 1;
 /// The bytes a term can have.
 pub const MAX_TERM: usize = 64;
 
-/// Makes terms. Keeps its buffers and the stems it has met: make one, use it for much text.
+/// Makes terms. Reuses its buffers and caches stems: make one and use it for many texts.
 pub struct Terms {
     stems: Stems,
     ascii: [u8; MAX_TERM],
@@ -67,7 +67,7 @@ pub enum Matching {
     Prefix,
 }
 
-/// What a term is of what it was made from.
+/// Which part of its source a term is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// A word or an emoji.
@@ -87,7 +87,7 @@ impl Default for Terms {
 }
 
 impl Terms {
-    /// With nothing remembered yet. Takes up to 0.8 MB as it meets words.
+    /// With an empty cache, which grows to at most 0.8 MB.
     pub fn new() -> Self {
         Self { stems: Stems::new(), ascii: [0; MAX_TERM], fold: Fold::default(), pair: String::new() }
     }
@@ -134,7 +134,7 @@ impl Terms {
             last = part;
             terms.push(QueryTerm { text: term.to_owned(), matching: Matching::Whole });
         });
-        // In a note the run may go on where the phrase ends.
+        // In a note the run may continue after the end of the phrase.
         match (last, terms.last_mut()) {
             (Part::Tail, _) => _ = terms.pop(),
             (Part::Single, Some(term)) => term.matching = Matching::Prefix,
@@ -155,7 +155,7 @@ impl Terms {
         }
     }
 
-    /// The quick way: a word of ASCII letters and digits. Returns where to go on.
+    /// The fast path: a word of ASCII letters and digits. Returns where to continue.
     fn ascii_word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         let bytes = text.as_bytes();
         let (mut at, mut length, mut digits, mut folds) = (start, 0, false, false);
@@ -198,7 +198,7 @@ impl Terms {
         at
     }
 
-    /// What begins with a character that is not ASCII. Returns where to go on.
+    /// Text that begins with a non-ASCII character. Returns where to continue.
     fn other(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         let first = char_at(text, start);
         let end = start + first.len_utf8();
@@ -221,7 +221,7 @@ impl Terms {
         }
     }
 
-    /// A word of any letters. Returns where to go on.
+    /// A word of any letters. Returns where to continue.
     fn word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         self.fold.clear(MAX_TERM);
         let (mut end, mut next, mut after_letter) = (start, start, false);
@@ -250,7 +250,7 @@ impl Terms {
         next
     }
 
-    /// A run of characters that are taken in pairs. Returns where to go on.
+    /// A run of characters that are indexed in pairs. Returns where to continue.
     fn run(
         &mut self,
         text: &str,
@@ -258,7 +258,7 @@ impl Terms {
         script: Script,
         emit: &mut impl FnMut(&str, Range<usize>, Part),
     ) -> usize {
-        // `pair` holds the unit before, folded, in its first `before.1` bytes.
+        // The first `before.1` bytes of `pair` are the previous unit, folded.
         let mut before: Option<(Range<usize>, usize)> = None;
         let mut part = Part::Single;
         let mut at = start;
@@ -300,7 +300,7 @@ impl Terms {
     }
 }
 
-/// The three names, from their one letter on, and their bytes.
+/// `C++`, `C#` or `F#` at the start of the text: its term, and its length in bytes.
 fn language(text: &[u8]) -> Option<(&'static str, usize)> {
     let ends = |at: usize| !text.get(at).is_some_and(|b| b.is_ascii_alphanumeric() || b"+#".contains(b));
     match text {
@@ -322,7 +322,7 @@ fn char_at(text: &str, at: usize) -> char {
 const SEPARATOR: u8 = 0;
 const NOT_ASCII: u8 = 0xFF;
 
-/// Each byte: itself in lower case, or one of the two above.
+/// For each byte: itself in lower case, or one of the two constants above.
 const ASCII: [u8; 256] = {
     let mut table = [SEPARATOR; 256];
     let mut byte = 0;

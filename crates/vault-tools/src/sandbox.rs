@@ -1,4 +1,4 @@
-//! The one door to the vault: a [`SafePath`] for every text, and the only code that opens or changes the vault's files.
+//! Paths and files of the vault: [`SafePath`], and the only code that opens or changes the vault's files.
 //!
 //! A path is followed name by name from a handle on the vault's folder, and no name on the way may be a symbolic
 //! link. So what is done is done inside the vault, even if somebody swaps a folder for a link in between. A file

@@ -169,7 +169,7 @@ impl State {
         Ok(())
     }
 
-    /// Sees to it that the names in the folder are on the disk, where the system has a way to.
+    /// Makes the names in the folder durable, where the system has a way to.
     pub(crate) fn sync_folder(&self) {
         if cfg!(unix) {
             let _ = File::open(&self.folder).and_then(|folder| folder.sync_all());

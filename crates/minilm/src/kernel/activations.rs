@@ -9,10 +9,10 @@ use super::lanes::{Lanes, WHOLE};
 /// 2^f on -½ ..= ½, lowest power first: relative error below 2.2e-7, rounding included.
 const POWER: [f32; 6] = [1.0000001, 0.69314694, 0.2402212, 0.055507135, 0.009675542, 0.0013276467];
 
-/// Below this the power is taken for that of this: 2^-125 is a normal number, and nothing beside 1.
+/// Lower exponents are raised to this: 2^-125 is a normal number, and negligible beside 1.
 const LEAST: f32 = -125.0;
 
-/// 2^y for y up to 127. `y = n + f` with n whole; 2^f by the polynomial, 2^n by the exponent's bits.
+/// 2^y for y up to 127. `y = n + f` with an integer n; 2^f by the polynomial, 2^n by the exponent's bits.
 #[inline(always)]
 pub(super) fn power_of_two<L: Lanes>(y: L) -> L {
     let y = y.max(L::splat(LEAST));
@@ -21,7 +21,7 @@ pub(super) fn power_of_two<L: Lanes>(y: L) -> L {
     polynomial(f, &POWER).times_power_of_two(whole)
 }
 
-/// Beyond this, the share of the normal distribution is 0 or 1 to seven digits.
+/// Beyond this, the cumulative normal distribution is 0 or 1 to seven digits.
 const EDGE: f32 = 5.0;
 
 /// `(Φ(x) - ½) / x` as a polynomial in `2x²/25 - 1`, lowest power first.

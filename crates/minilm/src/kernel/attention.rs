@@ -9,10 +9,10 @@
 //!
 //! What makes it fast:
 //! - the keys of a head are transposed once, so that a lane is a key and no sum goes across lanes; its values are
-//!   copied, since rows that lie 4,608 bytes apart push each other out of the nearest cache;
-//! - several queries at once, so that a key or a value loaded is used several times, and no sum waits for another;
+//!   copied, since rows 4,608 bytes apart evict each other from the L1 cache;
+//! - several queries at once, so that a loaded key or value is used several times, and the sums are independent;
 //!   where fewer are left at the end, the last one is computed more than once;
-//! - the scores of these queries never leave the nearest cache.
+//! - the scores of these queries stay in the L1 cache.
 
 use super::activations::power_of_two;
 use super::lanes::{LANES, Lanes};
@@ -29,8 +29,8 @@ pub(super) const MOST_QUERIES: usize = 8;
 
 /// Working memory for one head of one text.
 pub(crate) struct AttentionScratch {
-    /// For each number of a key, that of all tokens. What lies behind the text's last token is of another
-    /// text, or zero: finite, and not looked at.
+    /// Transposed: for each component of a key, that of all tokens. After the text's last token are components of
+    /// another text, or zeros: finite, and not used.
     keys: [[Line; KEY_LINES]; HEAD],
     values: [[Line; HEAD_LINES]; MAX_TOKENS],
     shares: [[Line; KEY_LINES]; MOST_QUERIES],
@@ -57,7 +57,7 @@ pub(super) fn attend<L: Lanes, const QUERIES: usize>(
         gather(text, head, scratch);
         let mut first = 0;
         while first < tokens {
-            // Beyond the end, the last one again.
+            // Past the end, the last one again.
             let mut queries = [0; QUERIES];
             for i in 0..QUERIES {
                 queries[i] = (first + i).min(tokens - 1);
@@ -134,7 +134,7 @@ fn scores_of<L: Lanes, const QUERIES: usize, const LINES: usize>(
     }
 }
 
-/// Scores to shares, not yet divided by their sums, which are given back.
+/// Scores to shares, not yet divided by their sums, which are returned.
 #[inline(always)]
 fn softmax<L: Lanes, const QUERIES: usize>(
     tokens: usize,
@@ -146,7 +146,7 @@ fn softmax<L: Lanes, const QUERIES: usize>(
     for i in 0..QUERIES {
         let row = &mut shares[i][..lines];
         if !tokens.is_multiple_of(LANES) {
-            // Lanes behind the text: their share will be 2^-125, which is lost beside the largest, 1.
+            // Lanes after the text: their share becomes 2^-125, which is negligible beside the largest, 1.
             row[lines - 1].0[tokens % LANES..].fill(f32::MIN);
         }
         let mut most = L::load(&row[0].0);

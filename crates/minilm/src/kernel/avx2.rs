@@ -1,4 +1,4 @@
-//! x86-64 with AVX2: with the products of bytes of AVX-VNNI where they are, and by sums of pairs elsewhere.
+//! x86-64 with AVX2: byte products with AVX-VNNI where the processor has it, sums of pairs elsewhere.
 #![expect(unsafe_code, reason = "loads through pointers, and functions that need a feature of the machine")]
 
 use std::arch::x86_64::*;
@@ -82,7 +82,7 @@ unsafe impl Tile for Pairs {
     }
 }
 
-/// The instruction for pairs takes one side without sign: so the sign of the input goes to the weights. Neither
+/// The instruction for pairs takes one unsigned operand, so the sign of the input is applied to the weights. Neither
 /// is ever -128, so a pair is at most 2 · 127 · 127 = 32,258, which fits 16 bits: nothing saturates.
 ///
 /// # Safety
@@ -229,7 +229,7 @@ unsafe impl Lanes for Double {
     }
 }
 
-/// Lane i and lane i + 4, of these i and i + 2, then 1: as [`Lanes::sum`] goes on.
+/// Lane i plus lane i + 4, of these i plus i + 2, then 1: the last steps of [`Lanes::sum`].
 #[inline]
 #[target_feature(enable = "avx")]
 pub(super) fn sum_of_eight(eight: __m256) -> f32 {

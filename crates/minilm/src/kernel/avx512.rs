@@ -48,7 +48,7 @@ unsafe impl Tile for Vnni {
     }
 }
 
-/// 24 registers of sums, four of weights: no sum waits for another, and a load serves six or four products.
+/// 24 registers of sums, four of weights: the sums are independent, and a load is used for six or four products.
 ///
 /// # Safety
 /// See [`Tile::sums`], with `R` rows.

@@ -1,4 +1,4 @@
-//! The shipped bytes as numbers, where they lie: no copy is made.
+//! The shipped bytes as numbers, in place: no copy is made.
 #![expect(unsafe_code, reason = "one cast from bytes to numbers")]
 
 use super::{Line, PANEL, Row, WordRow};
@@ -6,7 +6,7 @@ use super::{Line, PANEL, Row, WordRow};
 #[cfg(target_endian = "big")]
 compile_error!("the weights are shipped with their lowest bytes first");
 
-/// What any bytes are a valid value of.
+/// A type of which any bytes are a valid value.
 ///
 /// # Safety
 /// It is made of integers and floats only, without gaps between them.

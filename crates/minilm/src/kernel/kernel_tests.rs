@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::MiniLm;
 
-/// Numbers without end, the same for the same seed.
+/// An endless sequence of numbers, the same for the same seed.
 fn random(seed: u64) -> impl FnMut() -> u32 {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     move || {
@@ -26,7 +26,7 @@ fn extreme(random: u32) -> i8 {
     .max(-127)
 }
 
-/// A matrix as long as the program runs.
+/// A matrix with the lifetime of the program.
 fn matrix(width: usize, panels: usize, mut random: impl FnMut() -> u32) -> Linear {
     let weights: Vec<i8> = (0..width * panels * PANEL).map(|_| extreme(random())).collect();
     let mut starts = vec![[0; PANEL]; panels];
@@ -38,7 +38,7 @@ fn matrix(width: usize, panels: usize, mut random: impl FnMut() -> u32) -> Linea
     Linear { width, weights: weights.leak(), starts: starts.leak(), scales, bias }
 }
 
-/// `scale · Σ + bias`, as slowly as it can be said.
+/// `scale · Σ + bias`, in the simplest form.
 fn slow(rows: &[Vec<i8>], scales: &[f32], matrix: &Linear) -> Vec<f32> {
     let mut out = Vec::new();
     for (row, scale) in rows.iter().zip(scales) {
@@ -58,7 +58,7 @@ proptest! {
 
     /// The extremes too: rows of 127 in columns of -127, at the greatest width there is.
     #[test]
-    fn products(rows in 1usize..20, width in 1usize..=INNER / PANEL, panels in 1usize..3, seed in any::<u64>()) {
+    fn every_kernel_multiplies_alike(rows in 1usize..20, width in 1usize..=INNER / PANEL, panels in 1usize..3, seed in any::<u64>()) {
         let width = width * PANEL;
         let mut random = random(seed);
         let rows: Vec<Vec<i8>> = (0..rows).map(|_| (0..width).map(|_| extreme(random())).collect()).collect();
@@ -84,9 +84,9 @@ proptest! {
         }
     }
 
-    /// Loud and quiet rows, zeros, and what is too quiet to be anything else.
+    /// Rows of large and small numbers, zeros, and numbers too small to be quantized.
     #[test]
-    fn integers_of_rows(seed in any::<u64>(), loudness in -45f32..30.0) {
+    fn every_kernel_quantizes_alike(seed in any::<u64>(), loudness in -45f32..30.0) {
         let mut random = random(seed);
         let loudness = 10f32.powf(loudness);
         let rows: Vec<Line> =
@@ -114,7 +114,7 @@ proptest! {
 
 /// Of every length up to a line of keys, and of some more: around a second and a fourth line, and the longest.
 #[test]
-fn whole_vectors() {
+fn every_kernel_gives_the_same_vectors() {
     let words = "the old mill by the river turns slowly while seven herons wait in reeds for fish 42 times";
     let words: Vec<&str> = words.split(' ').collect();
     let lengths = (0..18).chain([29, 30, 31, 46, 62, 63, 110, 254]);
@@ -132,7 +132,7 @@ fn whole_vectors() {
 }
 
 #[test]
-fn the_plain_kernel_is_the_last_resort() {
+fn the_scalar_kernel_is_last() {
     let names: Vec<&str> = Kernel::all().map(|kernel| kernel.name).collect();
     assert_eq!(names.last(), Some(&"scalar"));
     assert_eq!(Kernel::best().name, names[0]);

@@ -1,8 +1,8 @@
-//! Sixteen f32 side by side: the operations of which all real arithmetic of the encoder is made, and their plain form.
+//! Sixteen f32 lanes: the operations that all floating-point arithmetic of the encoder is made of, and their scalar form.
 //!
 //! An operation gives the same bits on every processor: additions, products, fused products and divisions are
-//! rounded as IEEE 754 says, and the order of every sum is written down here or where it is taken. `mul_add`
-//! rounds once everywhere; where the processor has no such instruction the plain form is slow, and right.
+//! rounded as IEEE 754 says, and the order of every sum is specified here or where the sum is computed. `mul_add`
+//! rounds once everywhere; where the processor has no such instruction the scalar form is slow but correct.
 #![expect(unsafe_code, reason = "the trait has a condition, which is stated there")]
 
 use super::Line;
@@ -10,7 +10,7 @@ use super::Line;
 /// Numbers in a line.
 pub(crate) const LANES: usize = 16;
 
-/// 1.5 · 2²³: a number below 2²² added to it is rounded to a whole one, which then stands in the low bits.
+/// 1.5 · 2²³: a number below 2²² added to it is rounded to an integer, which is then in the low bits.
 pub(super) const WHOLE: f32 = 12_582_912.0;
 
 /// Sixteen numbers in registers.
@@ -19,7 +19,7 @@ pub(super) const WHOLE: f32 = 12_582_912.0;
 /// An implementation on instructions that not every processor has may be named only in a kernel's functions,
 /// which are compiled for these instructions and called after asking for them.
 pub(super) unsafe trait Lanes: Copy {
-    /// The same number sixteen times.
+    /// The same number in all lanes.
     fn splat(x: f32) -> Self;
     fn load(line: &[f32; LANES]) -> Self;
     fn store(self, line: &mut [f32; LANES]);
@@ -36,12 +36,12 @@ pub(super) unsafe trait Lanes: Copy {
     /// The smaller one; not for NaN.
     fn min(self, other: Self) -> Self;
     fn abs(self) -> Self;
-    /// `self · 2ⁿ` for the whole number n that was added to [`WHOLE`]; the result must be a normal number.
+    /// `self · 2ⁿ` for the integer n that was added to [`WHOLE`]; the result must be a normal number.
     fn times_power_of_two(self, whole: Self) -> Self;
     /// The lowest eight bits of each: of `WHOLE + n`, those of n.
     fn low_bytes(self) -> [u8; LANES];
 
-    /// Lane i and lane i + 8, of these i and i + 4, then 2, then 1.
+    /// The sum of all lanes: lane i plus lane i + 8, of these i plus i + 4, then 2, then 1.
     #[inline(always)]
     fn sum(self) -> f32 {
         let mut lane = [0.0; LANES];

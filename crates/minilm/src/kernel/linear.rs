@@ -39,8 +39,8 @@ pub(super) unsafe trait Tile {
 
 /// `out = epilogue(input · matrix + bias)`.
 ///
-/// A panel of 64 columns stays in the nearest cache while all rows go past it. Rows are cut into tiles of nearly
-/// the same number, for a tile of one or two rows costs as much as one of four.
+/// A panel of 64 columns stays in the L1 cache while it is multiplied with all rows. Rows are divided into tiles of
+/// nearly equal size, since a tile of one or two rows costs as much as one of four.
 #[inline(always)]
 pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantized, layer: &Linear, epilogue: Epilogue, out: &mut [Line]) {
     let rows = input.scales.len();
@@ -53,7 +53,7 @@ pub(super) fn linear<L: Lanes, T: Tile>(input: &Quantized, layer: &Linear, epilo
     assert!(lines == panels * PANEL / LANES && layer.scales.len() == lines && out.len() == rows * lines);
     let tiles = rows.div_ceil(T::ROWS);
     let mut sums = Sums([[0; PANEL]; MOST_ROWS]);
-    // So many rows as there are, known when the tile is compiled: its sums stay in registers.
+    // The number of rows is a constant of the compiled tile, so that its sums stay in registers.
     macro_rules! tile {
         ($rows:expr, $($argument:expr),+) => {
             match $rows {

@@ -12,20 +12,20 @@
 //! pool(x)
 //! ```
 //!
-//! `linear` is nine tenths of the arithmetic. Its sums are integers, exact in any order, so each machine may take
-//! them as it likes (the trait `Tile`, one file a machine). All else is made of the operations of `lanes.rs`, which
+//! `linear` is nine tenths of the arithmetic. Its sums are integers, exact in any order, so each instruction set may
+//! compute them in its own order (the trait `Tile`, one file each). All else is made of the operations of `lanes.rs`, which
 //! give the same bits everywhere. So the same text has the same vector, bit for bit, on every processor. The kernel
-//! `scalar` is the specification; a test holds all others against it.
+//! `scalar` is the specification; a test compares all others with it.
 //!
 //! What makes it fast (its speed beside a general ONNX engine stands in `benches/record`):
 //! - products of bytes, 64 an instruction, from registers: 24 sums, four of weights. `linear` takes most of the time,
 //!   and runs near what the processor can do at all;
-//! - bias, scale, GELU and the addition to what was there happen to a tile's sums before they leave the nearest
-//!   cache: no pass over memory of their own;
+//! - bias, scale, GELU and the residual are applied to a tile's sums before they leave the L1 cache, without a pass
+//!   over memory of their own;
 //! - outlier channels are scaled by SmoothQuant factors computed offline (see `PROVENANCE.md`), in the same instruction
 //!   as the multiplication that is needed anyway, not by a second product in f32;
-//! - the attention, which comes next, stays in registers and the nearest cache throughout;
-//! - the weights lie as a tile reads them: nothing to parse, lay out or copy when a program starts.
+//! - the attention, the next in cost, stays in registers and the L1 cache;
+//! - the weights are stored in the order in which a tile reads them: nothing to parse, rearrange or copy at start.
 //!
 //! Tried without gain: tiles of 8 by 3 and 12 by 2 registers, rows of integers interleaved, a longer loop body, more
 //! than 64 tokens at once.
@@ -68,12 +68,12 @@ pub(crate) const HEADS: usize = 12;
 pub(crate) const HEAD: usize = WIDTH / HEADS;
 /// Numbers of a token between the two feed-forward matrices.
 pub(crate) const INNER: usize = 4 * WIDTH;
-/// Columns of a matrix that lie together. In a panel, four rows at a time: `[width / 4][PANEL][4]`.
+/// Columns of a matrix that are stored together. In a panel, four rows at a time: `[width / 4][PANEL][4]`.
 pub(crate) const PANEL: usize = 64;
 /// Lines of a token.
 pub(crate) const LINES: usize = WIDTH / LANES;
 
-/// Sixteen numbers, as they lie in memory.
+/// Sixteen numbers, as they are stored in memory.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
 pub(crate) struct Line(pub(crate) [f32; LANES]);
@@ -166,12 +166,12 @@ pub(crate) struct Kernel {
 }
 
 impl Kernel {
-    /// The quickest kernel of this machine.
+    /// The fastest kernel of this machine.
     pub(crate) fn best() -> Kernel {
         Kernel::all().next().unwrap_or(scalar::KERNEL)
     }
 
-    /// All kernels that this machine can run, the quickest first and the plain one last.
+    /// All kernels that this machine can run, the fastest first and the scalar one last.
     pub(crate) fn all() -> impl Iterator<Item = Kernel> {
         #[cfg(target_arch = "x86_64")]
         let kernels = [avx512::kernel(), avx2::with_vnni(), avx2::kernel(), Some(scalar::KERNEL)];
@@ -213,7 +213,7 @@ macro_rules! kernel {
             unsafe fn pool(rows: &[Row], out: &mut Row) {
                 norm::pool::<$lanes>(rows, out);
             }
-            // SAFETY, for all: the file gives the kernel away only where the machine has the features.
+            // SAFETY, for all: the file returns the kernel only where the machine has the features.
             Kernel {
                 name: $name,
                 embed: |ids, lengths, from, x| unsafe { embed(ids, lengths, from, x) },

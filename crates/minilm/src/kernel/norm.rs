@@ -1,7 +1,7 @@
-//! Row by row, the steps between the matrices: embedding, layer norm, real numbers to integers, pooling.
+//! The steps between the matrices, row by row: embedding, layer norm, quantization, pooling.
 //!
 //! ```text
-//! embed      x[r] = words[id[r]] · scale[id[r]] + places[r]
+//! embed      x[r] = words[id[r]] · scale[id[r]] + positions[r]
 //! norm       x[r] = (x[r] - mean) / √(variance + 1e-12) · gain + bias
 //! quantize   t = x[r] · multiplier + shift     scale[r] = max |t| / 127     q[r] = round(t / scale[r])
 //! pool       v = Σ x[r]     v / |v|
@@ -16,7 +16,7 @@ use super::{Embeddings, LINES, Line, Norm, Quantized, Row, SmoothQuant};
 /// The layer norm's, of the original model.
 const EPSILON: f32 = 1e-12;
 
-/// A row with no number above this is taken for zero: the inverse of its scale would not be finite.
+/// A row with no number above this counts as zero: the inverse of its scale would not be finite.
 const SILENCE: f32 = 1e-30;
 
 /// The rows of the ids, one text after the other: `lengths` says how many ids each has.
@@ -75,7 +75,7 @@ pub(super) fn quantize<L: Lanes, const FLIP: bool>(
     }
 }
 
-/// ChunkLines lines, which are a chunk of integers.
+/// Four lines, which become a chunk of integers.
 type ChunkLines = [Line; CHUNK];
 const CHUNK: usize = 4;
 
@@ -89,7 +89,7 @@ fn quantize_rows<L: Lanes, const FLIP: bool, const SMOOTH: bool>(
     let chunks = width / CHUNK;
     let rows = rows.as_chunks().0.chunks_exact(chunks);
     for ((row, out), scale) in rows.zip(out.bytes.chunks_exact_mut(chunks)).zip(&mut out.scales) {
-        // ChunkLines, so that none waits for another.
+        // Four maxima, so that they are independent.
         let mut peaks = [L::splat(0.0); CHUNK];
         for (i, four) in row.iter().enumerate() {
             let four = smoothed::<L, SMOOTH>(four, smooth, i);
@@ -133,7 +133,7 @@ fn smoothed<L: Lanes, const SMOOTH: bool>(
     out
 }
 
-/// What a row's numbers are multiplied by to become integers, and these to become numbers again.
+/// The factors that quantize a row and that scale its integers back.
 #[inline(always)]
 fn scales(peak: f32) -> (f32, f32) {
     if peak > SILENCE { (127.0 / peak, peak / 127.0) } else { (0.0, 0.0) }

@@ -1,4 +1,4 @@
-//! Plain Rust, for any machine: the specification of the other kernels.
+//! Portable Rust: the specification of the other kernels.
 #![expect(unsafe_code, reason = "the trait and the functions are those of the other kernels")]
 
 use super::linear::{Sums, Tile};

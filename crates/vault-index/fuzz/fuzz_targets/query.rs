@@ -5,7 +5,7 @@
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use libfuzzer_sys::fuzz_target;
-use vault_index::{DateEdge, ModelName, PropertyTest, Query, parse_date};
+use vault_index::{DateEdge, ModelName, PropertyTest, Query};
 
 fuzz_target!(|bytes: &[u8]| {
     let text = String::from_utf8_lossy(bytes);
@@ -25,7 +25,7 @@ fuzz_target!(|bytes: &[u8]| {
     let zone = TimeZone::posix("CET-1CEST,M3.5.0,M10.5.0/3").unwrap();
     for second in [Timestamp::MIN.as_second(), 1_774_746_000, Timestamp::MAX.as_second()] {
         let now = Timestamp::from_second(second).unwrap().to_zoned(zone.clone());
-        let [start, end] = [DateEdge::Start, DateEdge::End].map(|edge| parse_date(&text, edge, &now));
+        let [start, end] = [DateEdge::Start, DateEdge::End].map(|edge| edge.parse(&text, &now));
         if let (Ok(start), Ok(end)) = (start, end) {
             assert!(start <= end, "a day begins before it ends");
         }

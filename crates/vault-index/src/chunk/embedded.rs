@@ -1,15 +1,15 @@
-//! What a model gets of a chunk: title, headings, text. Nothing of where the file lies, so that a move costs nothing.
+//! What a model reads of a chunk: title, headings, text. Not the file's path, so that a move needs no embedding.
 
 use super::plain::plain;
 use super::{ChunkOptions, TokenCount};
 use crate::note::{Note, TitleSource};
 
-/// More of a line is never looked at.
+/// Bytes of a line that are read at most.
 const LINE: usize = 1024;
 
 /// The text that is embedded for a chunk: the title, then its headings, then its text, one a line.
 ///
-/// `title` is the title that stands in the note; one that is only the file's name is left out here, so
+/// `title` is the title that the note contains; one that is only the file's name is left out here, so
 /// that a rename costs no embedding ([`file_title_text`] is embedded for it instead). A line that would
 /// be said twice is said once: the H1 that is the title, the heading that the text begins with. When
 /// title and headings are over [`ChunkOptions::max_context_tokens`], the outer headings are left out,
@@ -41,18 +41,8 @@ pub fn file_title_text(note: &Note) -> Option<String> {
     (note.title.source == TitleSource::FileName).then(|| note.title.text.clone())
 }
 
-/// The tokens that go before `text`, the beginning of a chunk.
-pub(super) fn context_tokens(
-    title: Option<&str>,
-    headings: &[String],
-    text: &str,
-    tokens: &dyn TokenCount,
-    options: &ChunkOptions,
-) -> usize {
-    tokens.count(&context(title, headings, &plain(text), tokens, options))
-}
-
-fn context(
+/// The lines that go before `text`, which is plain.
+pub(super) fn context(
     title: Option<&str>,
     headings: &[String],
     text: &str,

@@ -1,9 +1,9 @@
-//! What is too long, cut into pieces of about one length at the best places there are.
+//! Cuts what is too long into pieces of similar length, at the best places there are.
 
 use std::ops::Range;
 
 use super::parts::{Part, line_start};
-use super::{Chunk, Chunker, embedded};
+use super::{Chunk, Chunker};
 use crate::note::BlockKind;
 
 /// Lists nested deeper are cut at every item.
@@ -15,12 +15,11 @@ pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut((C
     // Sections joined to this one are small and end up with fewer headings: this one's are the most.
     let section = chunker.parts[run.end - 1].section;
     let headings = chunker.headings(section);
-    let context = embedded::context_tokens(chunker.title, &headings, "", chunker.tokens, chunker.options);
-    let budget = window.saturating_sub(context).max(1);
+    let budget = window.saturating_sub(chunker.context_tokens(&headings, "")).max(1);
     Cutter { chunker, budget }.cut(chunker.span(&run), emit);
 }
 
-/// A stretch that is not cut any further.
+/// A span that is not cut further.
 struct Leaf {
     start: usize,
     tokens: usize,
@@ -47,8 +46,7 @@ impl Cutter<'_> {
     fn cut(&self, span: Range<usize>, emit: &mut impl FnMut((Chunk, String))) {
         let leaves = self.leaves(&span);
         let mut left: usize = leaves.iter().map(|leaf| leaf.tokens).sum();
-        // Where the tokens of the whole are more than those of its parts, they are so again further on:
-        // what was learned stays.
+        // Where a whole has more tokens than the sum of its parts, later pieces will too, so the reduced budget is kept.
         let (mut budget, mut most) = (self.budget, usize::MAX);
         let mut start = 0;
         while start < leaves.len() {
@@ -91,7 +89,7 @@ impl Cutter<'_> {
                 false => chunker.count(&clipped),
             };
             let opens = part.kind == BlockKind::Heading && tokens <= self.budget / 2;
-            // A heading above what fills the window alone would stand alone itself. Prose gives way.
+            // A heading before a block that fills the window would be a chunk by itself, so prose leaves space for it.
             let torn = !matches!(part.kind, BlockKind::Code | BlockKind::Table | BlockKind::Math);
             let room = self.budget.saturating_sub(if torn { opening } else { 0 });
             if tokens <= room {
@@ -104,7 +102,7 @@ impl Cutter<'_> {
         leaves
     }
 
-    /// Cuts a block at its seams, as few as possible.
+    /// Cuts a block at as few of its seams as possible.
     fn cut_block(&self, part: &Part, span: Range<usize>, leaves: &mut Vec<Leaf>) {
         let note = self.chunker.note;
         let seams = note.blocks.get(part.block).map_or(&[][..], |block| &block.seams[..]);
@@ -118,7 +116,7 @@ impl Cutter<'_> {
             if let Some(last) = items.last_mut()
                 && start > last.span.start
             {
-                // In `- - a` the second item is further in than the first.
+                // In `- - a` the second item is indented further than the first.
                 let inside = start == seam && !note.text[..start].ends_with('\n');
                 let indent = if inside { last.indent + start - last.span.start } else { seam - start };
                 last.span.end = start;
@@ -210,7 +208,7 @@ impl Cutter<'_> {
     }
 }
 
-/// A stretch between two seams of a block.
+/// The span between two seams of a block.
 struct Item {
     span: Range<usize>,
     tokens: usize,

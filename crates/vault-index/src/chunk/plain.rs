@@ -1,11 +1,11 @@
-//! Markdown -> the words a model gets: without what is only markup. Line by line, so that the parts of a text give the parts of its words.
+//! Markdown -> the words a model reads, without markup. Line by line, so that the parts of a text give the parts of its words.
 
 /// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and
 /// targets, HTML tags and block ids; blank lines and white space at the ends of lines are gone. Code
 /// keeps everything but its fence. Linear.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    // Its mark and length, and whether it is in a quote, which ends it too.
+    // Its mark and length, and whether it is in a quote, whose end also ends it.
     let mut fence: Option<(u8, usize, bool)> = None;
     for line in text.lines() {
         let content = line.trim();
@@ -108,7 +108,7 @@ struct Inline<'a> {
 
 impl<'a> Inline<'a> {
     fn run(mut self) {
-        // A search that fails once on a line would fail again, and again cost the line.
+        // What was searched for once in vain on a line is not searched for again, which keeps this linear.
         let (mut tags, mut targets, mut wikilinks, mut code) = (true, true, true, true);
         let bytes = self.line.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
@@ -186,7 +186,7 @@ impl<'a> Inline<'a> {
             return true;
         }
         let (path, display) = rest[..end].split_once('|').unwrap_or((&rest[..end], ""));
-        // The size of an image is no text.
+        // The size of an image is not text.
         let is_size = embed && display.bytes().all(|b| b.is_ascii_digit() || b == b'x');
         if display.trim().is_empty() || is_size {
             // A backslash keeps the bar from ending the cell of a table.

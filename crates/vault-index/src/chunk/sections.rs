@@ -2,11 +2,11 @@
 
 use std::ops::Range;
 
-use super::{Chunker, embedded};
+use super::Chunker;
 use crate::note::BlockKind;
 
 const LOWEST: u8 = 6;
-/// Runs of more parts are not small, however few their tokens: sums of nothing must not be made again and again.
+/// Longer runs of parts are never small, however few their tokens, so that empty parts are not summed again and again.
 const MANY: usize = 64;
 
 /// Runs of parts, in order, that cover all parts. Each is one chunk, or to be cut if it is too long.
@@ -29,7 +29,7 @@ struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// Plans the section of the heading `at`, to `end`, and what was left before it, from `from` on.
+    /// Plans the section of the heading `at`, up to `end`, with the small parts left before it, from `from` on.
     fn section(&mut self, from: usize, at: usize, end: usize) {
         let own_end = self.next_heading(at + 1, end, LOWEST);
         self.with_subsections(from, own_end, end);
@@ -42,9 +42,9 @@ impl Plan<'_> {
             self.runs.push(from..end);
             return;
         }
-        // What is small is left to be joined to what follows it.
+        // Small parts are left to be joined to what follows them.
         let mut left = from;
-        // The last run is of this section, so that it can take in what is small at the end.
+        // Whether the last run is of this section, so that small parts at the end can join it.
         let mut open = false;
         if left < own_end && (own_end == end || !self.is_small(left..own_end)) {
             self.runs.push(left..own_end);
@@ -73,7 +73,7 @@ impl Plan<'_> {
         }
     }
 
-    /// What is small joins the run before it, if it can.
+    /// Joins small parts to the run before them, if that fits.
     fn close(&mut self, small: Range<usize>, open: bool) {
         match self.runs.last().cloned() {
             Some(last) if open && self.fits(last.start..small.end) => {
@@ -92,7 +92,7 @@ impl Plan<'_> {
         }
         let headings = chunker.headings(chunker.common_section(&parts));
         let text = chunker.note.slice(chunker.span(&(parts.start..parts.start + 1)));
-        tokens + embedded::context_tokens(chunker.title, &headings, text, chunker.tokens, chunker.options) <= window
+        tokens + chunker.context_tokens(&headings, text) <= window
     }
 
     fn is_small(&self, parts: Range<usize>) -> bool {

@@ -35,7 +35,7 @@ pub(super) fn obtain(
     let base_url = base_url.as_deref();
     let Some(id) = destination(model, base_url)? else { return Ok(()) };
     let wanted = Consent::new(vault, id);
-    let memory = ConsentFile::of_user();
+    let memory = ConsentFiles::of_user();
     if memory.read().contains(&wanted) {
         return Ok(());
     }
@@ -62,7 +62,7 @@ pub(super) fn obtain(
 /// # Errors
 /// When the memory cannot be written.
 pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
-    ConsentFile::of_user().adopt(old, new)
+    ConsentFiles::of_user().adopt(old, new)
 }
 
 /// Forgets what was agreed to for a vault.
@@ -70,7 +70,7 @@ pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
 /// # Errors
 /// When the memory cannot be written.
 pub(super) fn forget(vault: &Path) -> Result<()> {
-    ConsentFile::of_user().forget(vault)
+    ConsentFiles::of_user().forget(vault)
 }
 
 /// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
@@ -90,52 +90,46 @@ fn at_address(base_url: Option<&str>) -> String {
     base_url.map_or_else(String::new, |url| format!(" --base-url {url}"))
 }
 
-/// The files that record consent.
-struct ConsentFile {
-    /// Where it is written; `None` where the system names no folder: then it is asked each time.
-    file: Option<PathBuf>,
-    /// Where older versions wrote it, among the settings; still read.
-    before: Option<PathBuf>,
-}
+/// The files that record consent: where it is written, and then where older versions wrote it, among the settings.
+/// Where the system names no folder there are none, and consent is asked for each time.
+struct ConsentFiles(Vec<PathBuf>);
 
-impl ConsentFile {
+impl ConsentFiles {
     fn of_user() -> Self {
-        let named = |folder: PathBuf| folder.join("sending-agreed.jsonl");
-        let file = dirs::state_folder().map(named);
-        let before = dirs::config_folder().map(named).filter(|before| file.as_ref() != Some(before));
-        Self { file, before }
+        let folders = dirs::state_folder().into_iter().chain(dirs::config_folder());
+        let mut files: Vec<PathBuf> = folders.map(|folder| folder.join("sending-agreed.jsonl")).collect();
+        files.dedup();
+        Self(files)
     }
 
     fn read(&self) -> Vec<Consent> {
-        self.file.iter().chain(&self.before).flat_map(|file| given(file)).collect()
+        self.0.iter().flat_map(|file| given(file)).collect()
     }
 
     fn add(&self, consents: &[Consent]) -> Result<()> {
-        let Some(file) = &self.file else { return Ok(()) };
+        let Some(file) = self.0.first() else { return Ok(()) };
         if let Some(folder) = file.parent() {
             private_file::private_folder(folder)?;
         }
         drop(private_file::private_file(file)?);
-        let lines = lines_of(file, consents)?;
-        let appended = std::fs::OpenOptions::new().append(true).open(file);
-        appended.and_then(|mut open| open.write_all(lines.as_bytes())).map_err(|error| Error::io(file, error))
+        write(file, &[given(file).as_slice(), consents].concat())
     }
 
     fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
         let all = self.read();
-        let moved = all.iter().filter(|consent| consent.vault == old.to_string_lossy());
-        let moved: Vec<Consent> = moved.map(|consent| Consent::new(new, consent.model.clone())).collect();
-        let missing: Vec<Consent> = moved.into_iter().filter(|consent| !all.contains(consent)).collect();
+        let of_old = all.iter().filter(|consent| consent.vault == old.to_string_lossy());
+        let moved = of_old.map(|consent| Consent::new(new, consent.model.clone()));
+        let missing: Vec<Consent> = moved.filter(|consent| !all.contains(consent)).collect();
         if missing.is_empty() { Ok(()) } else { self.add(&missing) }
     }
 
     fn forget(&self, vault: &Path) -> Result<()> {
-        for file in self.file.iter().chain(&self.before) {
-            let (gone, kept): (Vec<Consent>, _) =
-                given(file).into_iter().partition(|consent| consent.vault == vault.to_string_lossy());
-            if !gone.is_empty() {
-                let lines = lines_of(file, &kept)?;
-                std::fs::write(file, lines).map_err(|error| Error::io(file, error))?;
+        for file in &self.0 {
+            let mut consents = given(file);
+            let before = consents.len();
+            consents.retain(|consent| consent.vault != vault.to_string_lossy());
+            if consents.len() < before {
+                write(file, &consents)?;
             }
         }
         Ok(())
@@ -148,13 +142,13 @@ fn given(file: &Path) -> Vec<Consent> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn lines_of(file: &Path, consents: &[Consent]) -> Result<String> {
-    let mut lines = String::new();
-    for consent in consents {
-        lines += &serde_json::to_string(consent).map_err(|error| Error::io(file, error.into()))?;
-        lines.push('\n');
-    }
-    Ok(lines)
+fn write(file: &Path, consents: &[Consent]) -> Result<()> {
+    let mut lines = Vec::new();
+    let written = consents.iter().try_for_each(|consent| {
+        serde_json::to_writer(&mut lines, consent)?;
+        lines.write_all(b"\n")
+    });
+    written.and_then(|()| std::fs::write(file, lines)).map_err(|error| Error::io(file, error))
 }
 
 #[cfg(test)]
@@ -182,15 +176,15 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let [file, before] = ["state/a.jsonl", "config/a.jsonl"].map(|name| folder.path().join(name));
         let consent = |vault: &str| Consent::new(Path::new(vault), "openai:m@a");
-        let memory = ConsentFile { file: Some(file), before: None };
+        let memory = ConsentFiles(vec![file.clone()]);
         assert!(memory.read().is_empty());
         memory.add(&[consent("/a\n\"b")]).unwrap();
         memory.add(&[consent("/c")]).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/c")]);
 
         // What was written among the settings still counts.
-        ConsentFile { file: Some(before.clone()), before: None }.add(&[consent("/old")]).unwrap();
-        let memory = ConsentFile { before: Some(before), ..memory };
+        ConsentFiles(vec![before.clone()]).add(&[consent("/old")]).unwrap();
+        let memory = ConsentFiles(vec![file, before]);
         assert_eq!(memory.read().last(), Some(&consent("/old")));
 
         for _ in 0..2 {
@@ -202,7 +196,7 @@ mod tests {
         memory.forget(Path::new("/c")).unwrap();
         assert_eq!(memory.read(), [consent("/a\n\"b"), consent("/new")]);
 
-        let nowhere = ConsentFile { file: None, before: None };
+        let nowhere = ConsentFiles(Vec::new());
         nowhere.add(&[consent("/a")]).unwrap();
         assert!(nowhere.read().is_empty());
     }

@@ -7,7 +7,7 @@ use std::path::Path;
 use vault_cli::{Paint, char_columns, sanitize_line};
 
 use crate::Hit;
-use crate::search::marks;
+use crate::search::matched_ranges;
 
 /// The lines of one result; `path` is shown, `file` is what it opens.
 pub(super) fn lines(
@@ -62,7 +62,7 @@ type Line = Vec<(String, bool)>;
 
 /// The part of a passage worth showing, in lines of at most `width` columns.
 fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
-    let marked = marks(text, terms);
+    let marked = matched_ranges(text, terms);
     let rows = rows(text, width.max(10));
     let first = best_window(text, &rows, &marked);
     let shown = &rows[first..rows.len().min(first + LINES)];
@@ -191,11 +191,12 @@ fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::{Reranked, VaultPath, Why};
 
-    fn hit(path: &str, score: f32) -> Hit {
+    /// A sample.
+    pub(in crate::cli) fn hit(path: &str, score: f32) -> Hit {
         Hit {
             path: VaultPath::new(path).unwrap(),
             title: "A \u{1b}[31mtitle".into(),

@@ -3,14 +3,16 @@
 use std::io;
 use std::path::Path;
 
-use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
+use schemars::JsonSchema;
+use serde::Serialize;
+use vault_cli::{CliResult, Out, Outcome, note, sanitize_line};
 
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
 use super::open::{self, SyncPolicy};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{Settings, VaultArgs};
 use crate::links::Rule;
-use crate::{Error, ErrorKind, Index, LinkRow, TagCount, UnresolvedName, VaultPath};
+use crate::{Index, LinkRow, Result, VaultPath};
 
 /// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
 pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Index> {
@@ -23,62 +25,44 @@ pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Ind
     Ok(index)
 }
 
+/// Answers a question with a list; `show` prints a row for people.
+fn list<T: Serialize + JsonSchema>(
+    vault_args: &VaultArgs,
+    args: &AskArgs,
+    out: &mut Out,
+    ask: impl FnOnce(&Index) -> Result<Vec<T>>,
+    show: impl Fn(&Path, &T, &mut Out) -> io::Result<()>,
+) -> CliResult {
+    if args.output.schema {
+        return out.list_schema::<T>(&args.output);
+    }
+    let index = open_index(vault_args, args.no_sync)?;
+    let rows = ask(&index)?;
+    out.list(args.output.format(), &rows, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
+}
+
 pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
-    if args.ask.output.schema {
-        return out.list_schema::<LinkRow>(&args.ask.output);
-    }
-    let index = open_index(vault_args, args.ask.no_sync)?;
-    match &args.note {
-        None => all(&index, args.ask.output.format(), out),
-        Some(note) => rows(&index, &index.links(note, args.depth)?, &args.ask, out),
-    }
+    let ask = |index: &Index| match &args.note {
+        Some(note) => index.links(note, args.depth),
+        None => {
+            let mut rows = Vec::new();
+            index.all_links(&mut |row| {
+                rows.push(row);
+                Ok(())
+            })?;
+            Ok(rows)
+        }
+    };
+    list(vault_args, &args.ask, out, ask, show_link)
 }
 
 pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
-    if args.ask.output.schema {
-        return out.list_schema::<LinkRow>(&args.ask.output);
-    }
-    let index = open_index(vault_args, args.ask.no_sync)?;
     let note = args.note.as_deref().unwrap_or_default();
-    rows(&index, &index.backlinks(note, args.depth)?, &args.ask, out)
+    list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_link)
 }
 
-fn rows(index: &Index, rows: &[LinkRow], args: &AskArgs, out: &mut Out) -> CliResult {
-    out.list(args.output.format(), rows, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
-}
-
-/// Prints every link of the vault as it is read, since there may be many.
-fn all(index: &Index, format: Format, out: &mut Out) -> CliResult {
-    let mut failure: Option<io::Error> = None;
-    let mut first = true;
-    let mut print = |row: &LinkRow, out: &mut Out| -> io::Result<()> {
-        match format {
-            Format::JsonLines => out.record(row),
-            Format::Human => show(index.vault(), row, out),
-            Format::Json => {
-                out.text(if std::mem::take(&mut first) { "[\n" } else { ",\n" })?;
-                out.text(&serde_json::to_string(row)?)
-            }
-        }
-    };
-    let walked = index.all_links(&mut |row| {
-        print(&row, out).map_err(|error| {
-            failure = Some(error);
-            Error::new(ErrorKind::Cancelled, "the output has ended")
-        })
-    });
-    if let Some(failure) = failure {
-        return Err(failure.into());
-    }
-    walked?;
-    if format == Format::Json {
-        out.text(if first { "[]\n" } else { "\n]\n" })?;
-    }
-    Ok(Outcome::Done)
-}
-
-/// Prints a link for people: where it is, where it leads, and its line of text.
-fn show(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
+/// Where a link is, where it leads, and its line of text.
+fn show_link(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
     let location =
@@ -100,23 +84,13 @@ fn show(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
 }
 
 pub(super) fn unresolved(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    if args.output.schema {
-        return out.list_schema::<UnresolvedName>(&args.output);
-    }
-    let names = open_index(vault_args, args.no_sync)?.unresolved()?;
-    out.list(args.output.format(), &names, |out, rows| {
-        for row in rows {
-            let more = row.sources.len().saturating_sub(3);
-            let mut sources =
-                row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
-            if more > 0 {
-                sources.push_str(&format!(" and {more} more"));
-            }
-            let line =
-                format!("{:>5}  {}  {}", row.count, out.paint.bold(&sanitize_line(&row.name)), out.paint.dim(&sources));
-            out.line(&line)?;
+    list(vault_args, args, out, Index::unresolved, |_, row, out| {
+        let mut sources = row.sources.iter().take(3).map(|s| sanitize_line(s.as_str())).collect::<Vec<_>>().join(", ");
+        if row.sources.len() > 3 {
+            sources.push_str(&format!(" and {} more", row.sources.len() - 3));
         }
-        Ok(())
+        let name = out.paint.bold(&sanitize_line(&row.name));
+        out.line(&format!("{:>5}  {name}  {}", row.count, out.paint.dim(&sources)))
     })
 }
 
@@ -131,34 +105,21 @@ pub(super) fn deadends(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) ->
 fn paths(
     vault_args: &VaultArgs,
     args: &AskArgs,
-    ask: fn(&Index) -> crate::Result<Vec<VaultPath>>,
+    ask: fn(&Index) -> Result<Vec<VaultPath>>,
     out: &mut Out,
 ) -> CliResult {
-    if args.output.schema {
-        return out.list_schema::<PathRecord>(&args.output);
-    }
-    let index = open_index(vault_args, args.no_sync)?;
-    let records: Vec<PathRecord> = ask(&index)?.into_iter().map(|path| PathRecord { path: path.to_string() }).collect();
-    out.list(args.output.format(), &records, |out, rows| {
+    let ask = |index: &Index| Ok(ask(index)?.iter().map(|path| PathRecord { path: path.to_string() }).collect());
+    list(vault_args, args, out, ask, |vault, row, out| {
         let paint = out.paint;
-        rows.iter().try_for_each(|row| {
-            out.line(&paint.link(&index.vault().join(&row.path), &paint.path(&sanitize_line(&row.path))))
-        })
+        out.line(&paint.link(&vault.join(&row.path), &paint.path(&sanitize_line(&row.path))))
     })
 }
 
 pub(super) fn tags(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliResult {
-    if args.output.schema {
-        return out.list_schema::<TagCount>(&args.output);
-    }
-    let tags = open_index(vault_args, args.no_sync)?.tags()?;
-    out.list(args.output.format(), &tags, |out, rows| {
-        for row in rows {
-            let below = row.nested.saturating_sub(row.notes);
-            let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
-            out.line(&format!("{:>5}  {}{below}", row.notes, sanitize_line(&row.tag)))?;
-        }
-        Ok(())
+    list(vault_args, args, out, Index::tags, |_, row, out| {
+        let below = row.nested.saturating_sub(row.notes);
+        let below = if below > 0 { out.paint.dim(&format!("  (+{below} below it)")) } else { String::new() };
+        out.line(&format!("{:>5}  {}{below}", row.notes, sanitize_line(&row.tag)))
     })
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use vault_cli::{CliResult, Failure, note, stderr_is_terminal};
 
 use super::consent;
-use super::progress::Bar;
+use super::progress::with_progress;
 use super::settings::Settings;
 use crate::{ErrorKind, Index, ModelName, Options, SyncOptions};
 
@@ -79,19 +79,11 @@ pub(super) fn up_to_date(settings: &Settings, vault: &Path, policy: SyncPolicy) 
 }
 
 fn sync(index: &Index, with_vectors: bool, limit: Option<Duration>) -> CliResult<Option<String>> {
-    let listening = vault_cli::listen();
-    let bar = Bar::new();
     let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-    let result = index.sync_with(&SyncOptions {
-        vectors: with_vectors,
-        cancel: Some(listening.flag()),
-        progress: Some(&|progress| bar.show(progress)),
-        wait: Some(limit.unwrap_or(WAIT_FOR_WRITER).min(WAIT_FOR_WRITER)),
-        deadline,
-        ..SyncOptions::default()
-    });
-    drop(bar);
-    if listening.is_cancelled() {
+    let wait = Some(limit.unwrap_or(WAIT_FOR_WRITER).min(WAIT_FOR_WRITER));
+    let options = SyncOptions { vectors: with_vectors, wait, deadline, ..SyncOptions::default() };
+    let (result, is_cancelled) = with_progress(options, |options| index.sync_with(options));
+    if is_cancelled {
         return match stderr_is_terminal() {
             true => Ok(Some("indexing was stopped; `vault-index sync` resumes it".to_string())),
             false => Err(Failure::Interrupted("what has been indexed is kept")),

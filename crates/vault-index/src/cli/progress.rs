@@ -1,14 +1,23 @@
-//! A progress bar on standard error, where that is a terminal; elsewhere nothing.
+//! Long work: with a progress bar on standard error, where that is a terminal, and until Ctrl-C.
 
 use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
-use crate::{Progress, Stage};
+use crate::{Progress, Stage, SyncOptions};
+
+/// Does work that shows its progress and can be interrupted; also says whether it was.
+pub(super) fn with_progress<T>(options: SyncOptions<'_>, work: impl FnOnce(&SyncOptions<'_>) -> T) -> (T, bool) {
+    let listening = vault_cli::listen();
+    let bar = Bar::new();
+    let show = |progress| bar.show(progress);
+    let done = work(&SyncOptions { cancel: Some(listening.flag()), progress: Some(&show), ..options });
+    (done, listening.is_cancelled())
+}
 
 /// Shows the progress of a sync; cleared when dropped.
-pub(super) struct Bar {
+struct Bar {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
     started: Instant,
@@ -19,14 +28,14 @@ const DELAY: Duration = Duration::from_millis(300);
 
 impl Bar {
     /// A bar, if standard error is a terminal.
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         let bar =
             vault_cli::stderr_is_terminal().then(|| ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()));
         Self { bar, started: Instant::now() }
     }
 
     /// Shows a new state.
-    pub(super) fn show(&self, progress: Progress) {
+    fn show(&self, progress: Progress) {
         let Some(bar) = &self.bar else { return };
         let what = match progress.stage {
             Stage::Walk => "listing files",

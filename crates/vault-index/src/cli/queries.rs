@@ -86,42 +86,30 @@ fn answers(
 ) -> Vec<SearchAnswer> {
     let started = Instant::now();
     let queries: Vec<Query> = lines.iter().map(|line| Query { text: line.clone(), ..options.clone() }).collect();
-    // An empty line without filters asks for nothing and finds nothing; its answer is empty.
-    let (asked, empty): (Vec<usize>, Vec<usize>) = (0..lines.len()).partition(|&n| !queries[n].is_empty());
-    let wanted: Vec<Query> = asked.iter().map(|&n| queries[n].clone()).collect();
     let mut per_query: Vec<Vec<Result<Hits>>> = lines.iter().map(|_| Vec::new()).collect();
     for searcher in searchers {
         let hits = match rerank {
-            Some(rerank) => wanted.iter().map(|query| searcher.search_reranked(query, rerank)).collect(),
-            None => searcher.search_many(&wanted),
+            Some(rerank) => queries.iter().map(|query| searcher.search_reranked(query, rerank)).collect(),
+            None => searcher.search_many(&queries),
         };
-        for (&n, hits) in asked.iter().zip(hits) {
-            per_query[n].push(hits);
-        }
+        per_query.iter_mut().zip(hits).for_each(|(of_query, hits)| of_query.push(hits));
     }
     // Queries that are answered together share the time.
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX) / lines.len().max(1) as u64;
-    // What the index holds is the same for all of them, those that ask for nothing included.
-    let first = per_query.iter().find(|hits| hits.iter().any(|h| h.is_ok()) && hits.iter().all(|h| h.is_ok()));
-    let sums = |count: fn(&Hits) -> usize| first.map_or(0, |hits| hits.iter().flatten().map(count).sum::<usize>());
-    let (indexed, pending) = (sums(|hits| hits.indexed), sums(|hits| hits.pending + hits.unread));
-    let mut answers = Vec::with_capacity(lines.len());
-    for (n, (line, hits)) in lines.iter().zip(per_query).enumerate() {
+    let answer = |(query, hits): (Query, Vec<Result<Hits>>)| {
+        let nothing = || searchers.iter().map(|searcher| searcher.nothing(options.mode)).collect();
         let (hits, error) = match hits.into_iter().collect::<Result<Vec<_>>>() {
             Ok(hits) => (hits, None),
-            Err(error) => (Vec::new(), Some(error.one_line())),
+            // An empty line without filters asks for nothing and finds nothing.
+            Err(_) if query.is_empty() => (nothing(), None),
+            Err(error) => (nothing(), Some(error.one_line())),
         };
-        let unanswered = error.is_some() || empty.contains(&n);
-        let mut answer = SearchAnswer::new(line.clone(), options, hits, vaults);
-        answer.took_ms = took_ms;
-        if unanswered {
-            answer.reranker = rerank.map(|rerank| rerank.reranker.id().to_owned());
-            (answer.indexed, answer.pending) = (indexed, pending);
-        }
-        answer.error = error;
-        answers.push(answer);
-    }
-    answers
+        let mut answer = SearchAnswer::new(query.text, options, hits, vaults);
+        answer.reranker = rerank.map(|rerank| rerank.reranker.id().to_owned());
+        (answer.took_ms, answer.error) = (took_ms, error);
+        answer
+    };
+    queries.into_iter().zip(per_query).map(answer).collect()
 }
 
 #[cfg(test)]

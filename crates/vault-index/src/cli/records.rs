@@ -3,8 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::embed::{ModelInfo, ModelPlace, ModelState};
-use crate::{CheckReport, Report, Resolved};
+use crate::{CheckReport, ModelInfo, Report, Resolved};
 
 /// Something that happened while watching.
 // Without the feature only its schema is printed.
@@ -54,16 +53,8 @@ impl From<CheckReport> for CheckRecord {
 /// A model that can be used.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct ModelRecord {
-    /// What `--model` takes; capitals stand for what you fill in.
-    pub name: String,
-    /// The length of its vectors, where it is known without asking.
-    pub dimensions: Option<usize>,
-    /// Whether notes stay on this machine, whatever its address is.
-    pub local: bool,
-    /// The feature that this program lacks to use it; null where it can be used.
-    pub needs_feature: Option<String>,
-    /// What else to know.
-    pub note: String,
+    #[serde(flatten)]
+    pub model: ModelInfo,
     /// Whether the vault's index has its vectors.
     pub in_index: bool,
 }
@@ -73,17 +64,8 @@ impl ModelRecord {
     pub(super) fn new(model: ModelInfo, has: Option<&str>) -> Self {
         let family = model.name.trim_end_matches("NAME").trim_end_matches("DIR");
         let is_family = family.len() < model.name.len();
-        Self {
-            in_index: has.is_some_and(|has| has == model.name || (is_family && has.starts_with(family))),
-            dimensions: model.dimensions,
-            local: model.place == ModelPlace::Local,
-            needs_feature: match model.state {
-                ModelState::NeedsFeature(feature) => Some(feature.to_string()),
-                _ => None,
-            },
-            note: model.note,
-            name: model.name,
-        }
+        let in_index = has.is_some_and(|has| has == model.name || (is_family && has.starts_with(family)));
+        Self { model, in_index }
     }
 }
 
@@ -138,7 +120,7 @@ mod tests {
     fn the_model_of_the_index_is_marked() {
         let marked = |has: &str| {
             let all = crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, Some(has)));
-            all.filter(|record| record.in_index).map(|record| record.name).collect::<Vec<_>>()
+            all.filter(|record| record.in_index).map(|record| record.model.name).collect::<Vec<_>>()
         };
         assert_eq!(marked("minilm"), ["minilm"]);
         assert_eq!(marked("ollama:nomic-embed-text"), ["ollama:NAME"]);

@@ -270,28 +270,11 @@ fn say_missing(answer: &SearchAnswer, why: Option<String>, unmatched: &Unmatched
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Reranked, VaultPath, Why};
+    use crate::{Reranked, VaultPath};
 
     fn hit(path: &str, score: f32) -> Hit {
-        Hit {
-            path: VaultPath::new(path).unwrap(),
-            title: "A".into(),
-            headings: vec!["A".into(), "Part".into()],
-            line: 7,
-            end_line: 9,
-            score,
-            text: "words".into(),
-            tags: vec!["garden".into()],
-            modified: "2026-01-02T03:04:05Z".parse().unwrap(),
-            why: Why {
-                semantic: Some(0.5),
-                title: None,
-                lexical: 0.25,
-                terms: vec!["soil".into()],
-                weights: (0.75, 0.25),
-                rerank: None,
-            },
-        }
+        let (title, text) = ("A".to_string(), "words".to_string());
+        Hit { headings: vec![title.clone(), "Part".into()], title, text, ..hits::tests::hit(path, score) }
     }
 
     fn merged(results: Vec<Vec<Hit>>, limit: usize) -> SearchAnswer {

@@ -11,9 +11,7 @@ use vault_cli::{CliResult, ListArgs};
 
 use super::open::SyncPolicy;
 use super::settings::{SETTINGS_HELP, UserConfig, VaultArgs};
-use crate::{
-    DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, parse_date,
-};
+use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result};
 
 /// How long a search indexes changed files where nobody sees its progress.
 const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
@@ -256,10 +254,10 @@ impl SearchArgs {
         self.tag.iter().try_for_each(|tag| filter.add_tag(tag))?;
         self.path.iter().try_for_each(|glob| filter.add_path(glob))?;
         for date in &self.after {
-            filter.after = filter.after.max(Some(parse_date(date, DateEdge::Start, now)?));
+            filter.after = filter.after.max(Some(DateEdge::Start.parse(date, now)?));
         }
         for date in &self.before {
-            let moment = parse_date(date, DateEdge::End, now)?;
+            let moment = DateEdge::End.parse(date, now)?;
             filter.before = Some(filter.before.map_or(moment, |other| other.min(moment)));
         }
         for test in &self.prop {

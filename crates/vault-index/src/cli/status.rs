@@ -6,9 +6,10 @@ use vault_cli::{CliResult, JsonArgs, ListArgs, Out, Outcome, columns, counted, p
 
 use super::index_args::CheckArgs;
 use super::open;
-use super::progress::Bar;
+use super::progress::with_progress;
 use super::records::{CheckRecord, ModelRecord};
 use super::settings::{Settings, VaultArgs};
+use super::sync::{findings, labelled};
 use crate::report::counted_as;
 use crate::{RerankerName, Status, SyncOptions};
 
@@ -23,19 +24,9 @@ pub(super) fn status(vault_args: &VaultArgs, args: &JsonArgs, out: &mut Out) -> 
         return Ok(Outcome::Done);
     }
     out.table(&rows(&status))?;
-    for advice in &status.advice {
-        let kind = out.paint.bad("advice");
-        out.line(&format!("{kind}: {}", sanitize_line(advice)))?;
-    }
-    for odd in &status.warnings {
-        let line = odd.warning.line.map_or_else(String::new, |line| format!(":{line}"));
-        let text = format!("{}{line}: {}", odd.path, odd.warning.message);
-        let kind = out.paint.bad("warning");
-        out.line(&format!("{kind}: {}", sanitize_line(&text)))?;
-    }
-    for skipped in &status.skipped {
-        let kind = out.paint.bad("skipped");
-        out.line(&format!("{kind}: {}", sanitize_line(&format!("{}: {}", skipped.path, skipped.reason))))?;
+    labelled("advice", &status.advice, out)?;
+    for (kind, texts) in findings(&status.warnings, &status.skipped) {
+        labelled(kind, &texts, out)?;
     }
     Ok(Outcome::Done)
 }
@@ -98,27 +89,18 @@ pub(super) fn check(vault_args: &VaultArgs, args: &CheckArgs, out: &mut Out) -> 
         true => open::to_rebuild(&settings, vault, false)?,
         false => open::to_read(&settings, vault)?,
     };
-    let listening = vault_cli::listen();
-    let bar = Bar::new();
-    let options = SyncOptions {
-        cancel: Some(listening.flag()),
-        progress: Some(&|progress| bar.show(progress)),
-        ..SyncOptions::default()
-    };
-    let checked = if args.repair { index.repair(&options) } else { index.check(&options) };
-    drop(bar);
+    let (checked, _) = with_progress(SyncOptions::default(), |options| match args.repair {
+        true => index.repair(options),
+        false => index.check(options),
+    });
     let record = CheckRecord::from(checked?);
     let outcome = if record.sound { Outcome::Done } else { Outcome::Nothing };
     if args.output.json {
         out.json(&record)?;
         return Ok(outcome);
     }
-    for (kind, lines) in [("fault", &record.report.faults), ("not compared", &record.report.unreadable)] {
-        for line in lines {
-            let kind = out.paint.bad(kind);
-            out.line(&format!("{kind}: {}", sanitize_line(line)))?;
-        }
-    }
+    labelled("fault", &record.report.faults, out)?;
+    labelled("not compared", &record.report.unreadable, out)?;
     out.line(&verdict(&record, args.repair))?;
     Ok(outcome)
 }
@@ -156,25 +138,22 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
     let rows: Vec<ModelRecord> =
         crate::ModelName::all().into_iter().map(|model| ModelRecord::new(model, has.as_deref())).collect();
     out.list(args.format(), &rows, |out, rows| {
-        let width = rows.iter().map(|row| columns(&row.name)).max().unwrap_or(0);
-        for row in rows {
-            let mark = if row.in_index { "*" } else { " " };
-            let location = if row.local { "local " } else { "remote" };
-            let lacking =
-                row.needs_feature.as_ref().map(|f| format!(" (not in this program: it lacks the feature {f})"));
-            let name = out.paint.bold(&padded(&row.name, width));
-            let line =
-                format!("{mark} {name}  {location}  {}{}", row.note, out.paint.bad(&lacking.unwrap_or_default()));
-            out.line(&line)?;
+        let width = rows.iter().map(|row| columns(&row.model.name)).max().unwrap_or(0);
+        let lacks = |feature| format!(" (not in this program: it lacks the feature {feature})");
+        for ModelRecord { model, in_index } in rows {
+            let mark = if *in_index { "*" } else { " " };
+            let location = if model.local { "local " } else { "remote" };
+            let name = out.paint.bold(&padded(&model.name, width));
+            let lacking = out.paint.bad(&model.needs_feature.map(lacks).unwrap_or_default());
+            out.line(&format!("{mark} {name}  {location}  {}{lacking}", model.note))?;
         }
         match &has {
             Some(has) => out.line(&format!("* the index has vectors of {}", sanitize_line(has))),
             None => out.line("there is no index of this vault yet"),
         }?;
-        let lacking =
-            if cfg!(feature = "fastembed") { "" } else { " (not in this program: it lacks the feature fastembed)" };
+        let lacking = if cfg!(feature = "fastembed") { String::new() } else { lacks("fastembed") };
         let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
-        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(lacking)))
+        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))
     })
 }
 

@@ -6,9 +6,9 @@ use vault_cli::{CliResult, Failure, JsonArgs, Out, Outcome, counted, note, sanit
 
 use super::index_args::{RebuildArgs, SyncArgs};
 use super::open;
-use super::progress::Bar;
+use super::progress::with_progress;
 use super::settings::{Settings, VaultArgs};
-use crate::{ErrorKind, Index, Report, Result, SyncOptions};
+use crate::{ErrorKind, NoteWarning, Report, Result, Skipped, SyncOptions};
 
 /// Skipped notes and warnings that a summary names.
 const NAMED: usize = 10;
@@ -26,7 +26,7 @@ pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> Cl
         false => open::to_fill(&settings, vault, args.yes)?,
     };
     let options = SyncOptions { vectors: !args.no_vectors, read_all: args.full, ..SyncOptions::default() };
-    run(&index, Index::sync_with, options, &args.output, out)
+    run(options, |options| index.sync_with(options), &args.output, out)
 }
 
 pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
@@ -42,23 +42,16 @@ pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out)
         let chunks = counted(status.chunks, "passage");
         note(&format!("{chunks} with vectors of {has}: embedded again by {wants}"));
     }
-    run(&index, Index::rebuild, SyncOptions::default(), &args.output, out)
+    run(SyncOptions::default(), |options| index.rebuild(options), &args.output, out)
 }
 
 fn run(
-    index: &Index,
-    work: impl Fn(&Index, &SyncOptions<'_>) -> Result<Report>,
     options: SyncOptions<'_>,
+    work: impl FnOnce(&SyncOptions<'_>) -> Result<Report>,
     output: &JsonArgs,
     out: &mut Out,
 ) -> CliResult {
-    let listening = vault_cli::listen();
-    let bar = Bar::new();
-    let done = work(
-        index,
-        &SyncOptions { cancel: Some(listening.flag()), progress: Some(&|progress| bar.show(progress)), ..options },
-    );
-    drop(bar);
+    let (done, is_cancelled) = with_progress(options, work);
     let report = match done {
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(Failure::Interrupted(KEPT)),
         done => done?,
@@ -69,7 +62,7 @@ fn run(
         summary(&report, out)?;
     }
     out.flush()?;
-    if listening.is_cancelled() { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
+    if is_cancelled { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
 }
 
 /// A report as JSON has it: notes that are not read yet count as pending.
@@ -77,24 +70,32 @@ pub(super) fn pending_summed(report: Report) -> Report {
     Report { pending: report.pending + report.unread, ..report }
 }
 
-/// What was done: a paragraph, then oddities and what is not indexed.
-pub(super) fn summary(report: &Report, out: &mut Out) -> io::Result<()> {
+/// What was done: a paragraph, then warnings and what is not indexed.
+fn summary(report: &Report, out: &mut Out) -> io::Result<()> {
     out.line(&paragraph(report))?;
-    let warnings = report.warnings.iter().map(|odd| {
-        let line = odd.warning.line.map_or_else(String::new, |line| format!(":{line}"));
-        ("warning", format!("{}{line}: {}", odd.path, odd.warning.message))
-    });
-    let skipped = report.skipped.iter().map(|skipped| ("skipped", format!("{}: {}", skipped.path, skipped.reason)));
-    for list in [warnings.collect::<Vec<_>>(), skipped.collect()] {
-        for (kind, text) in list.iter().take(NAMED) {
-            let kind = out.paint.bad(kind);
-            out.line(&format!("{kind}: {}", sanitize_line(text)))?;
-        }
-        if list.len() > NAMED {
-            out.line(&format!("… and {} more: vault-index status", list.len() - NAMED))?;
+    for (kind, texts) in findings(&report.warnings, &report.skipped) {
+        labelled(kind, &texts[..texts.len().min(NAMED)], out)?;
+        if texts.len() > NAMED {
+            out.line(&format!("… and {} more: vault-index status", texts.len() - NAMED))?;
         }
     }
     Ok(())
+}
+
+/// Warnings and skipped files as [`labelled`] prints them.
+pub(super) fn findings(warnings: &[NoteWarning], skipped: &[Skipped]) -> [(&'static str, Vec<String>); 2] {
+    let warning = |NoteWarning { path, warning, .. }: &NoteWarning| {
+        let line = warning.line.map_or_else(String::new, |line| format!(":{line}"));
+        format!("{path}{line}: {}", warning.message)
+    };
+    let skipped = skipped.iter().map(|skipped| format!("{}: {}", skipped.path, skipped.reason)).collect();
+    [("warning", warnings.iter().map(warning).collect()), ("skipped", skipped)]
+}
+
+/// Prints a line for each text, with its kind before it.
+pub(super) fn labelled(kind: &str, texts: &[String], out: &mut Out) -> io::Result<()> {
+    let kind = out.paint.bad(kind);
+    texts.iter().try_for_each(|text| out.line(&format!("{kind}: {}", sanitize_line(text))))
 }
 
 /// One line for a batch of changes, one paragraph for a sync.

@@ -46,12 +46,11 @@ fn not_built_in(name: &ModelName, feature: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embed::ModelState;
 
     #[test]
     fn what_is_not_built_in_says_how_to_get_it() {
         for model in ModelName::all() {
-            let ModelState::NeedsFeature(feature) = model.state else { continue };
+            let Some(feature) = model.needs_feature else { continue };
             let name: ModelName = model.name.replace("NAME", "x").replace("DIR", "x").parse().unwrap();
             let error = name.load(&LoadOptions::default()).map(|m| m.id().to_owned()).unwrap_err();
             assert!(error.to_string().contains(&format!("--features {feature}")), "{error}");

@@ -27,7 +27,7 @@ mod http;
 mod available;
 mod load;
 
-pub use available::{ModelInfo, ModelPlace, ModelState};
+pub use available::ModelInfo;
 pub use hashed::Hashed;
 pub use name::{LoadOptions, ModelName};
 pub use unit::to_unit;

@@ -41,26 +41,6 @@ pub struct LoadOptions {
     pub model_folder: Option<PathBuf>,
 }
 
-impl LoadOptions {
-    /// Sets the address of a remote model.
-    #[must_use]
-    pub fn base_url(self, url: impl Into<String>) -> Self {
-        Self { base_url: Some(url.into()), ..self }
-    }
-
-    /// Sets the known length of the model's vectors.
-    #[must_use]
-    pub fn dimensions(self, dimensions: usize) -> Self {
-        Self { dimensions: Some(dimensions), ..self }
-    }
-
-    /// Sets the folder for downloaded models.
-    #[must_use]
-    pub fn model_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { model_folder: Some(folder.into()), ..self }
-    }
-}
-
 impl FromStr for ModelName {
     type Err = Error;
 

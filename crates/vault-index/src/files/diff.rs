@@ -15,12 +15,13 @@
 //! can leave the stat as it was. So a file that was less than two seconds old when it was last
 //! looked at is hashed once more (git calls such an entry racy).
 
-use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::hash::Hash;
 
 use super::stat::FileStat;
 use super::walk::DiskFile;
-use crate::path::{FileId, FileKind, VaultPath};
+use crate::path::{FileId, VaultPath, is_within};
 
 /// A file's time must lie this far before the look at it to be trusted; the coarsest clock in use
 /// (FAT's) ticks every two seconds.
@@ -40,8 +41,6 @@ pub struct KnownFile {
     pub stat: FileStat,
     /// Whether it belonged to the index.
     pub indexed: bool,
-    /// Its kind.
-    pub kind: FileKind,
     /// Of its content; `None` for what is never read (attachments, what is not indexed) and for a
     /// note that could not be read, which is tried again each time.
     pub hash: Option<ContentHash>,
@@ -74,31 +73,14 @@ pub struct Diff<'a> {
     pub added: Vec<&'a DiskFile>,
     /// Gone paths.
     pub removed: Vec<&'a KnownFile>,
-    /// Out of `added` and `removed`: the same inode, size and modification time, so a rename, unless
-    /// the hashes of what is read say otherwise.
-    pub moved: Vec<Pair<'a>>,
 }
 
 impl<'a> Diff<'a> {
-    /// Whether nothing at all is to be done.
-    pub fn is_empty(&self) -> bool {
-        self.suspect.is_empty()
-            && self.touched.is_empty()
-            && self.flipped.is_empty()
-            && self.added.is_empty()
-            && self.removed.is_empty()
-    }
-
     /// Keeps what is under one of `unlisted`, folders that could not be listed and files that could not be looked at:
     /// it is not known to be gone.
     pub fn keep(&mut self, unlisted: &[String]) {
-        let is_under = |known: &KnownFile, place: &str| {
-            known.path.as_str().strip_prefix(place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let is_unknown = |known: &KnownFile| unlisted.iter().any(|place| is_under(known, place));
         let before = self.removed.len();
-        self.removed.retain(|known| !is_unknown(known));
-        self.moved.retain(|pair| !is_unknown(pair.known));
+        self.removed.retain(|known| !unlisted.iter().any(|place| is_within(known.path.as_str(), place)));
         self.unchanged += before - self.removed.len();
     }
 
@@ -152,7 +134,6 @@ pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Di
         }
     }
     diff.removed.extend(known);
-    diff.moved = moved(&diff.removed, &diff.added);
     diff
 }
 
@@ -177,22 +158,6 @@ fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
     known.stat.latest_ns() > known.checked_at_ns.min(now_ns).saturating_sub(TRUST_NS)
 }
 
-/// Gone and new files with one inode, size and modification time; each is used once.
-fn moved<'a>(removed: &[&'a KnownFile], added: &[&'a DiskFile]) -> Vec<Pair<'a>> {
-    let outside = |stat: &FileStat| (stat.inode, stat.size, stat.mtime_ns);
-    let mut gone: HashMap<_, &'a KnownFile> = HashMap::new();
-    for known in removed.iter().filter(|known| known.stat.inode != 0) {
-        gone.entry((outside(&known.stat), known.kind, known.indexed)).or_insert(known);
-    }
-    let mut moved = Vec::new();
-    for file in added {
-        if let Some(known) = gone.remove(&(outside(&file.stat), file.kind, file.indexed)) {
-            moved.push(Pair { known, file });
-        }
-    }
-    moved
-}
-
 /// Turns a [`Diff`] and the hashes of its [`Diff::to_hash`] into changes. A file without a hash could
 /// not be read.
 ///
@@ -202,7 +167,7 @@ fn moved<'a>(removed: &[&'a KnownFile], added: &[&'a DiskFile]) -> Vec<Pair<'a>>
 ///
 /// In order: removed, renamed, flipped, changed, touched, added; each by path.
 pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> Vec<Change<'a>> {
-    let renamed = renames(diff, hashes);
+    let (renamed, used) = renames(diff, hashes);
     let (mut changed, mut touched) = (Vec::new(), diff.touched.clone());
     for pair in &diff.suspect {
         let hash = hashes.get(&pair.file.path);
@@ -214,14 +179,10 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
     }
     touched.sort_by(|a, b| a.file.path.cmp(&b.file.path));
 
-    let is_source: HashSet<&VaultPath> = renamed.values().map(|pair| &pair.known.path).collect();
-    let mut renames: Vec<Pair> = renamed.values().copied().collect();
-    renames.sort_by(|a, b| a.file.path.cmp(&b.file.path));
-
-    let removed = diff.removed.iter().filter(|known| !is_source.contains(&known.path));
+    let removed = diff.removed.iter().filter(|known| !used.contains(&known.id));
     let added = diff.added.iter().filter(|file| !renamed.contains_key(&file.path));
     let mut changes: Vec<Change> = removed.map(|known| Change::Removed(known)).collect();
-    changes.extend(renames.into_iter().map(Change::Renamed));
+    changes.extend(renamed.values().copied().map(Change::Renamed));
     changes.extend(diff.flipped.iter().copied().map(Change::Flipped));
     changes.extend(changed.into_iter().map(Change::Changed));
     changes.extend(touched.into_iter().map(Change::Touched));
@@ -229,58 +190,67 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
     changes
 }
 
-/// The renames, by new path.
-fn renames<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> HashMap<&'a VaultPath, Pair<'a>> {
-    let mut renamed: HashMap<&VaultPath, Pair> = HashMap::new();
-    let mut used: HashSet<FileId> = HashSet::new();
-    for pair in &diff.moved {
-        let confirmed = pair.known.hash.is_none() || pair.known.hash.as_ref() == hashes.get(&pair.file.path);
-        if confirmed {
-            used.insert(pair.known.id);
-            renamed.insert(&pair.file.path, *pair);
-        }
-    }
-    let by_name = |path: &'a VaultPath| Some(path.file_name());
-    let by_any = |_: &'a VaultPath| None;
-    match_by_hash(diff, hashes, &mut renamed, &mut used, by_name);
-    match_by_hash(diff, hashes, &mut renamed, &mut used, by_any);
-    renamed
+/// What tells that a file which is gone and a new one are the same.
+#[derive(Clone, Copy)]
+enum SameBy {
+    /// Inode, size and time; of what is read, the content confirms it.
+    Inode,
+    ContentAndName,
+    Content,
 }
 
-/// Pairs what is left of `added` and `removed` by equal hash and equal `key`, each in order of path.
-fn match_by_hash<'a>(
+impl SameBy {
+    /// Equal for the same file. `None`: this cannot tell.
+    fn key<'a>(
+        self,
+        path: &'a VaultPath,
+        stat: &FileStat,
+        indexed: bool,
+        hash: Option<ContentHash>,
+    ) -> Option<impl Hash + Eq + use<'a>> {
+        let kind = path.kind();
+        let (can_tell, inode, name) = match self {
+            Self::Inode => {
+                let is_read = indexed && kind.is_note();
+                (stat.inode != 0 && is_read == hash.is_some(), Some((stat.inode, stat.size, stat.mtime_ns)), None)
+            }
+            Self::ContentAndName => (hash.is_some() && stat.size > 0, None, Some(path.file_name())),
+            Self::Content => (hash.is_some() && stat.size > 0, None, None),
+        };
+        can_tell.then_some((kind, indexed, hash, inode, name))
+    }
+}
+
+/// The renames by new path, and the files that they are of.
+fn renames<'a>(
     diff: &Diff<'a>,
     hashes: &HashMap<VaultPath, ContentHash>,
-    renamed: &mut HashMap<&'a VaultPath, Pair<'a>>,
-    used: &mut HashSet<FileId>,
-    key: impl Fn(&'a VaultPath) -> Option<&'a str>,
-) {
-    let mut gone: HashMap<_, Vec<&'a KnownFile>> = HashMap::new();
-    // Backwards, so that the first by path is the last of its list and popped first.
-    for &known in diff.removed.iter().rev() {
-        let Some(hash) = known.hash else { continue };
-        if known.indexed && known.stat.size > 0 && !used.contains(&known.id) {
-            gone.entry((hash, known.kind, key(&known.path))).or_default().push(known);
+) -> (BTreeMap<&'a VaultPath, Pair<'a>>, HashSet<FileId>) {
+    let mut renamed: BTreeMap<&VaultPath, Pair> = BTreeMap::new();
+    let mut used: HashSet<FileId> = HashSet::new();
+    for same_by in [SameBy::Inode, SameBy::ContentAndName, SameBy::Content] {
+        let mut gone: HashMap<_, VecDeque<&KnownFile>> = HashMap::new();
+        for &known in diff.removed.iter().filter(|known| !used.contains(&known.id)) {
+            if let Some(key) = same_by.key(&known.path, &known.stat, known.indexed, known.hash) {
+                gone.entry(key).or_default().push_back(known);
+            }
         }
-    }
-    for &file in &diff.added {
-        let Some(hash) = hashes.get(&file.path) else { continue };
-        if !file.is_read() {
-            continue;
-        }
-        if let Entry::Vacant(slot) = renamed.entry(&file.path) {
-            let list = gone.get_mut(&(*hash, file.kind, key(&file.path)));
-            if let Some(known) = list.and_then(Vec::pop) {
+        for &file in &diff.added {
+            let key = || same_by.key(&file.path, &file.stat, file.indexed, hashes.get(&file.path).copied());
+            if let Entry::Vacant(slot) = renamed.entry(&file.path)
+                && let Some(known) = key().and_then(|key| gone.get_mut(&key)?.pop_front())
+            {
                 used.insert(known.id);
                 slot.insert(Pair { known, file });
             }
         }
     }
+    (renamed, used)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::collections::{BTreeMap, BTreeSet};
+    use std::collections::BTreeSet;
 
     use proptest::prelude::*;
 
@@ -300,15 +270,13 @@ mod tests {
 
     fn known(id: u32, path: &str, content: u8, stat: FileStat) -> KnownFile {
         let path = VaultPath::new(path).unwrap();
-        let kind = path.kind();
-        let hash = kind.is_note().then(|| hash(content));
-        KnownFile { id: FileId(id), path, stat, indexed: true, kind, hash, checked_at_ns: NOW }
+        let hash = path.kind().is_note().then(|| hash(content));
+        KnownFile { id: FileId(id), path, stat, indexed: true, hash, checked_at_ns: NOW }
     }
 
     fn on_disk(path: &str, stat: FileStat) -> DiskFile {
         let path = VaultPath::new(path).unwrap();
-        let kind = path.kind();
-        DiskFile { path, disk: None, stat, kind, indexed: true, symlink: false }
+        DiskFile { path, disk: None, stat, indexed: true, symlink: false }
     }
 
     /// A file as `path inode content second`, the second being when it was last written.
@@ -378,7 +346,7 @@ mod tests {
         let mut diff = diff(&known, &disk, NOW);
         diff.keep(&["f".to_string(), "a.md".to_string()]);
         let removed: Vec<&str> = diff.removed.iter().map(|known| known.path.as_str()).collect();
-        assert_eq!((removed, diff.unchanged, diff.moved.len()), (vec!["f.md", "fg/c.md"], 3, 0));
+        assert_eq!((removed, diff.unchanged), (vec!["f.md", "fg/c.md"], 3));
     }
 
     #[test]
@@ -464,7 +432,7 @@ mod tests {
         let mut after = [on_disk("a.md", stat(1, 1, 6))];
         after[0].indexed = false;
         let diff = diff(&before, &after, NOW);
-        assert!(diff.to_hash().is_empty() && !diff.is_empty());
+        assert!(diff.to_hash().is_empty());
         assert_eq!(settle(&diff, &HashMap::new()).iter().map(text).collect::<Vec<_>>(), ["% a.md"]);
     }
 
@@ -511,7 +479,7 @@ mod tests {
             let before: Vec<KnownFile> = files.iter().zip(0..).map(|(file, id)| model_known(file, id)).collect();
             let after: Vec<DiskFile> = files.iter().map(model_disk).collect();
             let diff = diff(&before, &after, NOW);
-            prop_assert!(diff.is_empty());
+            prop_assert!(diff.to_hash().is_empty());
             prop_assert_eq!(diff.unchanged, files.len());
             prop_assert!(settle(&diff, &HashMap::new()).is_empty());
         }
@@ -552,7 +520,7 @@ mod tests {
                 // What a caller would read again; the others keep the content they had.
                 let reads = matches!(change, Change::Added(_) | Change::Flipped(_) | Change::Changed(_));
                 let hash = if reads { file.is_read().then(|| content(&file.path)) } else { old.and_then(|old| old.hash) };
-                let new = KnownFile { id, path: file.path.clone(), stat: file.stat, indexed: file.indexed, kind: file.kind, hash, checked_at_ns: NOW };
+                let new = KnownFile { id, path: file.path.clone(), stat: file.stat, indexed: file.indexed, hash, checked_at_ns: NOW };
                 prop_assert!(index.insert(file.path.clone(), new).is_none());
             }
             let ids: BTreeSet<FileId> = index.values().map(|known| known.id).collect();

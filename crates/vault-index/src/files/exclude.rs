@@ -19,7 +19,6 @@ use std::borrow::Cow;
 use std::fs;
 use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
@@ -43,48 +42,41 @@ pub(super) const VAULT_TOML: &str = ".vault.toml";
 const MAX_RULE_BYTES: u64 = 1 << 20;
 
 /// The ignore files of one folder, on top of those of the folders around it.
-pub(super) struct Layer {
-    outer: Option<Arc<Layer>>,
+pub(super) struct Layer<'a> {
+    outer: Option<&'a Layer<'a>>,
     git: Gitignore,
     vault: Gitignore,
 }
 
-/// Which ignore files a folder holds.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct IgnoreFiles {
-    /// It holds a `.gitignore`.
-    pub git: bool,
-    /// It holds a `.vaultignore`.
-    pub vault: bool,
-}
-
-impl Layer {
-    /// Reads the ignore files of `folder` (relative to `root`); bad lines are left out with a warning.
+impl<'a> Layer<'a> {
+    /// Reads the ignore files of `folder` (relative to `root`), which `has` a `.gitignore` and a `.vaultignore`; bad
+    /// lines are left out with a warning.
     pub fn read(
         root: &Path,
         folder: &Path,
-        found: IgnoreFiles,
-        outer: Option<Arc<Layer>>,
+        has: [bool; 2],
+        outer: Option<&'a Layer<'a>>,
         warnings: &mut Vec<(String, Warning)>,
-    ) -> Arc<Self> {
-        let mut read = |exists: bool, name: &str| {
-            if exists { ignore_file(root, &folder.join(name), warnings) } else { Gitignore::empty() }
+    ) -> Self {
+        let mut read = |has: bool, name: &str| {
+            if has { ignore_file(root, &folder.join(name), warnings) } else { Gitignore::empty() }
         };
-        let git = read(found.git, GIT_IGNORE);
-        let vault = read(found.vault, VAULT_IGNORE);
-        Arc::new(Self { outer, git, vault })
+        let (git, vault) = (read(has[0], GIT_IGNORE), read(has[1], VAULT_IGNORE));
+        Self { outer, git, vault }
     }
 
-    fn first_match(self: &Arc<Self>, which: impl Fn(&Layer) -> &Gitignore, path: &Path, is_dir: bool) -> Option<bool> {
-        let mut layer = Some(self);
-        while let Some(here) = layer {
-            match which(here).matched(path, is_dir) {
-                Match::Ignore(_) => return Some(true),
-                Match::Whitelist(_) => return Some(false),
-                Match::None => layer = here.outer.as_ref(),
-            }
-        }
-        None
+    fn first_match(
+        &self,
+        which: impl for<'l> Fn(&'l Layer<'a>) -> &'l Gitignore,
+        path: &Path,
+        is_dir: bool,
+    ) -> Option<bool> {
+        let mut layers = std::iter::successors(Some(self), |layer| layer.outer);
+        layers.find_map(|layer| match which(layer).matched(path, is_dir) {
+            Match::Ignore(_) => Some(true),
+            Match::Whitelist(_) => Some(false),
+            Match::None => None,
+        })
     }
 }
 
@@ -109,16 +101,16 @@ impl Exclude {
     }
 
     /// Whether a file is indexed. `disk` is relative to the root, as on disk; the folder it is in is indexed.
-    pub fn indexes_file(&self, layer: Option<&Arc<Layer>>, disk: &Path, path: &VaultPath) -> bool {
+    pub fn indexes_file(&self, layer: Option<&Layer<'_>>, disk: &Path, path: &VaultPath) -> bool {
         self.indexes(layer, disk, false) && !self.obsidian.is_match(path.as_str())
     }
 
     /// Whether anything in a folder is indexed. The folder it is in is indexed.
-    pub fn indexes_folder(&self, layer: Option<&Arc<Layer>>, disk: &Path) -> bool {
+    pub fn indexes_folder(&self, layer: Option<&Layer<'_>>, disk: &Path) -> bool {
         self.indexes(layer, disk, true)
     }
 
-    fn indexes(&self, layer: Option<&Arc<Layer>>, disk: &Path, is_dir: bool) -> bool {
+    fn indexes(&self, layer: Option<&Layer<'_>>, disk: &Path, is_dir: bool) -> bool {
         let ignored = layer.is_some_and(|layer| {
             layer
                 .first_match(|l| &l.vault, disk, is_dir)
@@ -209,20 +201,13 @@ fn without_alternatives(line: &str) -> Cow<'_, str> {
 /// path's beginning as text (`Arch` covers `Archive/a.md`), both without regard to case.
 fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> RegexSet {
     let file = Path::new(APP_JSON);
-    let is_file = |path: &Path| fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
+    if !fs::symlink_metadata(root.join(file)).is_ok_and(|m| m.is_file()) {
+        return RegexSet::empty();
+    }
+    let Some(text) = rule_text(root, file, warnings) else { return RegexSet::empty() };
     let mut warn = |message: String| {
         warnings.push((APP_JSON.to_owned(), Warning::new(WarningKind::Unreadable, message)));
     };
-    if !is_file(&root.join(file)) {
-        return RegexSet::empty();
-    }
-    let text = {
-        let mut own = Vec::new();
-        let text = rule_text(root, file, &mut own);
-        own.into_iter().for_each(|(_, warning)| warn(warning.message));
-        text
-    };
-    let Some(text) = text else { return RegexSet::empty() };
     let settings: serde_json::Value = match serde_json::from_str(text.trim_start_matches('\u{feff}')) {
         Ok(settings) => settings,
         Err(error) => {

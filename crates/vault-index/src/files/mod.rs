@@ -19,7 +19,7 @@ mod read;
 #[cfg(feature = "watch")]
 mod watch;
 
-pub use diff::{Change, ContentHash, KnownFile, diff, settle};
+pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
 pub use read::{MAX_NOTE_BYTES, read_note};

@@ -17,7 +17,7 @@
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use notify::event::{AccessKind, AccessMode, EventKind, MetadataKind, ModifyKind, RenameMode};
@@ -60,35 +60,30 @@ pub struct FileWatcher {
     root: PathBuf,
     debounce: Duration,
     max_wait: Duration,
-    shared: Arc<Shared>,
-    backend: Mutex<Backend>,
-}
-
-/// What the system's thread and the waiting one share.
-#[derive(Default)]
-struct Shared {
-    pending: Mutex<Pending>,
-    changed: Condvar,
-}
-
-/// What happened since the last signal.
-#[derive(Default)]
-struct Pending {
-    first_and_last: Option<(Instant, Instant)>,
-    /// Something happened to the vault's folder itself.
-    root: bool,
-    /// The system has given up, and why.
-    failed: Option<String>,
-}
-
-/// How changes are noticed.
-struct Backend {
+    /// From the system's thread.
+    happened: Receiver<Happened>,
+    /// `None` where the system does not report changes.
     native: Option<RecommendedWatcher>,
     /// Which folder is watched; `None` while there is none.
-    root: Option<Option<(u64, u64)>>,
+    watched: Option<Option<(u64, u64)>>,
     next_root: Instant,
     next_poll: Option<Instant>,
+    /// The first and the last change since the last signal.
+    first_and_last: Option<(Instant, Instant)>,
+    /// Something happened to the vault's folder itself.
+    root_changed: bool,
     notice: Option<String>,
+}
+
+/// What the system's events come down to.
+#[derive(Debug)]
+enum Happened {
+    /// Something that the index depends on may have changed.
+    Change(Instant),
+    /// Something happened to the vault's folder itself.
+    Root,
+    /// The system has given up, and why.
+    Failed(String),
 }
 
 impl FileWatcher {
@@ -101,84 +96,100 @@ impl FileWatcher {
     /// # Errors
     /// [`crate::error::ErrorKind::Vault`] when there is no such folder.
     pub fn new(root: &Path, debounce: Duration) -> Result<Self> {
-        let root = real_root(root)?;
-        let now = Instant::now();
-        let backend = Backend { native: None, root: None, next_root: now + ROOT_EVERY, next_poll: None, notice: None };
-        let max_wait = MAX_WAIT.max(debounce);
-        let watcher = Self { root, debounce, max_wait, shared: Arc::default(), backend: Mutex::new(backend) };
-        watcher.start(&mut lock(&watcher.backend));
+        let mut watcher = Self {
+            root: real_root(root)?,
+            debounce,
+            max_wait: MAX_WAIT.max(debounce),
+            happened: mpsc::channel().1,
+            native: None,
+            watched: None,
+            next_root: Instant::now() + ROOT_EVERY,
+            next_poll: None,
+            first_and_last: None,
+            root_changed: false,
+            notice: None,
+        };
+        watcher.start();
         Ok(watcher)
     }
 
     /// Waits until there is a reason to look, at most `timeout`; returns within 100 ms once `cancel`
-    /// is set. One thread at a time waits, others queue.
-    pub fn wait(&self, timeout: Duration, cancel: &AtomicBool) -> Signal {
-        let mut backend = lock(&self.backend);
+    /// is set.
+    pub fn wait(&mut self, timeout: Duration, cancel: &AtomicBool) -> Signal {
         let deadline = Instant::now().checked_add(timeout);
         loop {
             if cancel.load(Ordering::Relaxed) {
                 return Signal::Cancelled;
             }
-            if let Some(signal) = self.check_root(&mut backend) {
+            while let Ok(happened) = self.happened.try_recv() {
+                self.note(happened);
+            }
+            if let Some(signal) = self.check_root() {
                 return signal;
             }
-            let failed = lock(&self.shared.pending).failed.take();
-            if let Some(reason) = failed {
-                self.fall_back_to_polling(&mut backend, &reason);
-                lock(&self.shared.pending).note();
-                continue;
-            }
             let now = Instant::now();
-            if backend.root.is_some() && backend.next_poll.is_some_and(|at| at <= now) {
-                backend.next_poll = Some(now + POLL_EVERY);
+            if self.watched.is_some() && self.next_poll.is_some_and(|at| at <= now) {
+                self.next_poll = Some(now + POLL_EVERY);
                 return Signal::Changed;
             }
-            let mut pending = lock(&self.shared.pending);
-            let due = pending.due(self.debounce, self.max_wait);
+            let due = self.first_and_last.map(|(first, last)| (last + self.debounce).min(first + self.max_wait));
             if due.is_some_and(|at| at <= now) {
-                pending.first_and_last = None;
+                self.first_and_last = None;
                 return Signal::Changed;
             }
             if deadline.is_some_and(|at| at <= now) {
                 return Signal::TimedOut;
             }
-            if pending.root || pending.failed.is_some() {
-                continue;
+            let next = [due, deadline, self.next_poll, Some(self.next_root), Some(now + CANCEL_EVERY)];
+            let wait = next.into_iter().flatten().min().unwrap_or(now).saturating_duration_since(now);
+            match self.happened.recv_timeout(wait) {
+                Ok(happened) => self.note(happened),
+                Err(RecvTimeoutError::Timeout) => {}
+                // Nobody is left to send anything.
+                Err(RecvTimeoutError::Disconnected) => std::thread::sleep(wait),
             }
-            let next = [due, deadline, backend.next_poll, Some(backend.next_root), Some(now + CANCEL_EVERY)];
-            let next = next.into_iter().flatten().min().unwrap_or(now);
-            let _ = self.shared.changed.wait_timeout(pending, next.saturating_duration_since(now));
         }
     }
 
     /// A sentence that people should know, once: the system does not report changes. Ask after every wait.
-    pub fn notice(&self) -> Option<String> {
-        lock(&self.backend).notice.take()
+    pub fn notice(&mut self) -> Option<String> {
+        self.notice.take()
+    }
+
+    fn note(&mut self, happened: Happened) {
+        match happened {
+            Happened::Change(at) => {
+                let first = self.first_and_last.map_or(at, |(first, _)| first);
+                self.first_and_last = Some((first, at));
+            }
+            Happened::Root => self.root_changed = true,
+            Happened::Failed(reason) => {
+                self.poll_from_now_on(&reason);
+                self.note(Happened::Change(Instant::now()));
+            }
+        }
     }
 
     /// Checks whether the vault's folder is the one that is watched, now and then and after an event of its own.
-    fn check_root(&self, backend: &mut Backend) -> Option<Signal> {
-        let reported = std::mem::take(&mut lock(&self.shared.pending).root);
+    fn check_root(&mut self) -> Option<Signal> {
+        let reported = std::mem::take(&mut self.root_changed);
         let now = Instant::now();
-        if !reported && now < backend.next_root {
+        if !reported && now < self.next_root {
             return None;
         }
-        backend.next_root = now + ROOT_EVERY;
-        let there = self.root_identity();
-        match (backend.root, there) {
+        self.next_root = now + ROOT_EVERY;
+        match (self.watched, self.root_identity()) {
             (None, None) => None,
             (Some(_), None) => {
-                backend.native = None;
-                backend.root = None;
-                lock(&self.shared.pending).first_and_last = None;
+                (self.native, self.watched, self.first_and_last) = (None, None, None);
                 Some(Signal::Gone)
             }
             // If an event says so, it is watched again even if it seems to be the same: a folder that is made
             // right after one was removed often gets the number of the old one.
             (Some(watched), Some(there)) if watched == there && !reported => None,
             (_, Some(_)) => {
-                self.start(backend);
-                backend.root.map(|_| Signal::Back)
+                self.start();
+                self.watched.map(|_| Signal::Back)
             }
         }
     }
@@ -188,81 +199,60 @@ impl FileWatcher {
         metadata.is_dir().then(|| identity(&metadata))
     }
 
-    /// Watches the folder that is there now. The lock on `pending` must not be held: the system's thread
-    /// takes it.
-    fn start(&self, backend: &mut Backend) {
-        backend.native = None;
-        backend.next_poll = None;
-        backend.root = self.root_identity();
-        if backend.root.is_none() {
+    /// Watches the folder that is there now.
+    fn start(&mut self) {
+        (self.native, self.next_poll) = (None, None);
+        self.watched = self.root_identity();
+        if self.watched.is_none() {
             return;
         }
-        let (shared, root) = (self.shared.clone(), self.root.clone());
-        let handler = move |event: notify::Result<Event>| shared.on_event(&root, event);
+        let (send, happened) = mpsc::channel();
+        self.happened = happened;
+        let root = self.root.clone();
+        let handler = move |event| {
+            // Nobody waits for it any more where this fails.
+            let _ = what_happened(&root, event).map(|happened| send.send(happened));
+        };
         let config = Config::default().with_follow_symlinks(false);
         let opened = RecommendedWatcher::new(handler, config).and_then(|mut native| {
             native.watch(&self.root, RecursiveMode::Recursive)?;
             Ok(native)
         });
         match opened {
-            Ok(native) => backend.native = Some(native),
-            Err(_) if self.root_identity().is_none() => backend.root = None,
-            Err(error) => self.fall_back_to_polling(backend, &error.to_string()),
+            Ok(native) => self.native = Some(native),
+            Err(_) if self.root_identity().is_none() => self.watched = None,
+            Err(error) => self.poll_from_now_on(&error.to_string()),
         }
     }
 
-    fn fall_back_to_polling(&self, backend: &mut Backend, reason: &str) {
-        backend.native = None;
-        backend.next_poll = Some(Instant::now() + POLL_EVERY);
+    fn poll_from_now_on(&mut self, reason: &str) {
+        self.native = None;
+        self.next_poll = Some(Instant::now() + POLL_EVERY);
         let every = POLL_EVERY.as_secs();
         let mut notice =
             format!("changes are not reported by the system ({reason}); looking every {every} seconds instead");
         if cfg!(target_os = "linux") {
             notice.push_str("; raising fs.inotify.max_user_watches and fs.inotify.max_user_instances may help");
         }
-        backend.notice = Some(notice);
+        self.notice = Some(notice);
     }
 }
 
-impl Shared {
-    /// Takes in one event, on the system's thread: quick, since a slow one makes the queue overflow.
-    fn on_event(&self, root: &Path, event: notify::Result<Event>) {
-        let mut pending = lock(&self.pending);
-        match event {
-            Ok(event) if !event.need_rescan() => match scope(root, &event) {
-                Scope::Nothing => return,
-                Scope::Inside => {
-                    let waiting_already = pending.first_and_last.is_some();
-                    pending.note();
-                    // Whoever waits knows when to look at the clock again.
-                    if waiting_already {
-                        return;
-                    }
-                }
-                Scope::Root => pending.root = true,
-            },
-            Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
-                pending.failed = Some(error.to_string());
-            }
-            // Events were lost.
-            Ok(_) | Err(_) => {
-                log::warn!("{}: the system lost events", root.display());
-                pending.note();
-            }
+/// What an event comes down to. On the system's thread: quick, since a slow one makes the queue overflow.
+fn what_happened(root: &Path, event: notify::Result<Event>) -> Option<Happened> {
+    match event {
+        Ok(event) if !event.need_rescan() => match scope(root, &event) {
+            Scope::Nothing => None,
+            Scope::Inside => Some(Happened::Change(Instant::now())),
+            Scope::Root => Some(Happened::Root),
+        },
+        Err(error) if matches!(error.kind, notify::ErrorKind::MaxFilesWatch) => {
+            Some(Happened::Failed(error.to_string()))
         }
-        self.changed.notify_all();
-    }
-}
-
-impl Pending {
-    fn note(&mut self) {
-        let now = Instant::now();
-        let first = self.first_and_last.map_or(now, |(first, _)| first);
-        self.first_and_last = Some((first, now));
-    }
-
-    fn due(&self, debounce: Duration, max_wait: Duration) -> Option<Instant> {
-        self.first_and_last.map(|(first, last)| (last + debounce).min(first + max_wait))
+        Ok(_) | Err(_) => {
+            log::warn!("{}: the system lost events", root.display());
+            Some(Happened::Change(Instant::now()))
+        }
     }
 }
 
@@ -326,11 +316,6 @@ fn is_hidden(inside: &Path) -> bool {
     parts.next().is_some_and(|name| hidden(name) && !rules(name)) || parts.any(hidden)
 }
 
-/// A lock that outlives a panic elsewhere: what it guards is valid after every statement.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -348,13 +333,13 @@ mod tests {
         let parent = tempfile::tempdir().unwrap();
         let root = parent.path().join("vault");
         fs::create_dir_all(root.join("folder")).unwrap();
-        let watcher = FileWatcher::new(&root, DEBOUNCE).unwrap();
+        let mut watcher = FileWatcher::new(&root, DEBOUNCE).unwrap();
         assert_eq!(watcher.notice(), None);
         (parent, root, watcher)
     }
 
     /// Waits for one of several signals, letting others pass.
-    fn wait_for(watcher: &FileWatcher, wanted: Signal) {
+    fn wait_for(watcher: &mut FileWatcher, wanted: Signal) {
         for _ in 0..1000 {
             let signal = watcher.wait(LONG, &NEVER);
             if signal == wanted {
@@ -367,7 +352,7 @@ mod tests {
 
     #[test]
     fn an_edit_a_new_folder_a_rename_and_a_removal_are_noticed() {
-        let (_parent, root, watcher) = watched();
+        let (_parent, root, mut watcher) = watched();
         let steps: [&dyn Fn() -> std::io::Result<()>; 5] = [
             &|| fs::write(root.join("folder/a.md"), "one"),
             &|| fs::create_dir(root.join("new")),
@@ -406,7 +391,7 @@ mod tests {
 
     #[test]
     fn a_wait_ends_by_time_and_by_cancelling() {
-        let (_parent, _root, watcher) = watched();
+        let (_parent, _root, mut watcher) = watched();
         assert_eq!(watcher.wait(Duration::from_millis(10), &NEVER), Signal::TimedOut);
         assert_eq!(watcher.wait(Duration::ZERO, &NEVER), Signal::TimedOut);
         let cancel = AtomicBool::new(false);
@@ -419,33 +404,33 @@ mod tests {
 
     #[test]
     fn the_vault_may_go_and_come_back() {
-        let (parent, root, watcher) = watched();
+        let (parent, root, mut watcher) = watched();
         fs::remove_dir_all(&root).unwrap();
-        wait_for(&watcher, Signal::Gone);
+        wait_for(&mut watcher, Signal::Gone);
         fs::create_dir(&root).unwrap();
-        wait_for(&watcher, Signal::Back);
+        wait_for(&mut watcher, Signal::Back);
         fs::write(root.join("a.md"), "one").unwrap();
-        wait_for(&watcher, Signal::Changed);
+        wait_for(&mut watcher, Signal::Changed);
 
         let aside = parent.path().join("aside");
         fs::rename(&root, &aside).unwrap();
-        wait_for(&watcher, Signal::Gone);
+        wait_for(&mut watcher, Signal::Gone);
         fs::rename(&aside, &root).unwrap();
-        wait_for(&watcher, Signal::Back);
+        wait_for(&mut watcher, Signal::Back);
         fs::write(root.join("a.md"), "two").unwrap();
-        wait_for(&watcher, Signal::Changed);
+        wait_for(&mut watcher, Signal::Changed);
     }
 
     #[test]
     fn another_folder_in_its_place_is_watched() {
-        let (parent, root, watcher) = watched();
+        let (parent, root, mut watcher) = watched();
         let aside = parent.path().join("aside");
         fs::create_dir(&aside).unwrap();
         fs::rename(&root, parent.path().join("old")).unwrap();
         fs::rename(&aside, &root).unwrap();
-        wait_for(&watcher, Signal::Back);
+        wait_for(&mut watcher, Signal::Back);
         fs::write(root.join("a.md"), "one").unwrap();
-        wait_for(&watcher, Signal::Changed);
+        wait_for(&mut watcher, Signal::Changed);
     }
 
     #[test]
@@ -457,21 +442,22 @@ mod tests {
 
     #[test]
     fn where_the_system_gives_up_we_look_now_and_then() {
-        let (_parent, root, watcher) = watched();
-        watcher.shared.on_event(&root, Err(notify::Error::new(notify::ErrorKind::MaxFilesWatch)));
+        let (_parent, root, mut watcher) = watched();
+        let failed = notify::Error::new(notify::ErrorKind::MaxFilesWatch);
+        watcher.note(what_happened(&root, Err(failed)).unwrap());
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
         assert!(watcher.notice().unwrap().contains("looking every 2 seconds"));
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
         assert_eq!(watcher.notice(), None);
         fs::remove_dir_all(&root).unwrap();
-        wait_for(&watcher, Signal::Gone);
+        wait_for(&mut watcher, Signal::Gone);
     }
 
     #[test]
     fn lost_events_ask_for_a_look() {
-        let (_parent, root, watcher) = watched();
+        let (_parent, root, mut watcher) = watched();
         let lost = Event::new(EventKind::Other).set_flag(notify::event::Flag::Rescan);
-        watcher.shared.on_event(&root, Ok(lost));
+        watcher.note(what_happened(&root, Ok(lost)).unwrap());
         assert_eq!(watcher.wait(LONG, &NEVER), Signal::Changed);
     }
 

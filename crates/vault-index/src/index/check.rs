@@ -10,35 +10,9 @@ use crate::error::{ErrorKind, Result};
 use crate::index::Index;
 use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
+use crate::path::is_within;
 use crate::report::CheckReport;
 use crate::store::Store;
-
-/// What a check found.
-#[derive(Default)]
-struct Findings {
-    faults: Vec<String>,
-    /// Files and folders that could not be read.
-    unreadable: Vec<String>,
-    /// Notes that were compared.
-    notes: usize,
-    /// Texts without a vector.
-    pending: usize,
-    /// Slots of vectors that may belong to other texts.
-    doubtful: BTreeSet<i64>,
-}
-
-impl Findings {
-    fn report(self, repaired: bool, started: Instant) -> CheckReport {
-        CheckReport {
-            faults: self.faults,
-            unreadable: self.unreadable,
-            notes: self.notes,
-            pending: self.pending,
-            repaired,
-            took_ms: started.elapsed().as_millis() as u64,
-        }
-    }
-}
 
 impl Index {
     /// Checks the file itself, and compares all that it says with an index that is made now, in a temporary file, from
@@ -49,8 +23,7 @@ impl Index {
     /// [`ErrorKind::NotFound`] when there is no index, [`ErrorKind::Damaged`] when the file is not an index; what a
     /// check finds is no error.
     pub fn check(&self, options: &SyncOptions<'_>) -> Result<CheckReport> {
-        let started = Instant::now();
-        Ok(self.examine(options)?.report(false, started))
+        Ok(self.examine(options)?.0)
     }
 
     /// Checks the index and, if anything is wrong with it or vectors are missing, makes it again from the vault. Sound
@@ -61,42 +34,46 @@ impl Index {
     /// As [`Index::check`] and [`Index::rebuild`].
     pub fn repair(&self, options: &SyncOptions<'_>) -> Result<CheckReport> {
         let started = Instant::now();
-        let before = self.examine(options)?;
+        let (before, doubtful) = self.examine(options)?;
         if before.faults.is_empty() && before.pending == 0 {
-            return Ok(before.report(false, started));
+            return Ok(before);
         }
         *lock(&self.reader) = None;
-        self.rebuild_reusing(Some(&before.doubtful), options)?;
-        let mut now = self.examine(options)?;
-        let repaired = now.faults.is_empty() && !before.faults.is_empty();
-        if repaired {
+        self.rebuild_reusing(Some(&doubtful), options)?;
+        let (mut now, _) = self.examine(options)?;
+        now.repaired = now.faults.is_empty() && !before.faults.is_empty();
+        if now.repaired {
             now.faults = before.faults;
         }
-        Ok(now.report(repaired, started))
+        now.took_ms = started.elapsed().as_millis() as u64;
+        Ok(now)
     }
 
-    /// Damage is a finding, no error.
-    fn examine(&self, options: &SyncOptions<'_>) -> Result<Findings> {
-        if !self.file.exists() || !self.can_be_set_aside() {
+    /// Also the slots of vectors that may belong to other texts. Damage is a finding, no error.
+    fn examine(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
+        let started = Instant::now();
+        if !self.file.exists() || !self.may_delete(&self.file)? {
             // What is no index is not looked into, let alone replaced.
             drop(Store::open_read(&self.file)?);
         }
-        match self.compare_with_vault(options) {
+        let (mut report, doubtful) = match self.compare_with_vault(options) {
             Err(error) if error.kind() == ErrorKind::Damaged => {
-                Ok(Findings { faults: vec![error.what()], ..Findings::default() })
+                (CheckReport { faults: vec![error.what()], ..CheckReport::default() }, BTreeSet::new())
             }
-            findings => findings,
-        }
+            found => found?,
+        };
+        report.took_ms = started.elapsed().as_millis() as u64;
+        Ok((report, doubtful))
     }
 
-    fn compare_with_vault(&self, options: &SyncOptions<'_>) -> Result<Findings> {
+    fn compare_with_vault(&self, options: &SyncOptions<'_>) -> Result<(CheckReport, BTreeSet<i64>)> {
         let store = Store::open_read(&self.file)?;
         // One state, whatever others write meanwhile.
         store.pin()?;
         self.check_vault(&store)?;
         let faults = store.faults()?;
         if !faults.is_empty() {
-            return Ok(Findings { faults, ..Findings::default() });
+            return Ok((CheckReport { faults, ..CheckReport::default() }, BTreeSet::new()));
         }
         let embedder = self.embedder(&store)?;
         let expected = Store::scratch()?;
@@ -106,19 +83,14 @@ impl Index {
         let indexer = Indexer { store: &expected, locks: None, vault, embedder: embedder.as_ref(), rules, options };
         let unlisted = indexer.write_text()?;
         let unreadable = expected.unreadable(&unlisted)?;
-        let is_unreadable = |path: &str| {
-            let below = |folder: &String| {
-                path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-            };
-            unreadable.iter().any(|(place, _)| below(place))
-        };
         let differences = store.differences(&expected)?;
-        Ok(Findings {
-            faults: differences.faults(is_unreadable),
-            doubtful: differences.doubtful,
+        let report = CheckReport {
+            faults: differences.faults(|path| unreadable.iter().any(|(place, _)| is_within(path, place))),
             unreadable: unreadable.iter().map(|(path, why)| format!("{path}: {why}")).collect(),
             notes: expected.note_count()?,
             pending: store.pending()?,
-        })
+            ..CheckReport::default()
+        };
+        Ok((report, differences.doubtful))
     }
 }

@@ -30,7 +30,7 @@ impl Index {
         }
         let locks = LockName::ALL.map(|name| file_lock::lock(&self.file, name, Some(Duration::ZERO), None));
         let locks = locks.into_iter().collect::<Result<Vec<_>>>()?;
-        let mut deleted = self.delete_all()?;
+        let mut deleted = self.delete_indexes(&self.index_files())?;
         drop(locks);
         if self.options.index_file.is_none()
             && let Some(folder) = self.file.parent()
@@ -108,7 +108,7 @@ impl Index {
         }
         if to.exists() {
             // Locks or leftovers of an index that is not there.
-            self.delete_all()?;
+            self.delete_indexes(&self.index_files())?;
             std::fs::remove_dir(&to).map_err(|error| {
                 Error::new(ErrorKind::Io, "the folder of the vault's index holds files that are not of an index")
                     .at(&to)
@@ -142,26 +142,12 @@ impl Index {
         made.into_iter().chain(damaged_of(&self.file)).collect()
     }
 
-    /// Deletes the index and the files beside it that belong to it.
-    fn delete_all(&self) -> Result<Vec<PathBuf>> {
-        let rebuild = rebuild_of(&self.file);
-        let mut deleted = Vec::new();
-        self.index_files().iter().try_for_each(|path| self.delete_index(path, &mut deleted))?;
-        for path in locks_of(&self.file)?.into_iter().chain(locks_of(&rebuild)?) {
-            delete(path, &mut deleted)?;
-        }
-        Ok(deleted)
-    }
-
     /// Deletes what an unfinished rebuild left.
     ///
     /// # Errors
     /// See [`Self::claim_rebuild_file`].
     pub(super) fn delete_rebuild(&self) -> Result<()> {
-        let path = self.claim_rebuild_file()?;
-        let mut deleted = Vec::new();
-        self.delete_index(&path, &mut deleted)?;
-        locks_of(&path)?.into_iter().try_for_each(|path| delete(path, &mut deleted))
+        self.delete_indexes(&[self.claim_rebuild_file()?]).map(drop)
     }
 
     /// Where a rebuild makes the new index.
@@ -178,14 +164,20 @@ impl Index {
             .with_remedy("move it away, or choose another place for the index with --index FILE"))
     }
 
-    /// Deletes an index file and its logs, if it is ours.
-    fn delete_index(&self, path: &Path, deleted: &mut Vec<PathBuf>) -> Result<()> {
-        // A log belongs to the file beside it; nothing in it says so.
-        if !path.exists() || !self.may_delete(path)? {
-            return Ok(());
+    /// Deletes index files with their logs and locks, as far as they are ours.
+    fn delete_indexes(&self, indexes: &[PathBuf]) -> Result<Vec<PathBuf>> {
+        let mut deleted = Vec::new();
+        for index in indexes {
+            // A log belongs to the file beside it; nothing in it says so.
+            if index.exists() && self.may_delete(index)? {
+                delete(index.clone(), &mut deleted)?;
+                logs_of(index).into_iter().try_for_each(|log| delete(log, &mut deleted))?;
+            }
         }
-        delete(path.to_path_buf(), deleted)?;
-        logs_of(path).into_iter().try_for_each(|log| delete(log, deleted))
+        for index in indexes {
+            locks_of(index)?.into_iter().try_for_each(|lock| delete(lock, &mut deleted))?;
+        }
+        Ok(deleted)
     }
 }
 

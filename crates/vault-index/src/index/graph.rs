@@ -6,14 +6,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::error::Result;
 use crate::files::{DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::index::Index;
-use crate::links::{
-    Among, Direction, Edge, Graph, Names, Rule, Target, block_at, heading_at, ranked, resolve, unresolved_key,
-};
+use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, unresolved_key};
 use crate::note::{LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
 use crate::search::find_note;
-use crate::store::{NoteMeta, Store, StoredLink};
+use crate::store::{NoteMeta, PassageText, Store, StoredLink};
 
 /// What [`Index::graph`] gives: the whole link graph, ready to be drawn.
 #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
@@ -103,17 +101,22 @@ impl Index {
                 steps.extend(further.into_iter().map(|s| (s.file, s.distance as usize)));
             }
             let mut rows = Vec::new();
+            let mut passages: Option<(FileId, Vec<PassageText>)> = None;
             for (id, before) in steps {
                 let mut links = match direction {
                     Direction::Links => store.links_from(id)?,
-                    _ => store.links_to(id)?,
+                    Direction::Backlinks => store.links_to(id)?,
                 };
                 add_paths(store, &mut paths, links.iter().flat_map(|link| [Some(link.source), link.target]).flatten())?;
-                if direction != Direction::Links {
+                if direction == Direction::Backlinks {
                     links.sort_by(|a, b| paths.get(&a.source).cmp(&paths.get(&b.source)).then(a.id.cmp(&b.id)));
                 }
                 for link in links {
-                    let text = self.line_of(store, &paths, &link)?;
+                    let (_, texts) = match passages.take().filter(|(source, _)| *source == link.source) {
+                        Some(known) => passages.insert(known),
+                        None => passages.insert((link.source, store.passage_texts(link.source)?)),
+                    };
+                    let text = line_in(texts, &link).or_else(|| self.line_in_file(&paths, &link));
                     let mut row = row(&paths, link);
                     row.text = text;
                     row.depth = (depth > 1).then_some(before + 1);
@@ -124,46 +127,13 @@ impl Index {
         })
     }
 
-    /// The line a link stands in, from the passage that holds it, or else from the note itself: frontmatter is in
-    /// no passage.
-    fn line_of(&self, store: &Store, paths: &Paths, link: &StoredLink) -> Result<Option<String>> {
-        // A link may run on over several lines; it stands in its first.
-        let raw = link.raw.lines().next().unwrap_or_default();
-        if let Some(passage) = store.passage_at_line(link.source, link.line)? {
-            if let Some(line) = line_with(raw, link.line, passage.text.trim_start(), passage.line) {
-                return Ok(Some(line));
-            }
-            // A long line is cut into several passages; and all lines of a canvas's text have the number of its node.
-            let mut nearby = None;
-            for passage in store.passages_of(link.source)? {
-                let Some(passage) = store.passage_text(passage)? else { continue };
-                if passage.line > link.line || passage.end_line < link.line {
-                    continue;
-                }
-                if let Some(line) = line_with(raw, link.line, passage.text.trim_start(), passage.line) {
-                    return Ok(Some(line));
-                }
-                let any = || passage.text.lines().find(|line| line.contains(raw)).map(|line| line.trim().to_string());
-                nearby = nearby.or_else(any);
-            }
-            if nearby.is_some() {
-                return Ok(nearby);
-            }
-        }
-        let Some(path) = paths.get(&link.source).filter(|path| path.kind() == FileKind::Markdown) else {
-            return Ok(None);
-        };
-        let file = DiskFile {
-            path: path.clone(),
-            disk: None,
-            stat: FileStat::default(),
-            kind: FileKind::Markdown,
-            indexed: true,
-            symlink: false,
-        };
+    /// The line a link stands in, where no passage holds it: frontmatter is in none.
+    fn line_in_file(&self, paths: &Paths, link: &StoredLink) -> Option<String> {
+        let path = paths.get(&link.source).filter(|path| path.kind() == FileKind::Markdown)?.clone();
+        let file = DiskFile { path, disk: None, stat: FileStat::default(), indexed: true, symlink: false };
         // A note that has changed since, or is gone, says nothing of this link.
-        let Ok(content) = read_note(&self.vault, &file, MAX_NOTE_BYTES) else { return Ok(None) };
-        Ok(line_with(raw, link.line, &String::from_utf8_lossy(&content.bytes), 1))
+        let content = read_note(&self.vault, &file, MAX_NOTE_BYTES).ok()?;
+        line_with(link, &String::from_utf8_lossy(&content.bytes), 1)
     }
 
     /// Names that links lead to and no file bears, most wanted first.
@@ -198,7 +168,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn orphans(&self) -> Result<Vec<VaultPath>> {
-        self.read(|store| sorted_paths(store, graph(store)?.orphans(Among::Notes)))
+        self.read(|store| unlinked(store, Direction::Backlinks))
     }
 
     /// Notes that link to nothing.
@@ -206,7 +176,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn deadends(&self) -> Result<Vec<VaultPath>> {
-        self.read(|store| sorted_paths(store, graph(store)?.deadends(Among::Notes)))
+        self.read(|store| unlinked(store, Direction::Links))
     }
 
     /// Every tag with its notes counted, by name.
@@ -260,17 +230,7 @@ impl Index {
     /// # Errors
     /// Those of reading.
     pub fn notes(&self) -> Result<Vec<GraphNode>> {
-        self.read(|store| {
-            let paths = paths(store)?;
-            let titles = store.titles()?.into_iter();
-            let mut notes: Vec<GraphNode> = titles
-                .filter_map(|(id, title, tags)| {
-                    Some(GraphNode { path: paths.get(&id)?.to_string(), title, kind: "note".into(), tags })
-                })
-                .collect();
-            notes.sort_by(|a, b| a.path.cmp(&b.path));
-            Ok(notes)
-        })
+        self.read(|store| Ok(store.note_metas()?.into_iter().map(node).collect()))
     }
 
     /// The notes that bear at least one of these tags, or one nested below it, by path, with all of their tags.
@@ -333,7 +293,7 @@ impl Index {
         self.read(|store| {
             let mut sources = std::collections::HashSet::new();
             for key in keys {
-                sources.extend(store.targets_by_name(key)?.into_iter().map(|(_, source, _, _)| source));
+                sources.extend(store.links_by_name(key)?.into_iter().map(|link| link.source));
             }
             if sources.is_empty() {
                 return Ok(Vec::new());
@@ -354,12 +314,9 @@ impl Index {
             let paths = paths(store)?;
             let mut nodes = Vec::new();
             let mut at: HashMap<FileId, usize> = HashMap::new();
-            let mut titles = store.titles()?;
-            titles.sort_by(|a, b| paths.get(&a.0).cmp(&paths.get(&b.0)));
-            for (id, title, tags) in titles {
-                let Some(path) = paths.get(&id) else { continue };
-                at.insert(id, nodes.len());
-                nodes.push(GraphNode { path: path.to_string(), title, kind: "note".into(), tags });
+            for note in store.note_metas()? {
+                at.insert(note.id, nodes.len());
+                nodes.push(node(note));
             }
             let mut unresolved: HashMap<String, usize> = HashMap::new();
             let mut edges: BTreeMap<(usize, usize), usize> = BTreeMap::new();
@@ -410,10 +367,25 @@ fn link_parts(link: &str, is_there: &dyn Fn(&str) -> bool) -> Option<LinkText> {
     Some(parts)
 }
 
-/// Line `line` of a text whose own first line is line `first`, if `raw` stands in it.
-fn line_with(raw: &str, line: u32, text: &str, first: u32) -> Option<String> {
-    let line = text.lines().nth(line.checked_sub(first)? as usize)?;
-    line.contains(raw).then(|| line.trim().to_string())
+/// The line a link stands in, among the passages of its note.
+fn line_in(passages: &[PassageText], link: &StoredLink) -> Option<String> {
+    let here = || passages.iter().filter(|passage| passage.line <= link.line && link.line <= passage.end_line);
+    // All lines of a canvas's text have the number of its node.
+    let any = || here().flat_map(|passage| passage.text.lines()).find(|line| line.contains(first_line(link)));
+    here()
+        .find_map(|passage| line_with(link, passage.text.trim_start(), passage.line))
+        .or_else(|| any().map(|line| line.trim().to_string()))
+}
+
+/// The line a link stands in, if it stands in a text that begins with line `first`.
+fn line_with(link: &StoredLink, text: &str, first: u32) -> Option<String> {
+    let line = text.lines().nth(link.line.checked_sub(first)? as usize)?;
+    line.contains(first_line(link)).then(|| line.trim().to_string())
+}
+
+/// A link may run on over several lines; it stands in its first.
+fn first_line(link: &StoredLink) -> &str {
+    link.raw.lines().next().unwrap_or_default()
 }
 
 fn paths(store: &Store) -> Result<Paths> {
@@ -443,29 +415,16 @@ fn edges_by_path(store: &Store, paths: &HashMap<FileId, VaultPath>) -> Result<Ve
     Ok(edges)
 }
 
-/// Excluded notes are link targets, not nodes whose orphanhood counts.
 fn graph(store: &Store) -> Result<Graph> {
-    let notes: std::collections::HashSet<FileId> = store.notes()?.into_iter().map(|(id, ..)| id).collect();
-    let files: Vec<(FileId, FileKind)> = store
-        .paths()?
-        .into_iter()
-        .map(|(id, path)| (id, if notes.contains(&id) { path.kind() } else { FileKind::Attachment }))
-        .collect();
-    let edges = store.edges()?;
-    let keys: Vec<String> = edges.iter().map(|(_, _, path)| unresolved_key(path)).collect();
-    let links = edges.iter().zip(&keys).map(|((source, target, _), key)| Edge {
-        source: *source,
-        target: match target {
-            Some(target) => Target::File(*target),
-            None => Target::Unresolved(key),
-        },
-    });
-    Ok(Graph::new(files, links))
+    Ok(Graph::new(store.edges()?.into_iter().filter_map(|(source, target, _)| Some((source, target?)))))
 }
 
-fn sorted_paths(store: &Store, ids: impl Iterator<Item = FileId>) -> Result<Vec<VaultPath>> {
-    let paths = paths(store)?;
-    let mut found: Vec<VaultPath> = ids.filter_map(|id| paths.get(&id).cloned()).collect();
+/// The notes without links in one direction, by path. Excluded notes are link targets, and not listed themselves. As in
+/// Obsidian a link of a note to itself counts.
+fn unlinked(store: &Store, direction: Direction) -> Result<Vec<VaultPath>> {
+    let graph = graph(store)?;
+    let notes = store.notes()?.into_iter().filter(|(id, ..)| graph.neighbours(*id, direction).next().is_none());
+    let mut found: Vec<VaultPath> = notes.map(|(_, path, _)| path).collect();
     found.sort();
     Ok(found)
 }

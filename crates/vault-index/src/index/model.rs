@@ -57,38 +57,14 @@ impl Choice {
 pub(super) struct Differs {
     /// Texts would leave this machine.
     pub is_remote: bool,
-    has: String,
-    now: String,
-    rebuild: String,
+    message: String,
+    remedy: String,
     file: PathBuf,
 }
 
 impl Differs {
     pub(super) fn error(&self) -> Error {
-        let Self { has, now, rebuild, file, .. } = self;
-        let (message, remedy) = match self.is_remote {
-            true => (
-                format!("the index has vectors of `{has}`, and now they would be made by `{now}`"),
-                format!("name the old address again, or run `{rebuild}`, which sends all notes to the new one"),
-            ),
-            false => (
-                format!("the index has vectors of `{has}`, another version than `{now}`"),
-                "run `vault-index sync`, which makes them anew".to_string(),
-            ),
-        };
-        Error::new(ErrorKind::OtherModel, message).at(file).with_remedy(remedy)
-    }
-
-    /// The same for a status.
-    pub(super) fn advice(&self) -> String {
-        let Self { has, now, rebuild, .. } = self;
-        match self.is_remote {
-            true => format!(
-                "the vectors are of `{has}`, and now they would be made by `{now}`, where no notes go by themselves: \
-                 words alone rank until the old address is named again, or `{rebuild}` has sent all notes to the new one"
-            ),
-            false => "the vectors are of another version of the model; `vault-index sync` makes them anew".to_string(),
-        }
+        Error::new(ErrorKind::OtherModel, &self.message).at(&self.file).with_remedy(&self.remedy)
     }
 }
 
@@ -163,7 +139,8 @@ impl Index {
 
     /// Whether the index is so damaged that it does not say which model it has, and none was asked for either.
     pub(crate) fn has_lost_its_model(&self) -> bool {
-        self.can_be_set_aside() && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
+        self.may_delete(&self.file).unwrap_or(false)
+            && self.choice_on_disk().is_err_and(|error| error.kind() == ErrorKind::Damaged)
     }
 
     /// The model, ready to be asked. Loaded once for as long as the index stays with it: another process may have
@@ -230,10 +207,7 @@ impl Index {
         let batch = store.begin()?;
         store.make_vectors(wanted.embedder.id(), wanted.embedder.dimensions())?;
         store.set_meta("model", &wanted.name)?;
-        match &wanted.base_url {
-            Some(url) => store.set_meta("base_url", url)?,
-            None => store.clear_meta("base_url")?,
-        }
+        store.set_optional_meta("base_url", wanted.base_url.as_deref())?;
         store.set_meta("vault", &self.vault.to_string_lossy())?;
         batch.commit()
     }
@@ -247,13 +221,21 @@ impl Index {
             return Ok(None);
         }
         let name = store.meta("model")?.unwrap_or_else(|| ModelName::default().to_string());
-        Ok(Some(Differs {
-            is_remote: embedder.is_remote(),
-            has,
-            now: embedder.id().to_string(),
-            rebuild: self.rebuild_command(&name),
-            file: self.file.clone(),
-        }))
+        let (is_remote, now) = (embedder.is_remote(), embedder.id());
+        let (message, remedy) = match is_remote {
+            true => (
+                format!("the index has vectors of `{has}`, and now they would be made by `{now}`"),
+                format!(
+                    "name the old address again, or run `{}`, which sends all notes to the new one",
+                    self.rebuild_command(&name)
+                ),
+            ),
+            false => (
+                format!("the index has vectors of `{has}`, another version than `{now}`"),
+                "run `vault-index sync`, which makes them anew".to_string(),
+            ),
+        };
+        Ok(Some(Differs { is_remote, message, remedy, file: self.file.clone() }))
     }
 
     /// The command that rebuilds the index with a model, at the address that is named now.

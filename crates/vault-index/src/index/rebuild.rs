@@ -10,9 +10,7 @@ use crate::index::model::Wanted;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::lock::{LockName, lock};
 use crate::report::Report;
-use crate::store::{
-    FileContent, REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of,
-};
+use crate::store::{REBUILDING_EMBEDDER, REBUILDING_TO, REBUILDING_URL, Store, free_damaged_name, logs_of};
 
 impl Index {
     /// Makes the index again with the model asked for (the one it has, if none was), embedding everything. Search
@@ -49,7 +47,7 @@ impl Index {
         doubtful: Option<&BTreeSet<i64>>,
         options: &SyncOptions<'_>,
     ) -> Result<Report> {
-        if !self.can_be_set_aside() {
+        if !self.may_delete(&self.file)? {
             return Err(error);
         }
         if self.has_lost_its_model() {
@@ -58,7 +56,17 @@ impl Index {
                 .at(&self.file)
                 .with_remedy("name one: `vault-index rebuild --model NAME`; the default is minilm"));
         }
-        self.replace_damaged(damaged, doubtful, options)?;
+        // A watcher would go on with the file that is moved away, and another rebuild would move away the new one.
+        let locks = (
+            lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?,
+            options.lock(&self.file, LockName::Embed)?,
+        );
+        match free_damaged_name(&self.file) == damaged {
+            true => self.replace_damaged(damaged, doubtful, options)?,
+            // Whoever was waited for has done it.
+            false => self.close(),
+        }
+        drop(locks);
         self.sync_with(options)
     }
 
@@ -68,14 +76,6 @@ impl Index {
         doubtful: Option<&BTreeSet<i64>>,
         options: &SyncOptions<'_>,
     ) -> Result<()> {
-        // A watcher would go on with the file that is moved away, and another rebuild would move away the new one.
-        let _watch = lock(&self.file, LockName::Watch, Some(Duration::ZERO), None)?;
-        let _embedding = options.lock(&self.file, LockName::Embed)?;
-        let has_begun = free_damaged_name(&self.file) != damaged;
-        if has_begun {
-            self.close();
-            return Ok(());
-        }
         let wanted = self.wanted_on_disk()?;
         self.close();
         log::warn!("{} is damaged; it becomes {}", self.file.display(), damaged.display());
@@ -109,10 +109,7 @@ impl Index {
             let _lock = options.lock(&self.file, LockName::Write)?;
             store.set_meta(REBUILDING_TO, &wanted.name)?;
             store.set_meta(REBUILDING_EMBEDDER, wanted.embedder.id())?;
-            match &wanted.base_url {
-                Some(url) => store.set_meta(REBUILDING_URL, url)?,
-                None => store.clear_meta(REBUILDING_URL)?,
-            }
+            store.set_optional_meta(REBUILDING_URL, wanted.base_url.as_deref())?;
             // What an earlier rebuild left unfinished is not part of this one.
             self.delete_rebuild()?;
         }
@@ -164,16 +161,6 @@ impl Index {
             self.delete_rebuild()?;
         }
         Ok(report)
-    }
-
-    /// A file of another kind is left as it is: one that `--index` named by mistake, another program's database
-    /// anywhere.
-    pub(super) fn can_be_set_aside(&self) -> bool {
-        match FileContent::of(&self.file) {
-            Ok(FileContent::Index) => true,
-            Ok(FileContent::Unknown) => self.options.index_file.is_none(),
-            _ => false,
-        }
     }
 }
 

@@ -187,15 +187,16 @@ impl Iterator for Watcher<'_> {
     }
 }
 
-impl Watcher<'_> {
-    fn cancel(&self) -> &AtomicBool {
+impl<'a> Watcher<'a> {
+    fn cancel(&self) -> &'a AtomicBool {
         self.options.cancel.unwrap_or(&NEVER)
     }
 
     /// Waits for a signal, at most until a look is due anyway. Whether it is time to look.
     fn wait(&mut self) -> bool {
         let wait = self.due.saturating_duration_since(Instant::now());
-        match self.files.wait(wait, self.cancel()) {
+        let cancel = self.cancel();
+        match self.files.wait(wait, cancel) {
             Signal::Changed | Signal::TimedOut => true,
             Signal::Back => {
                 self.events.push_back(WatchEvent::VaultBack);

@@ -94,7 +94,7 @@ impl Indexer<'_> {
             let slot = match (self.store.find_vector(key)?, vectors.get(key)) {
                 (Some(slot), _) => slot,
                 (None, Some(vector)) => {
-                    let slot = free.take();
+                    let slot = free.next().expect("slots do not end");
                     self.store.put_vector(slot, key, vector)?;
                     embedded += 1;
                     slot

@@ -7,39 +7,28 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
-use crate::files::{DiskFile, MAX_NOTE_BYTES, read_note};
+use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::store::{
-    Anchors, EmbeddingKey, Fields, LinkRow, NoteRow, PropertyValue, ReadFile, TextRow, json, key_of, number_of,
+    Anchors, EmbeddingKey, Fields, LinkRow, NewPassage, NoteRow, PropertyValue, json, key_of, number_of,
 };
 use crate::terms::{TERMS_VERSION, Terms};
 
-/// What the store takes of one file.
-pub(super) struct Prepared {
-    pub outcome: Outcome,
-    pub file: ReadFile,
-}
-
-pub(super) enum Outcome {
-    Note(Box<PreparedNote>),
-    Skipped(Warning),
-}
-
+/// What the store takes of one note.
 pub(super) struct PreparedNote {
+    /// Its stat when it was read.
+    pub stat: FileStat,
+    pub hash: ContentHash,
+    /// Taken before it was read.
+    pub checked_at_ns: i64,
     pub row: NoteRow,
     /// Of the text that stands for a title that is only the file's name.
     pub title_key: Option<EmbeddingKey>,
     pub links: Vec<LinkRow>,
-    pub passages: Vec<PreparedPassage>,
+    pub passages: Vec<NewPassage>,
     pub warnings: Vec<Warning>,
-}
-
-pub(super) struct PreparedPassage {
-    pub row: TextRow,
-    pub key: EmbeddingKey,
-    pub fields: Fields,
 }
 
 /// Raised whenever the same note can give its passages other words.
@@ -78,78 +67,77 @@ impl<'a> Preparer<'a> {
         Self { vault, embedder, options: chunk_options(embedder), resolver }
     }
 
-    pub(super) fn prepare(&self, file: &DiskFile) -> Prepared {
-        let checked_at_ns =
-            SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX));
-        match read_note(self.vault, file, MAX_NOTE_BYTES) {
-            Ok(content) => {
-                let note = parse(&file.path, &content.bytes, &ParseOptions::default());
-                drop(content.bytes);
-                let note = TERMS.with_borrow_mut(|terms| self.prepare_note(&file.path, note, terms));
-                let outcome = Outcome::Note(Box::new(note));
-                let file = ReadFile { stat: content.stat, hash: Some(content.hash), checked_at_ns };
-                Prepared { outcome, file }
+    /// # Errors
+    /// Why the note is skipped.
+    pub(super) fn prepare(&self, file: &DiskFile) -> Result<PreparedNote, Warning> {
+        let checked_at_ns = now_ns();
+        let content = read_note(self.vault, file, MAX_NOTE_BYTES)?;
+        let note = parse(&file.path, &content.bytes, &ParseOptions::default());
+        let (stat, hash) = (content.stat, content.hash);
+        // A note keeps its own text.
+        drop(content.bytes);
+        let path = &file.path;
+        TERMS.with_borrow_mut(|terms| {
+            let named_by_file = note.title.source == TitleSource::FileName;
+            let title = (!named_by_file).then_some(note.title.text.as_str());
+            let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
+            if chunks.is_empty() {
+                // A note without text is found by its title, tags and aliases.
+                let line = note.lines.line_at(note.body.start);
+                let span = note.body.start..note.body.start;
+                let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
+                chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
             }
-            Err(warning) => {
-                let file = ReadFile { stat: file.stat, hash: None, checked_at_ns };
-                Prepared { outcome: Outcome::Skipped(warning), file }
-            }
-        }
-    }
-
-    fn prepare_note(&self, path: &VaultPath, note: Note, terms: &mut Terms) -> PreparedNote {
-        let named_by_file = note.title.source == TitleSource::FileName;
-        let title = (!named_by_file).then_some(note.title.text.as_str());
-        let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
-        if chunks.is_empty() {
-            // A note without text is found by its title, tags and aliases.
-            let line = note.lines.line_at(note.body.start);
-            let span = note.body.start..note.body.start;
-            let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
-            chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
-        }
-        let title_terms = joined(terms, [note.title.text.as_str()]);
-        // People look for a note by its file's name too, where the title says something else.
-        let stem = (!named_by_file).then(|| path.stem());
-        let alias_terms = joined(terms, note.aliases.iter().map(String::as_str).chain(stem));
-        let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
-        let passages = chunks
-            .into_iter()
-            .enumerate()
-            .map(|(n, (chunk, embedded))| {
-                let some = |terms: &str| if n == 0 { terms } else { first_terms(terms) }.to_string();
-                let text = note.slice(chunk.span.clone()).to_string();
-                let fields = Fields {
-                    title: some(&title_terms),
-                    aliases: some(&alias_terms),
-                    headings: joined(terms, chunk.headings.iter().map(String::as_str)),
-                    tags: some(&tag_terms),
-                    body: joined(terms, [text.as_str()]),
-                };
-                let key = key_of(or_title(&embedded, &note.title.text));
-                let row = TextRow { headings: json(&chunk.headings), lines: chunk.lines, span: chunk.span, text };
-                PreparedPassage { row, key, fields }
-            })
-            .collect();
-        let anchors = Anchors {
-            headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
-            blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
-        };
-        let shown: Vec<&str> = note.tags.iter().map(|tag| tag.shown.as_str()).collect();
-        let row = NoteRow {
-            title_source: note.title.source,
-            aliases: json(&note.aliases),
-            shown_tags: json(&shown),
-            tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
-            frontmatter: json(&note.properties),
-            properties: property_values(&note),
-            anchors: json(&anchors),
-            words: note.words,
-            title: note.title.text,
-        };
-        let title_key = named_by_file.then(|| key_of(&row.title));
-        let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
-        PreparedNote { row, title_key, links, passages, warnings: note.warnings }
+            let title_terms = joined(terms, [note.title.text.as_str()]);
+            // People look for a note by its file's name too, where the title says something else.
+            let stem = (!named_by_file).then(|| path.stem());
+            let alias_terms = joined(terms, note.aliases.iter().map(String::as_str).chain(stem));
+            let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
+            let passages = chunks
+                .into_iter()
+                .enumerate()
+                .map(|(n, (chunk, embedded))| {
+                    let some = |terms: &str| if n == 0 { terms } else { first_terms(terms) }.to_string();
+                    let text = note.slice(chunk.span.clone()).to_string();
+                    let fields = Fields {
+                        title: some(&title_terms),
+                        aliases: some(&alias_terms),
+                        headings: joined(terms, chunk.headings.iter().map(String::as_str)),
+                        tags: some(&tag_terms),
+                        body: joined(terms, [text.as_str()]),
+                    };
+                    let key = key_of(or_title(&embedded, &note.title.text));
+                    NewPassage {
+                        headings: json(&chunk.headings),
+                        lines: chunk.lines,
+                        span: chunk.span,
+                        text,
+                        key,
+                        fields,
+                    }
+                })
+                .collect();
+            let anchors = Anchors {
+                headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+                blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
+            };
+            let shown: Vec<&str> = note.tags.iter().map(|tag| tag.shown.as_str()).collect();
+            let row = NoteRow {
+                title_source: note.title.source,
+                aliases: json(&note.aliases),
+                shown_tags: json(&shown),
+                tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
+                frontmatter: json(&note.properties),
+                properties: property_values(&note),
+                anchors: json(&anchors),
+                words: note.words,
+                title: note.title.text,
+            };
+            let title_key = named_by_file.then(|| key_of(&row.title));
+            let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
+            let warnings = note.warnings;
+            Ok(PreparedNote { stat, hash, checked_at_ns, row, title_key, links, passages, warnings })
+        })
     }
 
     fn link(&self, link: Link, source: &VaultPath) -> LinkRow {
@@ -218,4 +206,9 @@ fn collect(key: &str, property: &Property, values: &mut Vec<(String, PropertyVal
                 .for_each(|(inner, value)| collect(&format!("{key}.{}", inner.to_lowercase()), value, values));
         }
     }
+}
+
+/// The time as stats of files have it: nanoseconds since 1970.
+pub(super) fn now_ns() -> i64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| i64::try_from(d.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -1,21 +1,9 @@
 //! By which text a link is remembered: its cleaned path, and the keys that say what may concern it.
 
-use std::borrow::Cow;
 use std::iter;
 
-use unicode_normalization::{UnicodeNormalization, is_nfc};
-
+use crate::note::tidy;
 use crate::path::VaultPath;
-
-/// A link's path as the rules read it: no-break spaces are spaces, the ends are trimmed, NFC.
-pub(super) fn clean(link_path: &str) -> Cow<'_, str> {
-    let spaced = if link_path.contains('\u{a0}') {
-        Cow::Owned(link_path.replace('\u{a0}', " ").trim().to_owned())
-    } else {
-        Cow::Borrowed(link_path.trim())
-    };
-    if is_nfc(&spaced) { spaced } else { Cow::Owned(spaced.nfc().collect()) }
-}
 
 /// The text after the last `/`.
 pub(super) fn last_segment(path: &str) -> &str {
@@ -41,7 +29,7 @@ pub(super) fn fold_case(text: &str) -> String {
 /// assert_eq!(link_key("Projects/Plan.md"), "plan.md");
 /// ```
 pub fn link_key(link_path: &str) -> String {
-    fold_case(last_segment(&clean(link_path)))
+    fold_case(last_segment(&tidy(link_path)))
 }
 
 /// Every [`link_key`] that could lead to a file: its name and, for a Markdown file, the name without `.md`.
@@ -54,7 +42,7 @@ pub fn keys_leading_to(path: &VaultPath) -> impl Iterator<Item = String> + use<>
 /// The name by which links to a file that does not exist are grouped: the path in lower case,
 /// without `.md` at its end, so that `[[x]]` and `[[X.md]]` want one and the same note.
 pub fn unresolved_key(link_path: &str) -> String {
-    let path = clean(link_path);
+    let path = tidy(link_path);
     let cut = path.len().saturating_sub(3);
     let has_md = cut > 0 && path.get(cut..).is_some_and(|end| end.eq_ignore_ascii_case(".md"));
     // Lower-cased with its ending, as the resolver does, because of the final sigma.

@@ -11,7 +11,7 @@ mod subpath;
 #[cfg(test)]
 mod tests;
 
-pub use graph::{Among, Degree, Direction, Edge, Graph, Neighbour, Step, Target, Unresolved};
+pub use graph::{Direction, Graph, Step};
 pub use keys::{keys_leading_to, link_key, unresolved_key};
 pub use names::Names;
 pub use resolve::{Resolution, Resolver, Rule, ranked, resolve};

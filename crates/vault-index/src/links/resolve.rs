@@ -33,8 +33,9 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::keys::{clean, last_segment};
+use super::keys::last_segment;
 use super::names::Names;
+use crate::note::tidy;
 use crate::path::{FileId, VaultPath};
 
 /// Up to this many files of one name are not sorted in advance.
@@ -145,7 +146,7 @@ pub fn resolve(names: &Names, link_path: &str, source: &VaultPath) -> Resolution
 ///
 /// Empty when the link is unresolved; the first is the [`resolve`]d target. n log n in the files of the name.
 pub fn ranked(names: &Names, link_path: &str, source: &VaultPath) -> Vec<FileId> {
-    let path = clean(link_path);
+    let path = tidy(link_path);
     if path.is_empty() {
         return names.id(source).into_iter().collect();
     }
@@ -193,7 +194,7 @@ impl<'n> Resolver<'n> {
     ///
     /// `link_path` is the link without display text and subpath, decoded.
     pub fn resolve(&self, link_path: &str, source: &VaultPath) -> Resolution {
-        let path = clean(link_path);
+        let path = tidy(link_path);
         if path.is_empty() {
             return Resolution { target: self.names.id(source), rule: Rule::SelfNote };
         }

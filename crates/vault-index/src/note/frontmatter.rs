@@ -2,13 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::HashSet;
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{DeserializeSeed, EnumAccess, Error as _, MapAccess, SeqAccess, VariantAccess, Visitor};
-use serde::{Deserialize, Deserializer};
+use serde::de::DeserializeSeed;
 
-use super::property::{Properties, Property};
+use super::property::{Properties, Property, Value, number_text};
 use super::tag::frontmatter_tag;
 use super::wikilink::{LinkText, split_link};
 use crate::error::{Warning, WarningKind};
@@ -75,11 +73,7 @@ pub fn frontmatter_span(text: &str) -> Option<Range<usize>> {
 /// # Errors
 /// A warning with the line, from 1, when the block is not valid YAML, not keys and values, or over its budget.
 pub fn frontmatter_properties(yaml: &str) -> Result<Properties, Warning> {
-    let says_nothing = |line: &str| line.trim_start().is_empty() || line.trim_start().starts_with('#');
-    if yaml.lines().all(says_nothing) {
-        return Ok(Properties::default());
-    }
-    entries(yaml).map(Properties::from)
+    if first_line(yaml).is_none() { Ok(Properties::default()) } else { entries(yaml) }
 }
 
 /// What a frontmatter says.
@@ -126,7 +120,7 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
     let mut lists: [(&str, Option<Vec<Property>>); 3] = [("tags", None), ("aliases", None), ("cssclasses", None)];
     let mut others: Vec<(String, Property)> = Vec::new();
     let (mut keys, mut names) = (HashSet::new(), HashSet::new());
-    for (key, value) in entries {
+    for (key, value) in entries.0 {
         let folded = property_key(&key);
         if folded == "title" && found.title.is_none() {
             found.title = title(&value);
@@ -168,7 +162,7 @@ pub(super) fn read(text: &str, fences: &Fences) -> Frontmatter {
 
 fn title(value: &Property) -> Option<String> {
     let text = match value {
-        Property::Number(number) => super::property::number_text(*number),
+        Property::Number(number) => number_text(*number),
         other => other.as_str()?.to_owned(),
     };
     let line = text.split(char::is_control).map(str::trim).filter(|part| !part.is_empty());
@@ -190,7 +184,7 @@ fn repeated(yaml: &str, key: &str) -> Warning {
 }
 
 /// The entries of the top mapping, in order, repeated keys included.
-fn entries(yaml: &str) -> Result<Vec<(String, Property)>, Warning> {
+fn entries(yaml: &str) -> Result<Properties, Warning> {
     let refuse = |line: usize, why: &str| {
         let message = format!("the frontmatter is left out: {why}");
         Warning::new(WarningKind::Frontmatter, message).on_line(line as u32)
@@ -201,12 +195,21 @@ fn entries(yaml: &str) -> Result<Vec<(String, Property)>, Warning> {
     if let Some(line) = too_deep(yaml) {
         return Err(refuse(line, "its brackets are nested too deeply"));
     }
-    let budget = Cell::new(BUDGET);
-    let seed = Top(&budget);
-    seed.deserialize(serde_yaml::Deserializer::from_str(yaml)).map_err(|error| {
-        let line = error.location().map_or(1, |location| location.line());
-        refuse(line.max(1), &format!("it is not valid YAML: {error}"))
-    })
+    match Value(&Cell::new(BUDGET)).deserialize(serde_yaml::Deserializer::from_str(yaml)) {
+        Ok(Property::Map(properties)) => Ok(properties),
+        Ok(Property::Null) => Ok(Properties::default()),
+        Ok(_) => Err(refuse(first_line(yaml).unwrap_or(1), "it is not valid YAML: expected keys and values")),
+        Err(error) => {
+            let line = error.location().map_or(1, |location| location.line());
+            Err(refuse(line.max(1), &format!("it is not valid YAML: {error}")))
+        }
+    }
+}
+
+/// The first line that is not blank, a comment or the opening fence, from 1.
+fn first_line(yaml: &str) -> Option<usize> {
+    let says_nothing = |line: &str| line.is_empty() || line.starts_with('#') || is_fence(line);
+    yaml.lines().position(|line| !says_nothing(line.trim_start())).map(|at| at + 1)
 }
 
 /// The line on which brackets are nested deeper than [`MAX_DEPTH`]. Those in texts count too:
@@ -320,156 +323,4 @@ fn quoted_link(quoted: &str, linked: &[&str]) -> Option<LinkText> {
     let text = if escaped { serde_yaml::from_str(quoted).ok()? } else { raw.to_owned() };
     let link = split_link(wikilink_inner(&text)?);
     (linked.contains(&text.as_str()) && !link.is_empty()).then_some(link)
-}
-
-/// The top of the document: a mapping, or nothing.
-struct Top<'b>(&'b Cell<usize>);
-
-impl<'de> DeserializeSeed<'de> for Top<'_> {
-    type Value = Vec<(String, Property)>;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Top<'_> {
-    type Value = Vec<(String, Property)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("keys and values")
-    }
-
-    fn visit_unit<E>(self) -> Result<Self::Value, E> {
-        Ok(Vec::new())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        map_entries(self.0, map)
-    }
-}
-
-/// One value, within the budget.
-#[derive(Clone, Copy)]
-struct Value<'b>(&'b Cell<usize>);
-
-impl Value<'_> {
-    fn spend<E: serde::de::Error>(self, cost: usize) -> Result<(), E> {
-        let left = self.0.get().checked_sub(cost);
-        self.0.set(left.ok_or_else(|| E::custom("its aliases expand to too much"))?);
-        Ok(())
-    }
-}
-
-fn map_entries<'de, A: MapAccess<'de>>(budget: &Cell<usize>, mut map: A) -> Result<Vec<(String, Property)>, A::Error> {
-    let mut entries = Vec::new();
-    while let Some(key) = map.next_key_seed(Value(budget))? {
-        let value = map.next_value_seed(Value(budget))?;
-        // A key that is a list or a mapping, as `{{date}}` in a template is, names no property.
-        if let Some(key) = key_text(key) {
-            entries.push((key, value));
-        }
-    }
-    Ok(entries)
-}
-
-fn key_text(key: Property) -> Option<String> {
-    match key {
-        Property::Text(text) | Property::Date(text) | Property::DateTime(text) => Some(text),
-        Property::Bool(truth) => Some(truth.to_string()),
-        Property::Number(number) => Some(super::property::number_text(number)),
-        Property::Null | Property::List(_) | Property::Map(_) => None,
-    }
-}
-
-impl<'de> DeserializeSeed<'de> for Value<'_> {
-    type Value = Property;
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
-        deserializer.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Value<'_> {
-    type Value = Property;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a value")
-    }
-
-    fn visit_unit<E: serde::de::Error>(self) -> Result<Property, E> {
-        self.spend(1)?;
-        Ok(Property::Null)
-    }
-
-    fn visit_none<E: serde::de::Error>(self) -> Result<Property, E> {
-        self.visit_unit()
-    }
-
-    fn visit_bool<E: serde::de::Error>(self, truth: bool) -> Result<Property, E> {
-        self.spend(1)?;
-        Ok(Property::Bool(truth))
-    }
-
-    fn visit_i64<E: serde::de::Error>(self, number: i64) -> Result<Property, E> {
-        self.visit_i128(number.into())
-    }
-
-    fn visit_u64<E: serde::de::Error>(self, number: u64) -> Result<Property, E> {
-        self.visit_i128(number.into())
-    }
-
-    fn visit_i128<E: serde::de::Error>(self, number: i128) -> Result<Property, E> {
-        self.spend(1)?;
-        Ok(Property::from_integer(number))
-    }
-
-    fn visit_u128<E: serde::de::Error>(self, number: u128) -> Result<Property, E> {
-        self.spend(1)?;
-        Ok(i128::try_from(number).map_or_else(|_| Property::Text(number.to_string()), Property::from_integer))
-    }
-
-    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Property, E> {
-        self.spend(1)?;
-        Ok(Property::from_float(number))
-    }
-
-    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Property, E> {
-        self.spend(1 + text.len())?;
-        Ok(Property::from_text(text.to_owned()))
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
-        self.deserialize(deserializer)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Property, A::Error> {
-        self.spend(1)?;
-        let mut items = Vec::new();
-        while let Some(item) = seq.next_element_seed(self)? {
-            items.push(item);
-        }
-        Ok(Property::List(items))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Property, A::Error> {
-        self.spend(1)?;
-        Ok(Property::Map(Properties::from(map_entries(self.0, map)?)))
-    }
-
-    /// A value with a tag of its own (`!kind value`): the value.
-    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Property, A::Error> {
-        let (_, value) = data.variant_seed(Ignored)?;
-        value.newtype_variant_seed(self)
-    }
-}
-
-struct Ignored;
-
-impl<'de> DeserializeSeed<'de> for Ignored {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        serde::de::IgnoredAny::deserialize(deserializer).map(|_| ()).map_err(D::Error::custom)
-    }
 }

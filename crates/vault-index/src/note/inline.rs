@@ -86,23 +86,14 @@ impl BodyParser<'_> {
     }
 
     fn link(&self, kind: LinkKind, span: Range<usize>, parts: LinkText) -> Link {
-        Link {
-            kind,
-            line: self.lines.line_at(span.start),
-            raw: self.text[span.clone()].to_owned(),
-            span,
-            path: parts.path,
-            subpath: parts.subpath,
-            display: parts.display,
-            definition: None,
-        }
+        Link::new(kind, span, parts, self.text, self.lines)
     }
 
     fn push_wikilink(&mut self, link: Link) {
-        let embed = (link.kind == LinkKind::Embed).then(|| link.span.clone());
+        let (kind, span) = (link.kind, link.span.clone());
         self.found.links.push(link);
-        if let Some(embed) = embed {
-            self.link_around(&embed);
+        if kind == LinkKind::Embed {
+            self.link_around(&span);
         }
     }
 

@@ -34,7 +34,10 @@ pub(super) struct Masked<'t> {
 pub(super) fn mask(body: &str, options: pulldown_cmark::Options) -> Masked<'_> {
     let mut text = Cow::Borrowed(body);
     if body.len() > LONG {
-        fill_each(&mut text, deep_markers(body));
+        let markers = deep_markers(body);
+        if !markers.is_empty() {
+            overwrite(&mut text, |bytes| markers.into_iter().for_each(|marker| bytes[marker].fill(HIDDEN)));
+        }
     }
     let mut comments = Vec::new();
     if body.contains("%%") {
@@ -193,12 +196,6 @@ fn deep_markers(body: &str) -> Vec<Range<usize>> {
 
 fn spaced(bytes: &[u8], at: usize) -> bool {
     bytes.get(at).is_none_or(u8::is_ascii_whitespace)
-}
-
-fn fill_each(text: &mut Cow<'_, str>, ranges: Vec<Range<usize>>) {
-    if !ranges.is_empty() {
-        overwrite(text, |bytes| ranges.into_iter().for_each(|range| bytes[range].fill(HIDDEN)));
-    }
 }
 
 /// Edits the bytes in place. Only whole characters are overwritten, with ASCII.

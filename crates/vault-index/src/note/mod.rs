@@ -26,6 +26,7 @@ pub use line_map::LineMap;
 pub use parse::{PARSER_VERSION, ParseOptions, parse};
 pub use property::{Properties, Property};
 pub use tag::{Tag, TagKey};
+pub(crate) use wikilink::tidy;
 pub use wikilink::{LinkText, split_link};
 
 use crate::error::Warning;
@@ -186,6 +187,21 @@ pub enum LinkKind {
     Markdown,
     /// `![[…]]` or `![…](…)`, or a file node of a canvas.
     Embed,
+}
+
+impl Link {
+    fn new(kind: LinkKind, span: Range<usize>, parts: LinkText, text: &str, lines: &LineMap) -> Self {
+        Self {
+            kind,
+            line: lines.line_at(span.start),
+            raw: text[span.clone()].to_owned(),
+            span,
+            path: parts.path,
+            subpath: parts.subpath,
+            display: parts.display,
+            definition: None,
+        }
+    }
 }
 
 impl Note {

@@ -1,10 +1,7 @@
 //! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
 
-use std::ops::Range;
-
 use super::body::{self, Found};
 use super::frontmatter::{self, Frontmatter};
-use super::wikilink::LinkText;
 use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas, words};
 use crate::error::{Warning, WarningKind};
 use crate::files::MAX_NOTE_BYTES;
@@ -96,20 +93,9 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
     note.properties = head.properties;
     note.warnings = head.warnings;
     head.tags.iter().for_each(|tag| found.tags.add(tag));
-    found.links.extend(head.links.into_iter().map(|(span, parts)| property_link(span, parts, text, lines)));
-}
-
-fn property_link(span: Range<usize>, parts: LinkText, text: &str, lines: &LineMap) -> Link {
-    Link {
-        kind: LinkKind::Wikilink,
-        line: lines.line_at(span.start),
-        raw: text[span.clone()].to_owned(),
-        span,
-        path: parts.path,
-        subpath: parts.subpath,
-        display: parts.display,
-        definition: None,
-    }
+    found
+        .links
+        .extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
 }
 
 /// The first level-1 heading that has text, else the file's name. A canvas is called as its file.

@@ -1,8 +1,12 @@
-//! What the value of a frontmatter property is, and how it is written as JSON.
+//! The value of a frontmatter property: its type, how it is read, and how it is written as JSON.
 
+use std::cell::Cell;
 use std::fmt;
+use std::marker::PhantomData;
 
-use serde::de::{MapAccess, SeqAccess, Visitor};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use serde::de::{DeserializeSeed, EnumAccess, Error, IgnoredAny, MapAccess, SeqAccess, VariantAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -32,13 +36,20 @@ pub enum Property {
 }
 
 impl Property {
-    /// A text that is not a date.
+    /// A text, as a date if it is one.
     pub fn from_text(text: String) -> Self {
-        match date_length(&text) {
-            Some(length) if length == text.len() => Self::Date(text),
-            Some(length) if is_time(&text.as_bytes()[length..]) => Self::DateTime(text),
-            _ => Self::Text(text),
+        // Most texts need no parser to be told from dates.
+        if !matches!(text.as_bytes(), [b'0'..=b'9', _, _, _, b'-', _, _, b'-', ..]) {
+            return Self::Text(text);
         }
+        if text.len() == 10 && text.parse::<Date>().is_ok() {
+            return Self::Date(text);
+        }
+        let has_time = text.get(13..14) == Some(":");
+        if has_time && (text.parse::<DateTime>().is_ok() || text.parse::<Timestamp>().is_ok()) {
+            return Self::DateTime(text);
+        }
+        Self::Text(text)
     }
 
     pub(super) fn from_integer(number: i128) -> Self {
@@ -72,7 +83,7 @@ impl Property {
 
 /// Properties in the order of the file.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Properties(Vec<(String, Property)>);
+pub struct Properties(pub(super) Vec<(String, Property)>);
 
 impl Properties {
     /// The value of a key, upper and lower case alike. O(number of keys).
@@ -119,59 +130,6 @@ fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() <= MAX_EXACT as f64).then_some(number as i64)
 }
 
-/// The length of a valid day `yyyy-mm-dd` at the start of a text.
-fn date_length(text: &str) -> Option<usize> {
-    let bytes = text.as_bytes();
-    let date = bytes.get(..10)?;
-    if date[4] != b'-' || date[7] != b'-' {
-        return None;
-    }
-    let (year, month, day) = (number(&date[..4])?, number(&date[5..7])?, number(&date[8..])?);
-    let days = match month {
-        2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    (1..=days).contains(&day).then_some(10)
-}
-
-/// What follows the day: `Thh:mm`, then maybe `:ss`, `.fff` and an offset.
-fn is_time(rest: &[u8]) -> bool {
-    let [b'T' | b't' | b' ', time @ ..] = rest else { return false };
-    let Some(mut rest) = clock(time) else { return false };
-    if let [b':', a, b, more @ ..] = rest {
-        if number(&[*a, *b]).is_none_or(|second| second > 60) {
-            return false;
-        }
-        rest = more;
-        if let [b'.', more @ ..] = rest {
-            let digits = more.iter().take_while(|b| b.is_ascii_digit()).count();
-            if digits == 0 {
-                return false;
-            }
-            rest = &more[digits..];
-        }
-    }
-    match rest {
-        [] | [b'Z' | b'z'] => true,
-        [b'+' | b'-', offset @ ..] => clock(offset).is_some_and(<[u8]>::is_empty),
-        _ => false,
-    }
-}
-
-/// `hh:mm` at the start, and what follows.
-fn clock(bytes: &[u8]) -> Option<&[u8]> {
-    let (time, rest) = bytes.split_at_checked(5)?;
-    let valid = time[2] == b':' && number(&time[..2])? < 24 && number(&time[3..])? < 60;
-    valid.then_some(rest)
-}
-
-fn number(digits: &[u8]) -> Option<u32> {
-    digits.iter().try_fold(0, |sum, b| b.is_ascii_digit().then(|| sum * 10 + u32::from(b - b'0')))
-}
-
 impl Serialize for Property {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
@@ -200,7 +158,7 @@ impl Serialize for Properties {
 
 impl<'de> Deserialize<'de> for Property {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(JsonValue)
+        Value(&Cell::new(usize::MAX)).deserialize(deserializer)
     }
 }
 
@@ -208,59 +166,118 @@ impl<'de> Deserialize<'de> for Properties {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         match Property::deserialize(deserializer)? {
             Property::Map(map) => Ok(map),
-            _ => Err(serde::de::Error::custom("properties are keys and values")),
+            _ => Err(D::Error::custom("properties are keys and values")),
         }
     }
 }
 
-/// Reads what [`Serialize`] writes.
-struct JsonValue;
+/// Reads one value within a budget: one for each value, and one for each byte of text.
+#[derive(Clone, Copy)]
+pub(super) struct Value<'b>(pub(super) &'b Cell<usize>);
 
-impl<'de> Visitor<'de> for JsonValue {
+impl Value<'_> {
+    fn spend<E: Error>(self, cost: usize) -> Result<(), E> {
+        let left = self.0.get().checked_sub(cost);
+        self.0.set(left.ok_or_else(|| E::custom("its aliases expand to too much"))?);
+        Ok(())
+    }
+}
+
+fn key_text(key: Property) -> Option<String> {
+    match key {
+        Property::Text(text) | Property::Date(text) | Property::DateTime(text) => Some(text),
+        Property::Bool(truth) => Some(truth.to_string()),
+        Property::Number(number) => Some(number_text(number)),
+        Property::Null | Property::List(_) | Property::Map(_) => None,
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Value<'_> {
+    type Value = Property;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Value<'_> {
     type Value = Property;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a property")
+        f.write_str("a value")
     }
 
-    fn visit_unit<E>(self) -> Result<Property, E> {
+    fn visit_unit<E: Error>(self) -> Result<Property, E> {
+        self.spend(1)?;
         Ok(Property::Null)
     }
 
-    fn visit_bool<E>(self, truth: bool) -> Result<Property, E> {
+    fn visit_none<E: Error>(self) -> Result<Property, E> {
+        self.visit_unit()
+    }
+
+    fn visit_bool<E: Error>(self, truth: bool) -> Result<Property, E> {
+        self.spend(1)?;
         Ok(Property::Bool(truth))
     }
 
-    fn visit_i64<E>(self, number: i64) -> Result<Property, E> {
-        Ok(Property::from_integer(number.into()))
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Property, E> {
+        self.visit_i128(number.into())
     }
 
-    fn visit_u64<E>(self, number: u64) -> Result<Property, E> {
-        Ok(Property::from_integer(number.into()))
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Property, E> {
+        self.visit_i128(number.into())
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Property, E> {
+    fn visit_i128<E: Error>(self, number: i128) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(Property::from_integer(number))
+    }
+
+    fn visit_u128<E: Error>(self, number: u128) -> Result<Property, E> {
+        self.spend(1)?;
+        Ok(i128::try_from(number).map_or_else(|_| Property::Text(number.to_string()), Property::from_integer))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Property, E> {
+        self.spend(1)?;
         Ok(Property::from_float(number))
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Property, E> {
+    fn visit_str<E: Error>(self, text: &str) -> Result<Property, E> {
+        self.spend(1 + text.len())?;
         Ok(Property::from_text(text.to_owned()))
     }
 
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Property, D::Error> {
+        self.deserialize(deserializer)
+    }
+
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Property, A::Error> {
+        self.spend(1)?;
         let mut items = Vec::new();
-        while let Some(item) = seq.next_element()? {
+        while let Some(item) = seq.next_element_seed(self)? {
             items.push(item);
         }
         Ok(Property::List(items))
     }
 
+    /// The entries in order, repeated keys included.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Property, A::Error> {
+        self.spend(1)?;
         let mut entries = Vec::new();
-        while let Some(entry) = map.next_entry()? {
-            entries.push(entry);
+        while let Some(key) = map.next_key_seed(self)? {
+            let value = map.next_value_seed(self)?;
+            // A key that is a list or a mapping, as `{{date}}` in a template is, names no property.
+            entries.extend(key_text(key).map(|key| (key, value)));
         }
         Ok(Property::Map(Properties(entries)))
+    }
+
+    /// A value with a tag of its own (`!kind value`): the value.
+    fn visit_enum<A: EnumAccess<'de>>(self, data: A) -> Result<Property, A::Error> {
+        let (_, value) = data.variant_seed(PhantomData::<IgnoredAny>)?;
+        value.newtype_variant_seed(self)
     }
 }
 

@@ -80,7 +80,7 @@ fn decode(text: &str) -> std::borrow::Cow<'_, str> {
 }
 
 /// Trimmed, NFC, with plain spaces.
-pub(super) fn tidy(text: &str) -> String {
+pub(crate) fn tidy(text: &str) -> String {
     let text = text.trim();
     if text.is_ascii() {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! A folder with a model of the user's, as it is exported for ONNX Runtime: which files there are, and reading them.
+//! A folder with a user's model, as exported for ONNX Runtime: which files it has, and reading them.
 //!
 //! | file | needed | for |
 //! | --- | --- | --- |
@@ -20,7 +20,7 @@ const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
 const CONFIG: &str = "config.json";
 const SPECIAL_TOKENS: &str = "special_tokens_map.json";
 
-/// A folder that was looked through; the model itself has not been read into memory.
+/// A folder whose files were checked; the model itself has not been read into memory.
 #[derive(Debug)]
 pub(crate) struct ModelFiles {
     folder: PathBuf,
@@ -101,7 +101,7 @@ impl ModelFiles {
         self.external_data().map(|data| Ok((name(&data), read(&data)?))).collect()
     }
 
-    /// Of the model, the tokenizer and the files named: about 50 ms for 100 MB that the system has at hand.
+    /// The hash of the model, the tokenizer and the files named: about 50 ms for 100 MB in the page cache.
     pub(crate) fn hash(&self, also: &[&str]) -> Result<blake3::Hash> {
         let small = [TOKENIZER, TOKENIZER_CONFIG, CONFIG, SPECIAL_TOKENS];
         let small = small.iter().chain(also).map(|name| self.path(name)).filter(|file| file.is_file());

@@ -1,4 +1,4 @@
-//! What all models on ONNX Runtime share: finding the runtime, a folder of model files, where downloads are kept.
+//! What all models on ONNX Runtime share: finding the runtime, reading a folder of model files, the download folder.
 
 mod files;
 mod runtime;
@@ -32,7 +32,7 @@ pub(crate) fn download_folder(asked: Option<&Path>) -> Result<PathBuf> {
     }
 }
 
-/// What went wrong, in one line: fastembed keeps the reason below its message.
+/// An error with its causes in one line: fastembed's messages do not include them.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut below = error.source();

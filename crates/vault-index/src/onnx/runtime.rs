@@ -1,7 +1,7 @@
-//! Finding ONNX Runtime on this machine, and making sure of its version before anything uses it.
+//! Finds ONNX Runtime on this machine, and checks its version before anything uses it.
 //!
-//! With a runtime that is too old, the crate ort waits for itself for ever once it is used without
-//! having been told where the runtime is. So it is told first, always, and checks the version then.
+//! With a runtime that is too old, the crate ort deadlocks if it is used before it was told where the
+//! runtime is. So it is always told first, and checks the version then.
 
 use std::env::consts::{DLL_PREFIX, DLL_SUFFIX};
 use std::ffi::OsStr;
@@ -11,7 +11,7 @@ use ort::LoadDynamicError;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What names the library: `libonnxruntime.so` and the like.
+/// The variable that names the library, `libonnxruntime.so` or similar.
 const VARIABLE: &str = "ORT_DYLIB_PATH";
 
 /// Loads ONNX Runtime into the process, unless it has been: what `ORT_DYLIB_PATH` names (the
@@ -24,7 +24,7 @@ pub(crate) fn find() -> Result<()> {
     load(std::env::var_os(VARIABLE).filter(|value| !value.is_empty()).map(PathBuf::from))
 }
 
-/// [`find`] with what the variable says.
+/// [`find`] with the value of the variable.
 pub(super) fn load(named: Option<PathBuf>) -> Result<()> {
     let candidates = match &named {
         Some(folder) if folder.is_dir() => libraries_in(folder),
@@ -88,7 +88,7 @@ fn usual_places() -> Vec<PathBuf> {
 fn libraries_in(folder: &Path) -> Vec<PathBuf> {
     let is_runtime = |path: &PathBuf| {
         let name = path.file_name().and_then(OsStr::to_str).unwrap_or_default();
-        // `libonnxruntime_providers_shared.so` is not it.
+        // `libonnxruntime_providers_shared.so` is another library.
         let rest = name.strip_prefix(DLL_PREFIX).and_then(|name| name.strip_prefix("onnxruntime"));
         rest.is_some_and(|rest| rest.starts_with('.') && rest.contains(DLL_SUFFIX))
     };
@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_are_told_from_their_neighbours() {
+    fn only_the_runtimes_own_libraries_are_listed() {
         let folder = tempfile::tempdir().unwrap();
         for name in
             ["libonnxruntime.so.1.24.0", "libonnxruntime.so.1.31.1", "libonnxruntime_providers_shared.so", "x.py"]

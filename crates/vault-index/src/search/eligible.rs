@@ -13,10 +13,9 @@ use crate::search::path_pattern::{PathPattern, any_matches};
 use crate::search::query::Query;
 use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
-use crate::vectors::Bitmap;
 
-/// Which passages may be found. `None`: all.
-pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Bitmap>> {
+/// Whether each passage may be found, by position. `None`: all may.
+pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
     let filter = &query.filter;
     if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
         return Ok(None);
@@ -38,17 +37,14 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Bitm
         excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
     }
     let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
-    let mut eligible = Bitmap::default();
-    // Passages of one note lie together, so that few notes are looked up.
-    let mut at = 0;
+    let mut eligible = Vec::with_capacity(snapshot.passages.len());
+    // The passages of a note are next to each other, so that few notes are looked up.
     for of_note in snapshot.passages.chunk_by(|a, b| a.note == b.note) {
-        if is_eligible(of_note[0].note) {
-            (at..at + of_note.len()).for_each(|at| eligible.insert(at));
-        }
-        at += of_note.len();
+        eligible.resize(eligible.len() + of_note.len(), is_eligible(of_note[0].note));
     }
     for phrase in &query.phrases {
-        eligible.intersect(&positions(lexical::holders_of_phrase(&store, phrase)?).collect());
+        let holders: HashSet<usize> = positions(lexical::holders_of_phrase(&store, phrase)?).collect();
+        eligible.iter_mut().enumerate().for_each(|(at, eligible)| *eligible &= holders.contains(&at));
     }
     Ok(Some(eligible))
 }

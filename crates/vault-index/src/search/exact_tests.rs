@@ -8,7 +8,7 @@ use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
-use crate::vectors::{BLOCK_ROWS, Bitmap, Codes, Quantized, block_len, rescore, row_bytes};
+use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
 
 const DIMENSIONS: usize = 24;
 
@@ -44,7 +44,7 @@ impl Index {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
-            if asked.eligible.as_ref().is_some_and(|eligible| !eligible.contains(position)) {
+            if asked.eligible.as_ref().is_some_and(|eligible| !eligible[position]) {
                 continue;
             }
             let text = passage.vector.filter(|_| asked.weights.semantic > 0.0).map(cosine);
@@ -75,7 +75,7 @@ struct Asked {
     mode: Mode,
     weights: Weights,
     with_titles: bool,
-    eligible: Option<Bitmap>,
+    eligible: Option<Vec<bool>>,
     grouping: Grouping,
     min_score: Option<f32>,
     k: usize,
@@ -124,12 +124,18 @@ fn asked() -> impl Strategy<Value = Asked> {
         Just((Mode::Lexical, Weights::LEXICAL)),
     ];
     let grouping = prop_oneof![Just(Grouping::BestPassage), Just(Grouping::Passages)];
-    let eligible = prop::option::of(prop::collection::vec(0_usize..150, 0..120));
+    let eligible = prop::option::of(prop::collection::vec(any::<bool>(), 150));
     let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5))];
     (unit(), mode, any::<bool>(), eligible, grouping, min_score, 0_usize..30).prop_map(
-        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| {
-            let eligible = eligible.map(|members| members.into_iter().collect());
-            Asked { query, mode, weights, with_titles, eligible, grouping, min_score, k }
+        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| Asked {
+            query,
+            mode,
+            weights,
+            with_titles,
+            eligible,
+            grouping,
+            min_score,
+            k,
         },
     )
 }
@@ -142,8 +148,8 @@ proptest! {
             asked.query = at.get(&index.vectors).clone();
         }
         let passages = &index.passages;
-        asked.eligible = asked.eligible.map(|eligible: Bitmap| eligible.iter().filter(|at| *at < passages.len()).collect());
-        let eligible = asked.eligible.as_ref();
+        asked.eligible.iter_mut().for_each(|eligible| eligible.truncate(passages.len()));
+        let eligible = asked.eligible.as_deref();
         let codes = index.codes();
         let semantic = match asked.weights.semantic > 0.0 {
             true => Semantic::new(asked.query.clone(), Source::Loaded(&codes), passages, eligible, asked.with_titles).unwrap(),

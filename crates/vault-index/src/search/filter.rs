@@ -53,7 +53,7 @@ pub struct PropertyTest {
 /// How a property is compared. Numbers compare as numbers; all else as text, with case folded and without white space
 /// around it; a list holds when one of its items does (for `!=`: when none is equal).
 ///
-/// A property that is a month, a day, or a day with a time, compares as a date with all that [`parse_date`] reads. A
+/// A property that is a month, a day, or a day with a time, compares as a date with all that [`DateEdge::parse`] reads. A
 /// period such as `2026-03` or `yesterday` is equal to what lies within it, greater than what is before it, less than
 /// what is after it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -134,24 +134,6 @@ impl Filter {
     pub fn before(self, moment: Timestamp) -> Self {
         Self { before: Some(moment), ..self }
     }
-
-    /// Excludes a tag.
-    ///
-    /// # Errors
-    /// As [`Filter::tag`].
-    pub fn without_tag(mut self, tag: &str) -> Result<Self> {
-        self.without_tags.push(checked_tag(tag)?);
-        Ok(self)
-    }
-
-    /// Excludes a path.
-    ///
-    /// # Errors
-    /// As [`Filter::path`].
-    pub fn without_path(mut self, glob: &str) -> Result<Self> {
-        self.without_paths.push(checked_path(glob)?);
-        Ok(self)
-    }
 }
 
 /// A path glob that can be understood.
@@ -176,19 +158,24 @@ pub(crate) fn checked_tag(text: &str) -> Result<String> {
     Ok(tag.to_string())
 }
 
+/// How comparisons are written; the first that fits is read.
+const SIGNS: [(&str, Comparison); 7] = [
+    (">=", Comparison::GreaterOrEqual),
+    ("<=", Comparison::LessOrEqual),
+    ("!=", Comparison::NotEqual),
+    ("==", Comparison::Equal),
+    ("=", Comparison::Equal),
+    (">", Comparison::Greater),
+    ("<", Comparison::Less),
+];
+
 /// As it is written in a query.
 impl std::fmt::Display for PropertyTest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let sign = match self.test {
-            Comparison::Exists => return f.write_str(&self.key),
-            Comparison::Equal => "=",
-            Comparison::NotEqual => "!=",
-            Comparison::Less => "<",
-            Comparison::LessOrEqual => "<=",
-            Comparison::Greater => ">",
-            Comparison::GreaterOrEqual => ">=",
-        };
-        write!(f, "{}{sign}{}", self.key, self.value)
+        match SIGNS.iter().rfind(|(_, test)| *test == self.test) {
+            Some((sign, _)) => write!(f, "{}{sign}{}", self.key, self.value),
+            None => f.write_str(&self.key),
+        }
     }
 }
 
@@ -198,25 +185,10 @@ impl std::str::FromStr for PropertyTest {
     fn from_str(text: &str) -> Result<Self> {
         let at = text.find(['=', '<', '>', '!']).unwrap_or(text.len());
         let (key, rest) = text.split_at(at);
-        let (test, value) = if rest.is_empty() {
-            (Comparison::Exists, "")
-        } else if let Some(value) = rest.strip_prefix(">=") {
-            (Comparison::GreaterOrEqual, value)
-        } else if let Some(value) = rest.strip_prefix("<=") {
-            (Comparison::LessOrEqual, value)
-        } else if let Some(value) = rest.strip_prefix("!=") {
-            (Comparison::NotEqual, value)
-        } else if let Some(value) = rest.strip_prefix("==").or_else(|| rest.strip_prefix('=')) {
-            (Comparison::Equal, value)
-        } else if let Some(value) = rest.strip_prefix('>') {
-            (Comparison::Greater, value)
-        } else if let Some(value) = rest.strip_prefix('<') {
-            (Comparison::Less, value)
-        } else {
-            (Comparison::Exists, "?")
-        };
+        let signed = SIGNS.iter().find_map(|(sign, test)| Some((*test, rest.strip_prefix(sign)?)));
+        let (test, value) = signed.unwrap_or((Comparison::Exists, rest));
         let (key, value) = (key.trim(), value.trim());
-        // `=>` is a slip of the pen, not a value that begins with `>`.
+        // `=>` is a typing error, not a value that begins with `>`.
         let odd = if test == Comparison::Exists { !value.is_empty() } else { value.starts_with(['=', '<', '>']) };
         let lacks_value = test != Comparison::Exists && value.is_empty();
         if key.is_empty() || odd || lacks_value {
@@ -302,6 +274,7 @@ fn date(text: &str, now: &Zoned) -> Option<(Timestamp, Timestamp)> {
 
 /// Which side of a day or month a bare date means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum DateEdge {
     /// Its first moment: what `--after` means.
     Start,
@@ -309,17 +282,20 @@ pub enum DateEdge {
     End,
 }
 
-/// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone),
-/// `today`, `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`,
-/// `last month`, `last year`, `this week`, `this month`, `this year`. Days are local, weeks begin on Monday.
-///
-/// # Errors
-/// [`ErrorKind::Query`] with what can be written.
-pub fn parse_date(text: &str, edge: DateEdge, now: &Zoned) -> Result<Timestamp> {
-    date_of(text.trim().to_lowercase().as_str(), edge, now).ok_or_else(|| {
-        Error::new(ErrorKind::Query, format!("`{text}` is not a date"))
-            .with_remedy("write 2026-01-31, 2026-01, 2026-01-31T09:30, today, yesterday, last week, 7d, 3w, 2mo or 1y")
-    })
+impl DateEdge {
+    /// Reads a date as people write it: ISO 8601 (`2026-01-31`, `2026-01`, `2026`, with a time, with a zone),
+    /// `today`, `yesterday`, `tomorrow`, `now`, an age (`7d`, `3w`, `2mo`, `1y`, `12h`, `30min`), `last week`,
+    /// `last month`, `last year`, `this week`, `this month`, `this year`. Days are local, weeks begin on Monday.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] with what can be written.
+    pub fn parse(self, text: &str, now: &Zoned) -> Result<Timestamp> {
+        date_of(text.trim().to_lowercase().as_str(), self, now).ok_or_else(|| {
+            Error::new(ErrorKind::Query, format!("`{text}` is not a date")).with_remedy(
+                "write 2026-01-31, 2026-01, 2026-01-31T09:30, today, yesterday, last week, 7d, 3w, 2mo or 1y",
+            )
+        })
+    }
 }
 
 fn date_of(text: &str, edge: DateEdge, now: &Zoned) -> Option<Timestamp> {
@@ -398,7 +374,7 @@ mod tests {
     fn dates() {
         let now: Zoned = "2026-03-18T12:00:00+01:00[Europe/Zurich]".parse().unwrap();
         let check = |text: &str, start: &str, end: &str| {
-            let moment = |edge| parse_date(text, edge, &now).unwrap().to_zoned(now.time_zone().clone());
+            let moment = |edge: DateEdge| edge.parse(text, &now).unwrap().to_zoned(now.time_zone().clone());
             assert_eq!(moment(DateEdge::Start).datetime().to_string(), start, "{text}, start");
             assert_eq!(moment(DateEdge::End).datetime().to_string(), end, "{text}, end");
         };
@@ -417,12 +393,12 @@ mod tests {
         check("2026-03-01T08:30:00Z", "2026-03-01T09:30:00", "2026-03-01T09:30:00");
         // The day of the change to summer time is 23 hours long.
         check("2026-03-29", "2026-03-29T00:00:00", "2026-03-30T00:00:00");
-        assert_eq!(parse_date("9999", DateEdge::Start, &now).unwrap().to_string(), "9998-12-31T23:00:00Z");
+        assert_eq!(DateEdge::Start.parse("9999", &now).unwrap().to_string(), "9998-12-31T23:00:00Z");
         for end in ["9999", "9999-12", "9999-12-31"] {
-            assert_eq!(parse_date(end, DateEdge::End, &now).unwrap(), Timestamp::MAX, "{end}");
+            assert_eq!(DateEdge::End.parse(end, &now).unwrap(), Timestamp::MAX, "{end}");
         }
         for bad in ["", "soon", "2026-13", "2026-02-30", "99999999999999999999d", "26", "2026-1"] {
-            assert!(parse_date(bad, DateEdge::Start, &now).is_err(), "{bad:?}");
+            assert!(DateEdge::Start.parse(bad, &now).is_err(), "{bad:?}");
         }
     }
 

@@ -21,7 +21,7 @@ use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
-use crate::vectors::{Bitmap, Interval, TopK};
+use crate::vectors::{Interval, TopK};
 
 /// What the parts of a score are multiplied by.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -100,7 +100,8 @@ impl Scored {
 /// All that can be found, with the parts of its score.
 pub(super) struct Candidates<'a> {
     pub passages: &'a [PassageRow],
-    pub eligible: Option<&'a Bitmap>,
+    /// By position, as `passages`. `None`: all.
+    pub eligible: Option<&'a [bool]>,
     pub lexical: &'a Lexical,
     pub semantic: &'a Semantic<'a>,
     pub weights: Weights,
@@ -123,7 +124,7 @@ impl Candidates<'_> {
         }
         let mut candidates = self.bounded(floor);
         if let Some(reach) = self.kth_best(k, candidates.iter().map(|c| (c.position, c.upper))) {
-            // What looks best already shows, looked at more closely, what the k best reach at least.
+            // The fine intervals of the most promising passages give a lower bound of the k-th best score.
             let first: Vec<Bounded> = candidates.iter().filter(|c| c.upper >= reach).copied().collect();
             let lower = self.intervals(&first).into_iter().map(|interval| interval.lower);
             let least = self.kth_best(k, first.iter().map(|c| c.position).zip(lower));
@@ -166,10 +167,8 @@ impl Candidates<'_> {
             let is_possible = upper > 0.0 && upper >= floor.least(cosine.is_some());
             is_possible.then_some(Bounded { position: position as u32, upper })
         };
-        match self.eligible {
-            Some(eligible) => eligible.iter().filter_map(bounded).collect(),
-            None => (0..self.passages.len()).filter_map(bounded).collect(),
-        }
+        let is_eligible = |position: &usize| self.eligible.is_none_or(|eligible| eligible[*position]);
+        (0..self.passages.len()).filter(is_eligible).filter_map(bounded).collect()
     }
 
     /// What the score of each lies within.

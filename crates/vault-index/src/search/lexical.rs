@@ -6,8 +6,8 @@
 //! is never below 0; k1 = .9 and b = .4 as in Anserini). No passage can reach more than `(k1 + 1) · Σ idf`; the
 //! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches.
 //!
-//! SQLite keeps the places of the terms and no more: its own `bm25()` has a fixed k1 and b, looks every passage's
-//! length up, and gives a word that stands in more than half of the passages nothing.
+//! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
+//! and scores a word that is in more than half of the passages as 0.
 
 use std::collections::HashSet;
 
@@ -26,7 +26,7 @@ const B: f64 = 0.4;
 /// say what it is about.
 const MAX_TERMS: usize = 48;
 
-/// Of how many different terms the rarest are chosen.
+/// The number of different terms among which the rarest are chosen.
 const MAX_CONSIDERED: usize = 1500;
 
 /// How well every passage matches the words of a query.
@@ -84,7 +84,7 @@ impl Lexical {
                 let length = f64::from(passages[at].length) / average;
                 sums[at] += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
             }
-            // Those of several terms that begin alike come one term after the other.
+            // A prefix stands for several terms, whose passages come one term after the other.
             holders.sort_unstable();
             terms.push(Term { text: term.text, holders });
         }
@@ -120,7 +120,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<QueryTerm>> {
         let mut counted = Vec::with_capacity(terms.len());
         for (order, term) in terms.into_iter().enumerate() {
             let frequency = store.document_frequency(&term.text)?;
-            // A term that is nowhere says nothing about where to look.
+            // A term that no passage has cannot find anything.
             counted.push((if frequency == 0 { u64::MAX } else { frequency }, order, term));
         }
         counted.sort_by_key(|(frequency, order, _)| (*frequency, *order));
@@ -131,7 +131,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<QueryTerm>> {
     Ok(terms)
 }
 
-/// Passages whose note must go because of `-word`.
+/// Passages that hold a word, whose notes `-word` excludes.
 pub(super) fn holders_of_word(store: &Store, word: &str) -> Result<Vec<i64>> {
     match phrase_expression(word) {
         Some(expression) => store.passages_with(&expression),
@@ -139,8 +139,8 @@ pub(super) fn holders_of_word(store: &Store, word: &str) -> Result<Vec<i64>> {
     }
 }
 
-/// Passages that hold an exact phrase, in their text, title, headings, aliases or tags. The keyword index knows
-/// stems only, so the passages it names are read again: the words must be the same but for case and diacritics.
+/// Passages that hold an exact phrase, in their text, title, headings, aliases or tags. The keyword index has only
+/// stems, so the passages it finds are read again: the words must be equal except for case and diacritics.
 pub(super) fn holders_of_phrase(store: &Store, phrase: &str) -> Result<Vec<i64>> {
     let Some(expression) = phrase_expression(phrase) else { return Ok(Vec::new()) };
     let wanted = folded_words(phrase);
@@ -185,7 +185,7 @@ fn folded_words(text: &str) -> String {
     folded
 }
 
-/// Whether the words stand in the text. Scripts without spaces are compared as letters.
+/// Whether the text contains the words. Scripts without spaces are compared letter by letter.
 fn contains_words(text: &str, words: &str) -> bool {
     let trimmed = words.trim();
     let spaced = trimmed.is_ascii() || trimmed.chars().all(|c| (c as u32) < 0x0e00);

@@ -13,7 +13,6 @@ mod path_pattern;
 mod filter;
 mod query;
 mod hit;
-mod snippet;
 mod find_note;
 mod lexical;
 mod semantic;
@@ -28,12 +27,11 @@ mod rerank;
 #[cfg(test)]
 mod exact_tests;
 
-pub use filter::{Comparison, DateEdge, Filter, PropertyTest, parse_date};
+pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NearMiss, Reranked, Why};
+pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
 pub(crate) use snapshot::EmbedderSource;
-pub use snippet::marks;
 pub use unmatched::Unmatched;

@@ -15,7 +15,6 @@ use crate::search::query::{Grouping, Mode, Query};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::Snapshot;
 use crate::store::Store;
-use crate::vectors::Bitmap;
 
 /// Notes that are named where none is found.
 const NEAR_MISSES: usize = 3;
@@ -23,7 +22,7 @@ const NEAR_MISSES: usize = 3;
 /// What every passage's score is made of.
 pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
-    eligible: Option<Bitmap>,
+    eligible: Option<Vec<bool>>,
     lexical: Lexical,
     semantic: Semantic<'a>,
     pub weights: Weights,
@@ -42,9 +41,8 @@ impl<'a> ScoredQuery<'a> {
         let vector = match (like, &query.vector) {
             (Some(note), _) => {
                 // A note is not similar to itself.
-                let eligible = eligible.get_or_insert_with(|| (0..snapshot.passages.len()).collect());
-                let passages = snapshot.passages.iter().enumerate();
-                passages.filter(|(_, p)| p.note == note).for_each(|(at, _)| eligible.remove(at));
+                let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
+                eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
                 Some(unit(&snapshot.vector_sum(note)?)?)
             }
             (None, Some(vector)) => Some(unit(vector)?),
@@ -73,7 +71,7 @@ impl<'a> ScoredQuery<'a> {
         };
         let semantic = match vector.filter(|_| weights.semantic > 0.0) {
             Some(vector) => match snapshot.source()? {
-                Some(source) => Semantic::new(vector, source, &snapshot.passages, eligible.as_ref(), like.is_none())?,
+                Some(source) => Semantic::new(vector, source, &snapshot.passages, eligible.as_deref(), like.is_none())?,
                 None => Semantic::none(),
             },
             None => Semantic::none(),
@@ -86,7 +84,7 @@ impl<'a> ScoredQuery<'a> {
         let store = self.snapshot.store();
         let candidates = Candidates {
             passages: &self.snapshot.passages,
-            eligible: self.eligible.as_ref(),
+            eligible: self.eligible.as_deref(),
             lexical: &self.lexical,
             semantic: &self.semantic,
             weights: self.weights,

@@ -12,7 +12,7 @@ use crate::search::hit::Hits;
 use crate::search::query::{Grouping, Mode, Query};
 use crate::search::scored_query::{ScoredQuery, hit, hits, vectors_of};
 use crate::search::snapshot::{EmbedderSource, Snapshot};
-use crate::store::{LoadedCodes, PassageRow, Store};
+use crate::store::{PassageRow, Store};
 
 /// A consistent snapshot of an index: what is written meanwhile does not change its answers. Cheap to clone, usable
 /// from many threads. It holds 24 bytes a passage in memory, and `dimensions + 12` bytes a vector from the
@@ -46,24 +46,9 @@ pub struct Searcher {
 const BATCH: usize = 16;
 
 impl Searcher {
-    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank. `known` are
-    /// the codes of a snapshot before: of them, only what changed since is read.
-    pub(crate) fn new(
-        store: Store,
-        embedder: EmbedderSource,
-        usable: bool,
-        known: Option<LoadedCodes>,
-    ) -> Result<Self> {
-        Snapshot::new(store, embedder, usable, known).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
-    }
-
-    /// The codes that were loaded, for the snapshot that comes after this one.
-    pub(crate) fn into_codes(self) -> Option<LoadedCodes> {
-        match Arc::try_unwrap(self.snapshot) {
-            Ok(snapshot) => snapshot.into_codes(),
-            // Somebody still searches it.
-            Err(snapshot) => snapshot.loaded_codes().cloned(),
-        }
+    /// `usable` says whether the vectors are of the model that `embedder` gives; if not, words alone rank.
+    pub(crate) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
+        Snapshot::new(store, embedder, usable).map(|snapshot| Self { snapshot: Arc::new(snapshot) })
     }
 
     /// Answers a query: exact, best first. The same query on the same snapshot always gets the same answer.
@@ -85,6 +70,12 @@ impl Searcher {
             answers.extend(batch.iter().zip(vectors).map(|(query, vector)| self.search_with(query, vector)));
         }
         answers
+    }
+
+    /// An answer without results.
+    #[cfg(feature = "cli")]
+    pub(crate) fn nothing(&self, mode: Mode) -> Hits {
+        hits(&self.snapshot, Vec::new(), mode, Vec::new())
     }
 
     /// `vector` is that of the query's text, where it is known already.
@@ -112,7 +103,7 @@ impl Searcher {
         let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
-            if eligible.as_ref().is_none_or(|eligible| eligible.contains(at))
+            if eligible.as_ref().is_none_or(|eligible| eligible[at])
                 && (query.grouping == Grouping::Passages || listed.insert(passage.note))
             {
                 rows.push((notes.get(&passage.note), passage));

@@ -8,7 +8,7 @@ use std::sync::MutexGuard;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::{PassageRow, Slot, Store};
-use crate::vectors::{Bitmap, Codes, Interval, QueryCodes, rescore};
+use crate::vectors::{Codes, Interval, QueryCodes, rescore};
 
 /// How much a title that is only the file's name counts against the passage.
 const TITLE_WEIGHT: f32 = 0.25;
@@ -57,12 +57,13 @@ impl<'a> Semantic<'a> {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
-    /// Scans the vectors of the eligible passages (`None`: of all), and their titles' where they are weighed in.
+    /// Scans the vectors of the passages that `eligible` has true for (`None`: of all), and their titles' where they are
+    /// weighed in.
     pub(super) fn new(
         query: Vec<f32>,
         source: Source<'a>,
         passages: &[PassageRow],
-        eligible: Option<&Bitmap>,
+        eligible: Option<&[bool]>,
         with_titles: bool,
     ) -> Result<Self> {
         let wanted = match &source {
@@ -81,11 +82,15 @@ impl<'a> Semantic<'a> {
         let bounds = match source {
             Source::Stored(store, _) => Bounds::Fine(store.intervals(&query)?),
             Source::Loaded(codes) => {
-                let slots: Option<Bitmap> = eligible.map(|eligible| {
-                    let slots = |at| semantic.slots(&passages[at]).into_iter().flatten();
-                    eligible.iter().flat_map(slots).map(|slot| slot.get() as usize).collect()
+                let filter: Option<Vec<bool>> = eligible.map(|eligible| {
+                    let mut filter = vec![false; codes.len()];
+                    for (passage, _) in passages.iter().zip(eligible).filter(|(_, eligible)| **eligible) {
+                        let slots = semantic.slots(passage).into_iter().flatten().map(|slot| slot.get() as usize);
+                        slots.filter(|slot| *slot < codes.len()).for_each(|slot| filter[slot] = true);
+                    }
+                    filter
                 });
-                Bounds::Coarse(codes, codes.upper_bounds(&query, slots.as_ref()))
+                Bounds::Coarse(codes, codes.upper_bounds(&query, filter.as_deref()))
             }
         };
         semantic.scan = Some(Scan { query, bounds });

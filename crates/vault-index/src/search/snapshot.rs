@@ -7,7 +7,8 @@ use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::semantic::Source;
-use crate::store::{LoadedCodes, PassageRow, Store};
+use crate::store::{PassageRow, Store};
+use crate::vectors::Codes;
 
 /// Where a searcher gets the model that turns queries into vectors.
 pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Send + Sync>;
@@ -26,25 +27,13 @@ pub(super) struct Snapshot {
     /// Whether a search by meaning has read the codes in the index.
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
-    codes: OnceLock<LoadedCodes>,
+    codes: OnceLock<Codes>,
 }
 
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
-    pub(super) fn new(
-        store: Store,
-        embedder: EmbedderSource,
-        usable: bool,
-        known: Option<LoadedCodes>,
-    ) -> Result<Self> {
+    pub(super) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
         store.pin()?;
-        let codes = OnceLock::new();
-        // Where that fails, the search that needs them fails too, and says why.
-        if known.is_some()
-            && let Ok(Some(now)) = store.codes(known)
-        {
-            _ = codes.set(now);
-        }
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -52,7 +41,6 @@ impl Snapshot {
         let has_vectors = passages.iter().any(|passage| passage.vector.is_some());
         // Vectors that cannot be compared with the query's count as missing.
         let pending = if usable { store.pending()? } else { passages.len() };
-        let was_searched = AtomicBool::new(false);
         let (notes, unread) = (store.note_count()?, store.unread()?);
         Ok(Self {
             store: Mutex::new(store),
@@ -62,18 +50,9 @@ impl Snapshot {
             pending,
             has_vectors,
             unread,
-            was_searched,
-            codes,
+            was_searched: AtomicBool::new(false),
+            codes: OnceLock::new(),
         })
-    }
-
-    pub(super) fn into_codes(self) -> Option<LoadedCodes> {
-        self.codes.into_inner()
-    }
-
-    /// The codes that were loaded so far.
-    pub(super) fn loaded_codes(&self) -> Option<&LoadedCodes> {
-        self.codes.get()
     }
 
     pub(super) fn store(&self) -> MutexGuard<'_, Store> {
@@ -95,11 +74,11 @@ impl Snapshot {
                 let embedder = store.embedder()?;
                 return Ok(embedder.map(|(_, dimensions)| Source::Stored(store, dimensions)));
             }
-            if let Some(codes) = store.codes(None)? {
+            if let Some(codes) = store.codes()? {
                 _ = self.codes.set(codes);
             }
         }
-        Ok(self.codes.get().map(|loaded| Source::Loaded(&loaded.codes)))
+        Ok(self.codes.get().map(Source::Loaded))
     }
 
     /// The direction of a note: the sum of its passages' vectors.

@@ -31,18 +31,15 @@ impl Searcher {
         let store = self.snapshot.store();
         let mut unmatched = Unmatched::default();
         let is_no_tag = |tag: &str| -> Result<bool> { Ok(store.notes_with_tag(TagKey::new(tag).as_str())?.is_empty()) };
+        let listed = "`vault-index tags` lists those there are";
         for tag in &filter.tags {
             if is_no_tag(tag)? {
-                let line = format!("no note has the tag `{tag}`; `vault-index tags` lists those there are");
-                unmatched.wanted.push(line);
+                unmatched.wanted.push(format!("no note has the tag `{tag}`; {listed}"));
             }
         }
         for tag in &filter.without_tags {
             if is_no_tag(tag)? {
-                let line = format!(
-                    "-tag:{tag} leaves nothing out: no note has that tag; `vault-index tags` lists those there are"
-                );
-                unmatched.excluded.push(line);
+                unmatched.excluded.push(format!("-tag:{tag} leaves nothing out: no note has that tag; {listed}"));
             }
         }
         let has_paths = !filter.paths.is_empty() || !filter.without_paths.is_empty();

@@ -137,8 +137,8 @@ impl Store {
 
     /// By the first column: the sum of the hashes of its rows, whatever their order.
     fn row_hashes(&self, sql: &str) -> Result<HashMap<String, u64>> {
-        let read = || -> rusqlite::Result<HashMap<String, u64>> {
-            let mut statement = self.conn.prepare(sql)?;
+        self.with(|conn| {
+            let mut statement = conn.prepare(sql)?;
             let columns = statement.column_count();
             let mut rows = statement.query([])?;
             let mut hashes: HashMap<String, u64> = HashMap::new();
@@ -152,50 +152,38 @@ impl Store {
                 add(&mut hashes, &path, hasher.finish());
             }
             Ok(hashes)
-        };
-        read().map_err(|e| self.error(e))
+        })
     }
 
-    /// Adds where each term stands: all places of a passage as one row of its file.
+    /// Adds where each term stands: in which passage of which file, in which field, after how many others.
     fn add_word_hashes(&self, hashes: &mut HashMap<String, u64>) -> Result<()> {
-        let mut read = || -> rusqlite::Result<()> {
-            self.words_instances()?;
-            let mut passages: HashMap<i64, u64> = HashMap::new();
-            let mut statement = self.conn.prepare("SELECT doc, term, col, offset FROM temp.words_instances")?;
+        self.words_instances()?;
+        let passages: HashMap<i64, (String, i64)> = self
+            .all(
+                "SELECT passage.id, path, start FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note",
+                [],
+                |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))),
+            )?
+            .into_iter()
+            .collect();
+        self.with(|conn| {
+            let mut statement = conn.prepare("SELECT doc, term, col, offset FROM temp.words_instances")?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let mut hasher = DefaultHasher::new();
                 (1..4).try_for_each(|column| row.get_ref(column).map(|value| hash_value(value, &mut hasher)))?;
-                let sum = passages.entry(row.get(0)?).or_default();
-                *sum = sum.wrapping_add(hasher.finish());
-            }
-            let mut statement = self.conn.prepare(
-                "SELECT path, start FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note WHERE passage.id = ?1",
-            )?;
-            for (passage, sum) in passages {
-                let mut hasher = DefaultHasher::new();
-                hasher.write_u64(sum);
-                let mut rows = statement.query([passage])?;
-                match rows.next()? {
-                    Some(row) => {
-                        hash_value(row.get_ref(1)?, &mut hasher);
-                        add(hashes, &row.get::<_, String>(0)?, hasher.finish());
-                    }
-                    None => add(hashes, "", hasher.finish()),
-                }
+                let (path, start) = passages.get(&row.get(0)?).map_or(("", 0), |(path, start)| (path, *start));
+                hasher.write_i64(start);
+                add(hashes, path, hasher.finish());
             }
             Ok(())
-        };
-        read().map_err(|e| self.error(e))
+        })
     }
 
     /// The slots of vectors, by path and place in it.
     fn slots(&self) -> Result<HashMap<(String, i64), i64>> {
-        let read = || -> rusqlite::Result<_> {
-            let mut statement = self.conn.prepare(SLOTS)?;
-            statement.query_map([], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?.collect()
-        };
-        read().map_err(|e| self.error(e))
+        let slots = self.all(SLOTS, [], |row| Ok(((row.get(0)?, row.get(1)?), row.get(2)?)))?;
+        Ok(slots.into_iter().collect())
     }
 }
 

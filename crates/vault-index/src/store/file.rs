@@ -107,8 +107,8 @@ impl FileContent {
         let (message, remedy) = match content {
             Self::Index | Self::Nothing => return Ok(content),
             Self::OtherDatabase => (
-                "this is the database of another program",
-                "choose another file with --index FILE, or move this one away",
+                "this is the database of another program, or an index whose header is damaged",
+                "choose another file with --index FILE, or move this one away; an index is made anew by `vault-index sync`",
             ),
             Self::Unknown => (
                 "this file is not an index, or its beginning is damaged",

@@ -1,6 +1,6 @@
 //! The keyword index: FTS5 fed with terms, and what BM25 needs to know about them.
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::params;
 
 use crate::error::Result;
 use crate::store::Store;
@@ -37,25 +37,13 @@ pub(crate) type Field = usize;
 pub(crate) const FIELD_COUNT: usize = 5;
 
 impl Store {
-    /// Adds the words of passages.
-    pub(crate) fn put_words(&self, words: &[(i64, Fields)]) -> Result<()> {
-        let write = || -> rusqlite::Result<()> {
-            let mut insert = self.conn.prepare_cached(
-                "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-            )?;
-            for (passage, fields) in words {
-                insert.execute(params![
-                    passage,
-                    fields.title,
-                    fields.aliases,
-                    fields.headings,
-                    fields.tags,
-                    fields.body
-                ])?;
-            }
-            Ok(())
-        };
-        write().map_err(|e| self.error(e))
+    /// Adds the words of a passage.
+    pub(crate) fn put_words(&self, passage: i64, fields: &Fields) -> Result<()> {
+        let Fields { title, aliases, headings, tags, body } = fields;
+        self.run(
+            "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            params![passage, title, aliases, headings, tags, body],
+        )
     }
 
     /// Calls `each` for every place at which a term stands, with its passage and field. A third of a microsecond each.
@@ -65,8 +53,8 @@ impl Store {
         matching: Matching,
         mut each: impl FnMut(i64, Field),
     ) -> Result<()> {
-        let mut read = || -> rusqlite::Result<()> {
-            self.words_instances()?;
+        self.words_instances()?;
+        self.with(|conn| {
             let (sql, end) = match matching {
                 Matching::Whole => ("SELECT doc, col FROM temp.words_instances WHERE term = ?1", None),
                 Matching::Prefix => (
@@ -75,7 +63,7 @@ impl Store {
                     Some(format!("{term}\u{10ffff}")),
                 ),
             };
-            let mut statement = self.conn.prepare_cached(sql)?;
+            let mut statement = conn.prepare_cached(sql)?;
             let mut rows = statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
             while let Some(row) = rows.next()? {
                 let field = match row.get_ref(1)?.as_bytes()? {
@@ -88,53 +76,41 @@ impl Store {
                 each(row.get(0)?, field);
             }
             Ok(())
-        };
-        read().map_err(|e| self.error(e))
+        })
     }
 
     /// Makes the table of all places of all terms be there: a view into the keyword index, which holds nothing itself.
-    pub(in crate::store) fn words_instances(&self) -> rusqlite::Result<()> {
-        self.conn.execute_batch(
-            "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_instances USING fts5vocab(main, words, instance)",
-        )
+    pub(super) fn words_instances(&self) -> Result<()> {
+        let sql = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_instances USING fts5vocab(main, words, instance)";
+        self.with(|conn| conn.execute_batch(sql))
     }
 
     /// Passages that an FTS5 expression matches.
     pub(crate) fn passages_with(&self, expression: &str) -> Result<Vec<i64>> {
-        let read = || -> rusqlite::Result<Vec<i64>> {
-            let mut statement = self.conn.prepare_cached("SELECT rowid FROM words WHERE words MATCH ?1")?;
-            statement.query_map([expression], |row| row.get(0))?.collect()
-        };
-        read().map_err(|e| self.error(e))
+        self.all("SELECT rowid FROM words WHERE words MATCH ?1", [expression], |row| row.get(0))
     }
 
     /// What a passage's words were made of: text, title, headings, aliases and tags, one after another.
     pub(crate) fn searchable_texts(&self, passage: i64) -> Result<Vec<String>> {
-        let read = || {
-            self.conn
-                .prepare_cached(
-                    "SELECT passage_text.text, note.title, passage_text.headings, note.aliases, note.tags
-                     FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
-                     WHERE passage.id = ?1",
-                )?
-                .query_row([passage], |row| {
-                    let mut texts: Vec<String> = vec![row.get(0)?, row.get(1)?];
-                    for column in 2..5 {
-                        texts.extend(from_json::<Vec<String>>(&row.get::<_, String>(column)?));
-                    }
-                    Ok(texts)
-                })
-                .optional()
-        };
-        Ok(read().map_err(|e| self.error(e))?.unwrap_or_default())
+        let texts = self.first(
+            "SELECT passage_text.text, note.title, passage_text.headings, note.aliases, note.tags
+             FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
+             WHERE passage.id = ?1",
+            [passage],
+            |row| {
+                let mut texts: Vec<String> = vec![row.get(0)?, row.get(1)?];
+                for column in 2..5 {
+                    texts.extend(from_json::<Vec<String>>(row.get_ref(column)?.as_str()?));
+                }
+                Ok(texts)
+            },
+        )?;
+        Ok(texts.unwrap_or_default())
     }
 
     /// In how many passages a term stands.
     pub(crate) fn document_frequency(&self, term: &str) -> Result<u64> {
-        self.conn
-            .prepare_cached("SELECT doc FROM words_vocabulary WHERE term = ?1")
-            .and_then(|mut s| s.query_row([term], |row| row.get::<_, i64>(0)).optional())
-            .map(|n| n.unwrap_or(0) as u64)
-            .map_err(|e| self.error(e))
+        let found = self.first("SELECT doc FROM words_vocabulary WHERE term = ?1", [term], |row| row.get(0))?;
+        Ok(found.unwrap_or(0))
     }
 }

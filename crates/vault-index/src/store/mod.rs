@@ -19,8 +19,7 @@
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
-//! | `codes_state` | a number of such a block that changes with it | so that who holds its codes need not read them again |
-//! | `warning` | a warning about a file | `skipped` = 1 when it is the reason why the file is not indexed |
+//! | `warning` | a warning about a file | `skipped`: 0 the note is indexed, 1 reading it failed, 2 listing the vault found it |
 //!
 //! Views for other programs: `documents`, `chunks`, `links`.
 //!
@@ -35,27 +34,31 @@ mod file;
 mod notes;
 mod links;
 mod fulltext;
-mod chunks;
 mod passages;
 mod codes;
 mod vectors;
+mod chunks;
 mod compare;
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, TransactionBehavior};
+use rusqlite::types::{FromSql, FromSqlError, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Params, Row, Transaction, TransactionBehavior};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::path::{FileId, VaultPath};
 use crate::private_file::{make_private, private_file};
+use crate::report::counted_as;
 
-pub(crate) use chunks::{PassageToPut, PendingText, TextRow};
-pub(crate) use codes::LoadedCodes;
+pub(crate) use chunks::{NewPassage, PassageText, PendingText};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
-pub(crate) use links::{LinkRow, LinkTarget, StoredLink};
-pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, ReadFile, StoredFile, json};
+pub(crate) use links::{LinkRow, StoredLink};
+pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
 pub(crate) use passages::{PassageRow, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
@@ -72,6 +75,8 @@ pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
+    /// Blocks of `passage_block` whose passages this transaction has changed.
+    unpacked: RefCell<BTreeSet<i64>>,
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
@@ -84,7 +89,7 @@ impl Batch<'_> {
     /// Commits.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
-        store.pack().and_then(|()| transaction.commit()).map_err(|e| store.error(e))
+        store.with(|_| store.pack().and_then(|()| transaction.commit()))
     }
 }
 
@@ -106,14 +111,14 @@ impl Store {
         make_private(path)?;
         if content == FileContent::Nothing {
             // Before there is a log: from then on the file itself says whose it is, wherever its maker was killed.
-            let sign = || store.conn.pragma_update(None, "application_id", schema::APPLICATION_ID);
-            sign().map_err(|e| store.error(e))?;
+            store.with(|conn| conn.pragma_update(None, "application_id", schema::APPLICATION_ID))?;
         }
-        store.conn.pragma_update(None, "journal_mode", "wal").map_err(|e| store.error(e))?;
-        store.conn.pragma_update(None, "synchronous", "normal").map_err(|e| store.error(e))?;
-        store.conn.pragma_update(None, "wal_autocheckpoint", 4000).map_err(|e| store.error(e))?;
+        store.with(|conn| {
+            conn.pragma_update(None, "journal_mode", "wal")?;
+            conn.pragma_update(None, "synchronous", "normal")?;
+            conn.pragma_update(None, "wal_autocheckpoint", 4000)
+        })?;
         schema::migrate(&store)?;
-        store.track_passages().map_err(|e| store.error(e))?;
         Ok(store)
     }
 
@@ -180,7 +185,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf() };
+        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -197,48 +202,39 @@ impl Store {
         Ok(())
     }
 
-    /// The file.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
-    }
-
     /// Starts a transaction that will write; readers go on with what was there before.
     pub(crate) fn begin(&self) -> Result<Batch<'_>> {
-        let transaction =
-            Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate).map_err(|e| self.error(e))?;
+        let transaction = self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
         // A newer program may have opened it since; what that expects of a writer, this one does not know.
         schema::check_format(self)?;
+        // What a transaction that was rolled back had changed.
+        self.unpacked.borrow_mut().clear();
         Ok(Batch { store: self, transaction })
     }
 
     /// Starts a transaction that only reads: one state for all of it, and no lock for each query.
     pub(crate) fn reading(&self) -> Result<Transaction<'_>> {
-        Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred).map_err(|e| self.error(e))
+        self.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Deferred))
     }
 
     /// Pins this connection to what is committed now, until dropped.
     pub(crate) fn pin(&self) -> Result<()> {
-        self.conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master").map_err(|e| self.error(e))
+        self.with(|conn| conn.execute_batch("BEGIN; SELECT count(*) FROM sqlite_master"))
     }
 
     /// Changes whenever another connection commits.
     pub(crate) fn data_version(&self) -> Result<i64> {
-        self.conn.pragma_query_value(None, "data_version", |row| row.get(0)).map_err(|e| self.error(e))
+        self.only("PRAGMA data_version", [])
     }
 
     /// A setting.
     pub(crate) fn meta(&self, key: &str) -> Result<Option<String>> {
-        self.conn
-            .prepare_cached("SELECT value FROM meta WHERE key = ?1")
-            .and_then(|mut s| s.query_row([key], |row| row.get(0)).optional())
-            .map_err(|e| self.error(e))
+        self.first("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
     }
 
     /// Whether there is anything in it but settings.
     pub(crate) fn has_content(&self) -> Result<bool> {
-        self.conn
-            .query_row("SELECT EXISTS (SELECT 1 FROM file) OR EXISTS (SELECT 1 FROM embedding)", [], |row| row.get(0))
-            .map_err(|e| self.error(e))
+        self.only("SELECT EXISTS (SELECT 1 FROM file) OR EXISTS (SELECT 1 FROM embedding)", [])
     }
 
     /// Sets a setting.
@@ -246,9 +242,12 @@ impl Store {
         self.run("INSERT INTO meta(key, value) VALUES(?1, ?2) ON CONFLICT DO UPDATE SET value = ?2", (key, value))
     }
 
-    /// Removes a setting.
-    pub(crate) fn clear_meta(&self, key: &str) -> Result<()> {
-        self.run("DELETE FROM meta WHERE key = ?1", [key])
+    /// Sets a setting, or removes it.
+    pub(crate) fn set_optional_meta(&self, key: &str, value: Option<&str>) -> Result<()> {
+        match value {
+            Some(value) => self.set_meta(key, value),
+            None => self.run("DELETE FROM meta WHERE key = ?1", [key]),
+        }
     }
 
     /// Bytes of the file and its log.
@@ -261,24 +260,23 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self { conn: Connection::open("")?, path: PathBuf::new() };
-        store.setup().map_err(|e| store.error(e))?;
+        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), unpacked: RefCell::default() };
+        store.setup()?;
         schema::migrate(&store)?;
-        store.track_passages().map_err(|e| store.error(e))?;
         Ok(store)
     }
 
     /// Where the file contradicts itself, one line a fault: as SQLite sees it, and where it says one thing twice.
     pub(crate) fn faults(&self) -> Result<Vec<String>> {
-        let read = || {
-            let mut statement = self.conn.prepare("PRAGMA integrity_check(20)")?;
-            statement.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()
-        };
-        let mut faults = read().map_err(|e| self.error(e))?;
+        let mut faults: Vec<String> = self.all("PRAGMA integrity_check(20)", [], |row| row.get(0))?;
         faults.retain(|row| row != "ok");
-        faults.extend(self.check_vectors()?);
-        faults.extend(self.check_passage_blocks()?);
-        faults.extend(self.check_block_states()?);
+        let one_and_many =
+            ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
+        let vectors = (self.unsound_vectors()?, one_and_many);
+        let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
+        let blocks = (self.outdated_passage_blocks()?, one_and_many);
+        let unsound = [vectors, blocks].into_iter().filter(|(number, _)| *number > 0);
+        faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
     }
 
@@ -304,12 +302,63 @@ impl Store {
         let _ = self.conn.busy_timeout(BUSY);
     }
 
-    fn run(&self, sql: &str, params: impl rusqlite::Params) -> Result<()> {
-        self.conn.prepare_cached(sql).and_then(|mut s| s.execute(params)).map(|_| ()).map_err(|e| self.error(e))
+    /// Works with the connection; an error says which file it is of.
+    fn with<'s, T>(&'s self, work: impl FnOnce(&'s Connection) -> rusqlite::Result<T>) -> Result<T> {
+        work(&self.conn).map_err(|error| Error::from(error).at(&self.path))
     }
 
-    fn error(&self, error: rusqlite::Error) -> Error {
-        Error::from(error).at(&self.path)
+    fn damaged(&self, message: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy("run `vault-index check --repair`")
+    }
+
+    /// Runs a statement that has no results.
+    fn run(&self, sql: &str, params: impl Params) -> Result<()> {
+        self.with(|conn| conn.prepare_cached(sql)?.execute(params).map(drop))
+    }
+
+    /// All results of a query, each as `read` takes it.
+    fn all<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Vec<T>> {
+        self.with(|conn| conn.prepare_cached(sql)?.query_map(params, read)?.collect())
+    }
+
+    /// The first result of a query, if it has one.
+    fn first<T>(
+        &self,
+        sql: &str,
+        params: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        self.with(|conn| conn.prepare_cached(sql)?.query_row(params, read).optional())
+    }
+
+    /// The value of a query that always has one.
+    fn only<T: FromSql>(&self, sql: &str, params: impl Params) -> Result<T> {
+        self.with(|conn| conn.prepare_cached(sql)?.query_row(params, |row| row.get(0)))
+    }
+}
+
+impl FromSql for FileId {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        u32::column_result(value).map(Self)
+    }
+}
+
+impl ToSql for FileId {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        self.0.to_sql()
+    }
+}
+
+/// Paths come from [`VaultPath`]s; one that no longer is one can only be damage.
+impl FromSql for VaultPath {
+    fn column_result(value: ValueRef<'_>) -> FromSqlResult<Self> {
+        let text = value.as_str()?;
+        Self::new(text).ok_or_else(|| FromSqlError::Other(format!("not a path: {text:?}").into()))
     }
 }
 
@@ -349,38 +398,31 @@ fn is_cannot_open(error: &rusqlite::Error) -> bool {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::Error as Sql;
         use rusqlite::ErrorCode as Code;
         const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
-        // The error's own text would show the statement, which says nothing to the reader.
-        let reason = match error {
-            rusqlite::Error::SqlInputError { msg, .. } => {
-                return Self::new(ErrorKind::Damaged, "the index is damaged").because(msg).with_remedy(REPAIR);
-            }
-            error => error,
-        };
-        let is_damage = match &reason {
-            rusqlite::Error::FromSqlConversionFailure(..)
-            | rusqlite::Error::IntegralValueOutOfRange(..)
-            | rusqlite::Error::Utf8Error(..)
-            | rusqlite::Error::InvalidColumnType(..)
-            | rusqlite::Error::BlobSizeError => true,
-            rusqlite::Error::SqliteFailure(failure, message) => {
-                matches!(failure.code, Code::ConstraintViolation | Code::TypeMismatch)
-                    || message.as_ref().is_some_and(|m| m.contains("no such") || m.contains("constructor failed"))
-            }
+        let is_damage = match &error {
+            Sql::SqlInputError { .. }
+            | Sql::FromSqlConversionFailure(..)
+            | Sql::IntegralValueOutOfRange(..)
+            | Sql::Utf8Error(..)
+            | Sql::InvalidColumnType(..)
+            | Sql::BlobSizeError => true,
+            Sql::SqliteFailure(_, Some(text)) => text.contains("no such") || text.contains("constructor failed"),
             _ => false,
         };
-        if is_damage {
-            return Self::new(ErrorKind::Damaged, "the index is damaged").because(reason).with_remedy(REPAIR);
-        }
-        let (kind, message, remedy) = match reason.sqlite_error_code() {
+        let (kind, message, remedy) = match error.sqlite_error_code() {
+            _ if is_damage => (ErrorKind::Damaged, "the index is damaged", REPAIR),
+            Some(Code::ConstraintViolation | Code::TypeMismatch) => {
+                (ErrorKind::Damaged, "the index is damaged", REPAIR)
+            }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
                 (ErrorKind::Damaged, "the index is damaged", "run `vault-index rebuild`; your notes are not touched")
             }
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
                 (ErrorKind::Locked, "the index is busy", "try again when the other process is done")
             }
-            _ if is_no_room(&reason) => (
+            _ if is_no_room(&error) => (
                 ErrorKind::Store,
                 "there is no room on the disk for the index",
                 "make room, or choose another place with --index FILE; what was committed is safe",
@@ -397,6 +439,11 @@ impl From<rusqlite::Error> for Error {
             ),
             _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index check --repair`"),
         };
-        Self::new(kind, message).because(reason).with_remedy(remedy)
+        let described = Self::new(kind, message).with_remedy(remedy);
+        match error {
+            // The error's own text would show the statement, which says nothing to the reader.
+            Sql::SqlInputError { msg, .. } => described.because(msg),
+            error => described.because(error),
+        }
     }
 }

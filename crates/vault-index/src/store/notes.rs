@@ -1,6 +1,6 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Result, Warning, WarningKind};
@@ -18,14 +18,6 @@ pub(crate) struct StoredFile {
     pub disk: Option<std::path::PathBuf>,
     /// What read it: parser, chunker, window. `None`: to be read again.
     pub version: Option<i64>,
-}
-
-/// A file as it was when it was read.
-pub(crate) struct ReadFile {
-    pub stat: FileStat,
-    pub hash: Option<ContentHash>,
-    /// Taken before it was read.
-    pub checked_at_ns: i64,
 }
 
 /// A note without a content hash waits to be read. Its row holds this instead of the hash, so that the final row has
@@ -64,62 +56,61 @@ pub(crate) struct Anchors {
     pub blocks: Vec<(String, u32)>,
 }
 
-/// What a hit shows of a note.
+/// What hits and pictures show of a note.
 #[derive(Debug, Clone)]
 pub(crate) struct NoteMeta {
+    pub id: FileId,
     pub path: VaultPath,
     pub title: String,
     pub tags: Vec<String>,
     pub modified_ns: i64,
 }
 
+const NOTE_META: &str = "SELECT note.id, file.path, note.title, note.tags, file.modified_ns
+  FROM note JOIN file ON file.id = note.id";
+
+/// What the column `skipped` of a warning says where listing the vault, not reading a file, found it.
+const FOUND_BY_WALK: u8 = 2;
+
 impl Store {
     /// All files known, by path.
     pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
-        let read = || -> rusqlite::Result<Vec<StoredFile>> {
-            let mut statement = self.conn.prepare_cached(
-                "SELECT id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
-                 FROM file",
-            )?;
-            let mut files: Vec<StoredFile> = statement.query_map([], stored_file)?.collect::<rusqlite::Result<_>>()?;
-            files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-            Ok(files)
-        };
-        read().map_err(|e| self.error(e))
+        let mut files = self.all(
+            "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
+             FROM file",
+            [],
+            stored_file,
+        )?;
+        files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
+        Ok(files)
     }
 
     /// Paths of all files, for the name table.
     pub(crate) fn paths(&self) -> Result<Vec<(FileId, VaultPath)>> {
-        let read = || -> rusqlite::Result<Vec<(FileId, VaultPath)>> {
-            let mut statement = self.conn.prepare_cached("SELECT id, path FROM file ORDER BY id")?;
-            statement.query_map([], |row| Ok((file_id(row, 0)?, vault_path(row, 1)?)))?.collect()
-        };
-        read().map_err(|e| self.error(e))
+        self.all("SELECT id, path FROM file ORDER BY id", [], |row| row.try_into())
     }
 
     /// The id that the next new file gets.
     pub(crate) fn next_file_id(&self) -> Result<u32> {
-        self.conn
-            .query_row("SELECT coalesce(max(id), 0) + 1 FROM file", [], |row| row.get(0))
-            .map_err(|e| self.error(e))
+        self.only("SELECT coalesce(max(id), 0) + 1 FROM file", [])
     }
 
     /// Adds a file or replaces what is known of it. Its path is no other file's: renames lead from a path that is
     /// gone to one that is new.
     pub(crate) fn put_file(&self, file: &StoredFile) -> Result<()> {
         let known = &file.known;
-        let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes().to_vec());
-        let is_note = known.indexed && known.kind.is_note();
+        let disk = file.disk.as_ref().map(|d| d.as_os_str().as_encoded_bytes());
+        let is_note = known.indexed && known.path.kind().is_note();
         self.run(
             "INSERT INTO file(id, path, disk, kind, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version)
              VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
              ON CONFLICT(id) DO UPDATE SET path = ?2, disk = ?3, kind = ?4, indexed = ?5, size = ?6, modified_ns = ?7,
                changed_ns = ?8, inode = ?9, seen_ns = ?10, hash = ?11, version = ?12",
             params![
-                known.id.0,
+                known.id,
                 known.path.as_str(),
                 disk,
-                kind_number(known.kind),
+                KINDS.iter().position(|kind| *kind == known.path.kind()),
                 known.indexed,
                 known.stat.size as i64,
                 known.stat.mtime_ns,
@@ -134,167 +125,117 @@ impl Store {
 
     /// Forgets a file.
     pub(crate) fn remove_file(&self, id: FileId) -> Result<()> {
-        self.run("DELETE FROM file WHERE id = ?1", [id.0])
+        self.run("DELETE FROM file WHERE id = ?1", [id])
     }
 
-    /// Marks files as read, as they were then.
-    pub(crate) fn set_read<'r>(
+    /// Marks a file as read, as it was then.
+    pub(crate) fn set_read(
         &self,
-        files: impl IntoIterator<Item = (FileId, &'r ReadFile)>,
+        id: FileId,
+        stat: &FileStat,
+        hash: &ContentHash,
+        checked_at_ns: i64,
         version: i64,
     ) -> Result<()> {
-        let write = || -> rusqlite::Result<()> {
-            let mut update = self.conn.prepare_cached(
-                "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7,
-                   version = ?8 WHERE id = ?1",
-            )?;
-            for (id, ReadFile { stat, hash, checked_at_ns }) in files {
-                update.execute(params![
-                    id.0,
-                    stat.size as i64,
-                    stat.mtime_ns,
-                    stat.ctime_ns,
-                    stat.inode as i64,
-                    checked_at_ns,
-                    hash.as_ref().map(<[u8; 32]>::as_slice),
-                    version
-                ])?;
-            }
-            Ok(())
-        };
-        write().map_err(|e| self.error(e))
+        self.run(
+            "UPDATE file SET size = ?2, modified_ns = ?3, changed_ns = ?4, inode = ?5, seen_ns = ?6, hash = ?7,
+               version = ?8 WHERE id = ?1",
+            params![
+                id,
+                stat.size as i64,
+                stat.mtime_ns,
+                stat.ctime_ns,
+                stat.inode as i64,
+                checked_at_ns,
+                hash.as_slice(),
+                version
+            ],
+        )
     }
 
     /// Adds a note with its tags and properties.
     pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
-        let write = || -> rusqlite::Result<()> {
-            self.conn
-                .prepare_cached(
-                    "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
-                     VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-                )?
-                .execute(params![
-                    id.0,
-                    note.title,
-                    note.title_source as i64,
-                    note.aliases,
-                    note.shown_tags,
-                    note.frontmatter,
-                    note.anchors,
-                    note.words,
-                    title_vector,
-                ])?;
-            let mut insert =
-                self.conn.prepare_cached("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)")?;
-            for (key, shown) in &note.tags {
-                insert.execute(params![key, id.0, shown])?;
-            }
-            let mut insert = self
-                .conn
-                .prepare_cached("INSERT INTO property(key, note, n, number, text) VALUES(?1, ?2, ?3, ?4, ?5)")?;
-            for (n, (key, value)) in note.properties.iter().enumerate() {
-                insert.execute(params![key, id.0, n, value.number, value.text])?;
-            }
-            Ok(())
-        };
-        write().map_err(|e| self.error(e))
+        self.run(
+            "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+            params![
+                id,
+                note.title,
+                note.title_source as i64,
+                note.aliases,
+                note.shown_tags,
+                note.frontmatter,
+                note.anchors,
+                note.words,
+                title_vector,
+            ],
+        )?;
+        for (key, shown) in &note.tags {
+            self.run("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)", params![key, id, shown])?;
+        }
+        for (n, (key, value)) in note.properties.iter().enumerate() {
+            self.run(
+                "INSERT INTO property(key, note, n, number, text) VALUES(?1, ?2, ?3, ?4, ?5)",
+                params![key, id, n, value.number, value.text],
+            )?;
+        }
+        Ok(())
     }
 
     /// Forgets a note (its passages and links are removed by their own modules). Whether it was there.
     pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
-        delete_note_parts(&self.conn, id)
-            .and_then(|()| self.conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id.0]))
-            .map(|rows| rows > 0)
-            .map_err(|e| self.error(e))
+        self.run("DELETE FROM tag WHERE note = ?1", [id])?;
+        self.run("DELETE FROM property WHERE note = ?1", [id])?;
+        self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
     }
 
-    /// What hits show of a note.
+    /// What is shown of a note.
     pub(crate) fn note_meta(&self, id: FileId) -> Result<Option<NoteMeta>> {
-        self.conn
-            .prepare_cached(
-                "SELECT file.path, note.title, note.tags, file.modified_ns
-                 FROM note JOIN file ON file.id = note.id WHERE note.id = ?1",
-            )
-            .and_then(|mut s| {
-                s.query_row([id.0], |row| {
-                    Ok(NoteMeta {
-                        path: vault_path(row, 0)?,
-                        title: row.get(1)?,
-                        tags: from_json(&row.get::<_, String>(2)?),
-                        modified_ns: row.get(3)?,
-                    })
-                })
-                .optional()
-            })
-            .map_err(|e| self.error(e))
+        self.first(&format!("{NOTE_META} WHERE note.id = ?1"), [id], note_meta)
+    }
+
+    /// The same of all notes, by path.
+    pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
+        self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
     }
 
     /// The headings and block ids of a note.
     pub(crate) fn anchors(&self, id: FileId) -> Result<Anchors> {
-        let text: Option<String> = self
-            .conn
-            .prepare_cached("SELECT anchors FROM note WHERE id = ?1")
-            .and_then(|mut s| s.query_row([id.0], |row| row.get(0)).optional())
-            .map_err(|e| self.error(e))?;
-        Ok(text.map(|t| from_json(&t)).unwrap_or_default())
+        let text: Option<String> = self.first("SELECT anchors FROM note WHERE id = ?1", [id], |row| row.get(0))?;
+        Ok(text.map(|text| from_json(&text)).unwrap_or_default())
     }
 
     /// A file's id.
     pub(crate) fn file_id(&self, path: &VaultPath) -> Result<Option<FileId>> {
-        self.conn
-            .prepare_cached("SELECT id FROM file WHERE path = ?1")
-            .and_then(|mut s| s.query_row([path.as_str()], |row| file_id(row, 0)).optional())
-            .map_err(|e| self.error(e))
+        self.first("SELECT id FROM file WHERE path = ?1", [path.as_str()], |row| row.get(0))
     }
 
     /// Where a file lies.
     pub(crate) fn path_of(&self, id: FileId) -> Result<Option<VaultPath>> {
-        self.conn
-            .prepare_cached("SELECT path FROM file WHERE id = ?1")
-            .and_then(|mut s| s.query_row([id.0], |row| vault_path(row, 0)).optional())
-            .map_err(|e| self.error(e))
+        self.first("SELECT path FROM file WHERE id = ?1", [id], |row| row.get(0))
     }
 
     /// (id, path, modified) of every note, for filters.
     pub(crate) fn notes(&self) -> Result<Vec<(FileId, VaultPath, i64)>> {
-        let read = || -> rusqlite::Result<Vec<(FileId, VaultPath, i64)>> {
-            let mut statement = self.conn.prepare_cached(
-                "SELECT note.id, file.path, file.modified_ns FROM note JOIN file ON file.id = note.id ORDER BY note.id",
-            )?;
-            statement.query_map([], |row| Ok((file_id(row, 0)?, vault_path(row, 1)?, row.get(2)?)))?.collect()
-        };
-        read().map_err(|e| self.error(e))
-    }
-
-    /// (id, title, tags) of every note, for pictures.
-    pub(crate) fn titles(&self) -> Result<Vec<(FileId, String, Vec<String>)>> {
-        let read = || -> rusqlite::Result<Vec<(FileId, String, Vec<String>)>> {
-            let mut statement = self.conn.prepare_cached("SELECT id, title, tags FROM note ORDER BY id")?;
-            statement
-                .query_map([], |row| Ok((file_id(row, 0)?, row.get(1)?, from_json(&row.get::<_, String>(2)?))))?
-                .collect()
-        };
-        read().map_err(|e| self.error(e))
+        self.all(
+            "SELECT note.id, file.path, file.modified_ns FROM note JOIN file ON file.id = note.id ORDER BY note.id",
+            [],
+            |row| row.try_into(),
+        )
     }
 
     /// Notes that bear a tag or one nested below it. `key` is folded.
     pub(crate) fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
         // Nested tags lie between `key/` and `key0`: `0` is what follows `/` in Unicode.
-        self.ids("SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')", [key])
+        let sql = "SELECT note FROM tag WHERE key = ?1 OR (key >= ?1 || '/' AND key < ?1 || '0')";
+        self.all(sql, [key], |row| row.get(0))
     }
 
     /// All values of a property, by note. `key` is folded.
     pub(crate) fn property_values(&self, key: &str) -> Result<Vec<(FileId, PropertyValue)>> {
-        let read = || -> rusqlite::Result<Vec<(FileId, PropertyValue)>> {
-            let mut statement =
-                self.conn.prepare_cached("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, n")?;
-            statement
-                .query_map([key], |row| {
-                    Ok((file_id(row, 0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
-                })?
-                .collect()
-        };
-        read().map_err(|e| self.error(e))
+        self.all("SELECT note, number, text FROM property WHERE key = ?1 ORDER BY note, n", [key], |row| {
+            Ok((row.get(0)?, PropertyValue { number: row.get(1)?, text: row.get(2)? }))
+        })
     }
 
     /// Notes whose frontmatter has a key, whatever it holds; `outer.inner` is a key of a map. `key` is folded.
@@ -303,36 +244,24 @@ impl Store {
         let last = key.rsplit('.').next().unwrap_or(key);
         let plain = last.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b' '));
         let like = if plain { format!("%{last}\":%") } else { "%".to_string() };
-        let read = || -> rusqlite::Result<Vec<FileId>> {
-            let mut statement =
-                self.conn.prepare_cached("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id")?;
-            let mut rows = statement.query([like])?;
-            let mut ids = Vec::new();
-            while let Some(row) = rows.next()? {
-                if has_key(&from_json(&row.get::<_, String>(1)?), key) {
-                    ids.push(file_id(row, 0)?);
-                }
-            }
-            Ok(ids)
-        };
-        read().map_err(|e| self.error(e))
+        let found =
+            self.all("SELECT id, frontmatter FROM note WHERE frontmatter LIKE ?1 ORDER BY id", [like], |row| {
+                Ok((row.get(0)?, has_key(&from_json(row.get_ref(1)?.as_str()?), key)))
+            })?;
+        Ok(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id).collect())
     }
 
     /// Every tag with its notes counted.
     pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
-        let read = || -> rusqlite::Result<Vec<TagCount>> {
-            let mut statement = self.conn.prepare_cached(
-                "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
-                         WHERE first.key = tag.key ORDER BY path LIMIT 1), count(*),
-                   (SELECT count(DISTINCT note) FROM tag AS below
-                    WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
-                 FROM tag GROUP BY key ORDER BY key",
-            )?;
-            statement
-                .query_map([], |row| Ok(TagCount { tag: row.get(0)?, notes: row.get(1)?, nested: row.get(2)? }))?
-                .collect()
-        };
-        read().map_err(|e| self.error(e))
+        self.all(
+            "SELECT (SELECT shown FROM tag AS first JOIN file ON file.id = first.note
+                     WHERE first.key = tag.key ORDER BY path LIMIT 1), count(*),
+               (SELECT count(DISTINCT note) FROM tag AS below
+                WHERE below.key = tag.key OR (below.key >= tag.key || '/' AND below.key < tag.key || '0'))
+             FROM tag GROUP BY key ORDER BY key",
+            [],
+            |row| Ok(TagCount { tag: row.get(0)?, notes: row.get(1)?, nested: row.get(2)? }),
+        )
     }
 
     /// How many notes wait to be read; those that cannot be read do not.
@@ -347,105 +276,75 @@ impl Store {
 
     /// How many notes there are.
     pub(crate) fn note_count(&self) -> Result<usize> {
-        self.count("SELECT count(*) FROM note")
-    }
-
-    fn count(&self, sql: &str) -> Result<usize> {
-        self.conn.prepare_cached(sql).and_then(|mut s| s.query_row([], |row| row.get(0))).map_err(|e| self.error(e))
+        self.only("SELECT count(*) FROM note", [])
     }
 
     /// Notes, attachments and tags, counted.
     pub(crate) fn counts(&self) -> Result<(usize, usize, usize)> {
         Ok((
             self.note_count()?,
-            self.count("SELECT count(*) FROM file WHERE kind = 0")?,
-            self.count("SELECT count(DISTINCT key) FROM tag")?,
+            self.only("SELECT count(*) FROM file WHERE kind = 0", [])?,
+            self.only("SELECT count(DISTINCT key) FROM tag", [])?,
         ))
     }
 
-    /// Replaces the warnings about a file; `skipped` says that they are why it is not indexed. A clash of names is not
-    /// among them: the walk adds and removes that.
+    /// Replaces the warnings about a file, but for those that listing the vault found; `skipped` says that they are why
+    /// it is not indexed.
     pub(crate) fn put_warnings(&self, file: &str, warnings: &[Warning], skipped: bool) -> Result<()> {
-        self.run("DELETE FROM warning WHERE file = ?1 AND kind <> ?2", params![file, json(&WarningKind::NameClash)])?;
-        warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped))
+        self.run("DELETE FROM warning WHERE file = ?1 AND skipped <> ?2", params![file, FOUND_BY_WALK])?;
+        warnings.iter().try_for_each(|warning| self.add_warning(file, warning, skipped.into()))
     }
 
-    /// Adds a warning.
-    pub(crate) fn add_warning(&self, file: &str, warning: &Warning, skipped: bool) -> Result<()> {
+    fn add_warning(&self, file: &str, warning: &Warning, skipped: u8) -> Result<()> {
         self.run(
             "INSERT INTO warning(file, skipped, kind, line, message) VALUES(?1, ?2, ?3, ?4, ?5)",
             params![file, skipped, json(&warning.kind), warning.line, warning.message],
         )
     }
 
-    /// Files and folders that could not be read, with the reason. `unlisted` are the folders among them.
-    pub(crate) fn unreadable(&self, unlisted: &[String]) -> Result<Vec<(String, String)>> {
-        let read = || -> rusqlite::Result<Vec<(String, String)>> {
-            let mut statement = self.conn.prepare_cached(
-                "SELECT file, message, EXISTS (SELECT 1 FROM file AS known WHERE known.path = warning.file)
-                 FROM warning WHERE kind = ?1 AND skipped ORDER BY 3, file",
-            )?;
-            let mut rows = statement.query([json(&WarningKind::Unreadable)])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                let path: String = row.get(0)?;
-                if row.get(2)? || unlisted.contains(&path) {
-                    found.push((path, row.get(1)?));
-                }
-            }
-            Ok(found)
-        };
-        read().map_err(|e| self.error(e))
+    /// What the last listing of the vault found, in its order.
+    pub(crate) fn walk_warnings(&self) -> Result<Vec<(String, Warning)>> {
+        let sql = "SELECT file, kind, line, message FROM warning WHERE skipped = ?1 ORDER BY rowid";
+        let found = self.all(sql, [FOUND_BY_WALK], |row| Ok((row.get(0)?, warning(row, 1)?)))?;
+        Ok(found.into_iter().filter_map(|(path, warning)| Some((path, warning?))).collect())
     }
 
-    /// Removes one.
-    pub(crate) fn remove_warning(&self, file: &str, warning: &Warning) -> Result<()> {
-        self.run(
-            "DELETE FROM warning WHERE file = ?1 AND kind = ?2 AND message = ?3",
-            params![file, json(&warning.kind), warning.message],
-        )
+    /// Replaces it.
+    pub(crate) fn put_walk_warnings(&self, warnings: &[(String, Warning)]) -> Result<()> {
+        self.run("DELETE FROM warning WHERE skipped = ?1", [FOUND_BY_WALK])?;
+        warnings.iter().try_for_each(|(path, warning)| self.add_warning(path, warning, FOUND_BY_WALK))
+    }
+
+    /// Files and folders that could not be read, with the reason. `unlisted` are the folders among them.
+    pub(crate) fn unreadable(&self, unlisted: &[String]) -> Result<Vec<(String, String)>> {
+        let found = self.all(
+            "SELECT file, message, EXISTS (SELECT 1 FROM file AS known WHERE known.path = warning.file)
+             FROM warning WHERE kind = ?1 AND skipped ORDER BY 3, file",
+            [json(&WarningKind::Unreadable)],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )?;
+        let is_of_vault = |(path, _, is_file): &(String, String, bool)| *is_file || unlisted.contains(path);
+        Ok(found.into_iter().filter(is_of_vault).map(|(path, why, _)| (path, why)).collect())
     }
 
     /// Warnings go with their file.
     pub(crate) fn move_warnings(&self, from: &str, to: &str) -> Result<()> {
-        self.run(
-            "UPDATE warning SET file = ?2 WHERE file = ?1 AND kind <> ?3",
-            params![from, to, json(&WarningKind::NameClash)],
-        )
+        self.run("UPDATE warning SET file = ?2 WHERE file = ?1 AND skipped <> ?3", params![from, to, FOUND_BY_WALK])
     }
 
     /// All warnings: (files that are skipped, warnings on the others), by path.
     pub(crate) fn warnings(&self) -> Result<(Vec<Skipped>, Vec<NoteWarning>)> {
-        let mut skipped = Vec::new();
-        let mut warnings = Vec::new();
-        let mut read = || -> rusqlite::Result<()> {
-            let mut statement = self
-                .conn
-                .prepare_cached("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let path: String = row.get(0)?;
-                let message: String = row.get(4)?;
-                if row.get(1)? {
-                    skipped.push(Skipped { path, reason: message });
-                } else if let Ok(kind) = serde_json::from_str(&row.get::<_, String>(2)?) {
-                    warnings.push(NoteWarning { path, warning: Warning { kind, line: row.get(3)?, message } });
-                }
+        let (mut skipped, mut warnings) = (Vec::new(), Vec::new());
+        self.all("SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, rowid", [], |row| {
+            let path: String = row.get(0)?;
+            if row.get(1)? {
+                skipped.push(Skipped { path, reason: row.get(4)? });
+            } else if let Some(warning) = warning(row, 2)? {
+                warnings.push(NoteWarning { path, warning });
             }
             Ok(())
-        };
-        read().map_err(|e| self.error(e))?;
+        })?;
         Ok((skipped, warnings))
-    }
-
-    pub(super) fn ids(&self, sql: &str, params: impl rusqlite::Params) -> Result<Vec<FileId>> {
-        let read = || {
-            self.conn
-                .prepare_cached(sql)?
-                .query_map(params, |row| file_id(row, 0))?
-                .collect::<rusqlite::Result<Vec<_>>>()
-        };
-        read().map_err(|e| self.error(e))
     }
 }
 
@@ -464,36 +363,28 @@ fn has_inner(value: &Property, key: &str) -> bool {
     }
 }
 
-fn delete_note_parts(conn: &Connection, id: FileId) -> rusqlite::Result<()> {
-    conn.prepare_cached("DELETE FROM tag WHERE note = ?1")?.execute([id.0])?;
-    conn.prepare_cached("DELETE FROM property WHERE note = ?1")?.execute([id.0])?;
-    Ok(())
-}
+/// By their numbers in the column `kind`.
+const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
-    let hash: Option<Vec<u8>> = row.get(10)?;
+    let hash: Option<Vec<u8>> = row.get(9)?;
     let disk: Option<Vec<u8>> = row.get(2)?;
     Ok(StoredFile {
         known: KnownFile {
-            id: file_id(row, 0)?,
-            path: vault_path(row, 1)?,
-            kind: match row.get::<_, i64>(3)? {
-                1 => FileKind::Markdown,
-                2 => FileKind::Canvas,
-                _ => FileKind::Attachment,
-            },
-            indexed: row.get(4)?,
+            id: row.get(0)?,
+            path: row.get(1)?,
+            indexed: row.get(3)?,
             stat: FileStat {
-                size: row.get::<_, i64>(5)? as u64,
-                mtime_ns: row.get(6)?,
-                ctime_ns: row.get(7)?,
-                inode: row.get::<_, i64>(8)? as u64,
+                size: row.get::<_, i64>(4)? as u64,
+                mtime_ns: row.get(5)?,
+                ctime_ns: row.get(6)?,
+                inode: row.get::<_, i64>(7)? as u64,
             },
-            checked_at_ns: row.get(9)?,
+            checked_at_ns: row.get(8)?,
             hash: hash.and_then(|h| h.try_into().ok()).filter(|hash| *hash != UNREAD),
         },
         disk: disk.map(os_path),
-        version: row.get(11)?,
+        version: row.get(10)?,
     })
 }
 
@@ -506,28 +397,20 @@ fn os_path(bytes: Vec<u8>) -> std::path::PathBuf {
     std::path::PathBuf::from(path)
 }
 
-fn kind_number(kind: FileKind) -> i64 {
-    match kind {
-        FileKind::Attachment => 0,
-        FileKind::Markdown => 1,
-        FileKind::Canvas => 2,
-    }
-}
-
-pub(super) fn file_id(row: &Row<'_>, column: usize) -> rusqlite::Result<FileId> {
-    row.get(column).map(FileId)
-}
-
-/// Paths come from [`VaultPath`]s; one that no longer is one can only be damage, and reads as its raw text.
-pub(super) fn vault_path(row: &Row<'_>, column: usize) -> rusqlite::Result<VaultPath> {
-    let text: String = row.get(column)?;
-    VaultPath::new(&text).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(
-            column,
-            rusqlite::types::Type::Text,
-            format!("not a path: {text:?}").into(),
-        )
+fn note_meta(row: &Row<'_>) -> rusqlite::Result<NoteMeta> {
+    Ok(NoteMeta {
+        id: row.get(0)?,
+        path: row.get(1)?,
+        title: row.get(2)?,
+        tags: from_json(row.get_ref(3)?.as_str()?),
+        modified_ns: row.get(4)?,
     })
+}
+
+/// The columns kind, line and message from `first` on. `None` where the kind is none that this program knows.
+fn warning(row: &Row<'_>, first: usize) -> rusqlite::Result<Option<Warning>> {
+    let Ok(kind) = serde_json::from_str(row.get_ref(first)?.as_str()?) else { return Ok(None) };
+    Ok(Some(Warning { kind, line: row.get(first + 1)?, message: row.get(first + 2)? }))
 }
 
 /// A value as a column keeps it.
@@ -536,5 +419,5 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 }
 
 pub(super) fn from_json<T: for<'de> Deserialize<'de> + Default>(text: &str) -> T {
-    serde_json::from_str(text).unwrap_or_else(|_| T::default())
+    serde_json::from_str(text).unwrap_or_default()
 }

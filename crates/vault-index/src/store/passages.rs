@@ -2,14 +2,13 @@
 //!
 //! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 20 bytes a passage,
 //! five numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
-//! note's title (0: none), its length in terms. Triggers of the writer's connection note which blocks a transaction
-//! touches; these are packed anew before it is committed, so that no reader sees a block that is out of date.
+//! note's title (0: none), its length in terms. Whoever changes a passage, or its note's title vector, marks its block;
+//! marked blocks are packed anew before the transaction is committed, so that no reader sees one that is out of date.
 
 use std::num::NonZeroU32;
 
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::path::FileId;
-use crate::report::counted_as;
 use crate::store::Store;
 
 /// What a search keeps in memory of every passage.
@@ -39,62 +38,30 @@ const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
     ORDER BY passage.id)) AS bytes
   FROM passage LEFT JOIN note ON note.id = passage.note";
 
-/// Only on the connection that writes. What a transaction that is rolled back has noted is gone with it.
-/// (`OR IGNORE` would not do: within a trigger the statement that set it off says what a conflict does.) A note that is
-/// put again has its passages put again behind it, so that only an update can change its title's vector alone. New
-/// passages are noted by who puts them: a trigger for each made a first sync noticeably longer.
-const TRACK: &str = "
-CREATE TEMP TABLE unpacked(block INTEGER PRIMARY KEY);
-CREATE TEMP TRIGGER unpacked_by_delete AFTER DELETE ON passage
-  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = old.id >> 8) BEGIN
-  INSERT INTO unpacked VALUES(old.id >> 8);
-END;
-CREATE TEMP TRIGGER unpacked_by_update AFTER UPDATE ON passage
-  WHEN NOT EXISTS (SELECT 1 FROM unpacked WHERE block = new.id >> 8) BEGIN
-  INSERT INTO unpacked VALUES(new.id >> 8);
-END;
-CREATE TEMP TRIGGER unpacked_by_title AFTER UPDATE OF title_vector ON note BEGIN
-  INSERT INTO unpacked SELECT DISTINCT id >> 8 FROM passage
-    WHERE note = new.id AND id >> 8 NOT IN (SELECT block FROM unpacked);
-END;
-";
-
 impl Store {
-    /// Sees to it from now on that [`pack`](Self::pack) knows what to do.
-    pub(super) fn track_passages(&self) -> rusqlite::Result<()> {
-        self.conn.execute_batch(TRACK)
+    /// Has the block of a passage packed anew.
+    pub(super) fn mark_passage(&self, id: i64) {
+        self.unpacked.borrow_mut().insert(id >> ID_BITS);
     }
 
-    /// Notes that passages were put, given by their ids.
-    pub(super) fn note_unpacked(&self, ids: impl Iterator<Item = i64>) -> rusqlite::Result<()> {
-        let mut insert = self.conn.prepare_cached("INSERT OR IGNORE INTO unpacked VALUES(?1)")?;
-        let mut last = None;
-        for block in ids.map(|id| id >> ID_BITS) {
-            if last.replace(block) != Some(block) {
-                insert.execute([block])?;
-            }
-        }
+    /// Has the blocks of a note's passages packed anew.
+    pub(super) fn mark_passages_of(&self, note: FileId) -> Result<()> {
+        let ids = self.all("SELECT id FROM passage WHERE note = ?1", [note], |row| row.get(0))?;
+        ids.into_iter().for_each(|id| self.mark_passage(id));
         Ok(())
     }
 
-    /// Packs the blocks anew that the transaction has touched.
+    /// Packs the marked blocks anew.
     pub(super) fn pack(&self) -> rusqlite::Result<()> {
-        let touched: Vec<i64> = {
-            let mut statement = self.conn.prepare_cached("SELECT block FROM unpacked")?;
-            statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?
-        };
-        if touched.is_empty() {
-            return Ok(());
-        }
         let mut delete = self.conn.prepare_cached("DELETE FROM passage_block WHERE block = ?1")?;
         let mut insert = self.conn.prepare_cached(&format!(
             "INSERT INTO passage_block {PACKED} WHERE passage.id BETWEEN ?1 << 8 AND (?1 << 8) + 255 GROUP BY 1"
         ))?;
-        for block in touched {
+        for block in std::mem::take(&mut *self.unpacked.borrow_mut()) {
             delete.execute([block])?;
             insert.execute([block])?;
         }
-        self.conn.prepare_cached("DELETE FROM unpacked")?.execute([]).map(drop)
+        Ok(())
     }
 
     /// Packs all blocks: those of an index whose format had none.
@@ -105,46 +72,38 @@ impl Store {
 
     /// How many passages there are.
     pub(crate) fn passage_count(&self) -> Result<usize> {
-        self.conn.query_row("SELECT count(*) FROM passage", [], |row| row.get(0)).map_err(|e| self.error(e))
+        self.only("SELECT count(*) FROM passage", [])
     }
 
     /// All passages by id.
     pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
         let mut passages = Vec::new();
-        let mut read = || -> rusqlite::Result<bool> {
-            let mut statement = self.conn.prepare_cached("SELECT block, bytes FROM passage_block ORDER BY block")?;
+        let is_whole = self.with(|conn| {
+            let mut statement = conn.prepare_cached("SELECT block, bytes FROM passage_block ORDER BY block")?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let block: i64 = row.get(0)?;
-                let entries = row.get_ref(1)?.as_blob()?.as_chunks::<ENTRY>();
-                if !entries.1.is_empty() {
+                let (entries, rest) = row.get_ref(1)?.as_blob()?.as_chunks::<ENTRY>();
+                if !rest.is_empty() {
                     return Ok(false);
                 }
-                passages.reserve(entries.0.len());
-                passages.extend(entries.0.iter().map(|entry| unpacked(block, entry)));
+                passages.extend(entries.iter().map(|entry| unpacked(block, entry)));
             }
-            Ok(passages.is_sorted_by_key(|passage| passage.id))
-        };
-        match read().map_err(|e| self.error(e))? {
+            Ok(passages.is_sorted_by_key(|passage: &PassageRow| passage.id))
+        })?;
+        match is_whole {
             true => Ok(passages),
-            false => Err(Error::new(ErrorKind::Damaged, "a block of passages is not whole")
-                .at(&self.path)
-                .with_remedy("run `vault-index check --repair`")),
+            false => Err(self.damaged("a block of passages is not whole")),
         }
     }
 
-    /// Whether there are blocks that do not say what the rows say.
-    pub(crate) fn check_passage_blocks(&self) -> Result<Option<String>> {
+    /// How many blocks do not say what the rows say.
+    pub(super) fn outdated_passage_blocks(&self) -> Result<usize> {
         let sql = format!(
-            "WITH packed AS ({PACKED} GROUP BY 1) SELECT count(DISTINCT block) FROM (
-               SELECT * FROM (SELECT block, bytes FROM packed EXCEPT SELECT block, bytes FROM passage_block)
-               UNION ALL
-               SELECT * FROM (SELECT block, bytes FROM passage_block EXCEPT SELECT block, bytes FROM packed))"
+            "WITH packed AS ({PACKED} GROUP BY 1) SELECT count(*) FROM packed FULL JOIN passage_block USING(block)
+             WHERE packed.bytes IS NOT passage_block.bytes"
         );
-        let wrong: usize = self.conn.query_row(&sql, [], |row| row.get(0)).map_err(|e| self.error(e))?;
-        let fault =
-            || counted_as(wrong, "block of passages is not as they are", "blocks of passages are not as they are");
-        Ok((wrong > 0).then(fault))
+        self.only(&sql, [])
     }
 }
 

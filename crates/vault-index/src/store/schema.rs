@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 7;
+pub(crate) const FORMAT: i64 = 8;
 
 /// The oldest format it reads; what is older was never released.
 const OLDEST: i64 = 5;
@@ -14,25 +14,21 @@ const OLDEST: i64 = 5;
 /// "vidx".
 pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
-/// A step from format `to - 1` to format `to`.
-struct Migration {
-    to: i64,
-    sql: &'static str,
-    /// Whether all notes are parsed again afterwards (vectors are found by their texts and stay).
-    reindex: bool,
-}
-
-const MIGRATIONS: &[Migration] = &[
-    Migration { to: 5, sql: FIRST, reindex: false },
-    Migration { to: 6, sql: PACKED, reindex: false },
-    Migration { to: 7, sql: STATES, reindex: false },
-];
+/// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
+/// to NULL; vectors are found by their texts and stay.
+const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
 
-/// Filled by [`Store::give_states`].
-const STATES: &str = "CREATE TABLE codes_state(block INTEGER PRIMARY KEY, state INTEGER NOT NULL);";
+/// What listing the vault found was named by a setting.
+const WALK_WARNINGS: &str = "
+DROP TABLE IF EXISTS codes_state;
+UPDATE warning SET skipped = 2 WHERE (file, message) IN (
+  SELECT found.value ->> 0, found.value ->> '$[1].message'
+  FROM meta, json_each(iif(meta.value = '', '[]', meta.value)) AS found WHERE meta.key = 'walk_warnings');
+DELETE FROM meta WHERE key = 'walk_warnings';
+";
 
 const FIRST: &str = "
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -173,55 +169,44 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
     if check_format(store)? == FORMAT {
         return Ok(());
     }
-    let batch = Transaction::new_unchecked(&store.conn, TransactionBehavior::Immediate).map_err(|e| store.error(e))?;
+    let batch = store.with(|conn| Transaction::new_unchecked(conn, TransactionBehavior::Immediate))?;
     // Another process may have migrated while we waited for the lock.
-    let mut format = check_format(store)?;
+    let format = check_format(store)?;
     if format == FORMAT {
         return Ok(());
     }
-    for migration in MIGRATIONS {
-        if migration.to <= format {
-            continue;
+    store.with(|conn| {
+        for (_, sql) in MIGRATIONS.iter().filter(|(to, _)| *to > format) {
+            conn.execute_batch(sql)?;
         }
-        let reindex = if migration.reindex { "UPDATE file SET version = NULL;" } else { "" };
-        batch.execute_batch(migration.sql).and_then(|()| batch.execute_batch(reindex)).map_err(|e| store.error(e))?;
-        format = migration.to;
-    }
-    store
-        .pack_all()
-        .and_then(|()| store.give_states())
-        .and_then(|()| batch.pragma_update(None, "application_id", APPLICATION_ID))
-        .and_then(|()| batch.pragma_update(None, "user_version", format))
-        .and_then(|()| batch.commit())
-        .map_err(|e| store.error(e))
+        store.pack_all()?;
+        conn.pragma_update(None, "application_id", APPLICATION_ID)?;
+        conn.pragma_update(None, "user_version", FORMAT)?;
+        batch.commit()
+    })
 }
 
 /// The file's format; 0 for an empty file.
 ///
 /// # Errors
-/// [`ErrorKind::Newer`], or [`ErrorKind::Damaged`] for another program's database.
+/// [`ErrorKind::Newer`], or [`ErrorKind::Damaged`] for a format that was never released.
 pub(super) fn check_format(store: &Store) -> Result<i64> {
-    let read = |name| store.conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(|e| store.error(e));
-    let (format, id) = (read("user_version")?, read("application_id")?);
-    let tables: i64 =
-        store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0)).map_err(|e| store.error(e))?;
-    if tables > 0 && id != i64::from(APPLICATION_ID) {
-        return Err(Error::new(ErrorKind::Damaged, "this is the database of another program")
-            .at(store.path())
-            .with_remedy("choose another file with --index FILE"));
-    }
+    let format = store.only("PRAGMA user_version", [])?;
+    let error =
+        |kind, message: String, remedy: &str| Err(Error::new(kind, message).at(&store.path).with_remedy(remedy));
     if (1..OLDEST).contains(&format) {
-        return Err(Error::new(ErrorKind::Damaged, format!("the index has format {format}, which was never released"))
-            .at(store.path())
-            .with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew"));
+        return error(
+            ErrorKind::Damaged,
+            format!("the index has format {format}, which was never released"),
+            "run `vault-index forget`, then `vault-index sync` to make it anew",
+        );
     }
     if format > FORMAT {
-        return Err(Error::new(
+        return error(
             ErrorKind::Newer,
             format!("the index has format {format}, and this program reads up to {FORMAT}"),
-        )
-        .at(store.path())
-        .with_remedy("use the newer program, or `vault-index forget` and `sync` to make it anew with this one"));
+            "use the newer program, or `vault-index forget` and `sync` to make it anew with this one",
+        );
     }
     Ok(format)
 }

@@ -1,13 +1,12 @@
 //! Rows of vectors: f32 in a sqlite-vec table, each found by the text it is of and written with its codes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Once;
 
+use rusqlite::params;
 use rusqlite::types::ValueRef;
-use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::report::counted_as;
 use crate::store::{Store, schema};
 use crate::vectors::{Block, Quantized, block_and_row};
 
@@ -70,14 +69,13 @@ impl Store {
     /// Makes the tables for a model's vectors; an index has one model.
     pub(crate) fn make_vectors(&self, embedder: &str, dimensions: usize) -> Result<()> {
         let table = table_of(embedder);
-        self.conn
-            .execute_batch(&format!(
-                "CREATE VIRTUAL TABLE {table}
-                   USING vec0(embedding float[{dimensions}] distance_metric=cosine, chunk_size={VECTORS_A_BLOB});
-                 {}",
-                schema::chunks_view(&table)
-            ))
-            .map_err(|e| self.error(e))?;
+        let sql = format!(
+            "CREATE VIRTUAL TABLE {table}
+               USING vec0(embedding float[{dimensions}] distance_metric=cosine, chunk_size={VECTORS_A_BLOB});
+             {}",
+            schema::chunks_view(&table)
+        );
+        self.with(|conn| conn.execute_batch(&sql))?;
         self.set_meta("embedder", embedder)?;
         self.set_meta("dimensions", &dimensions.to_string())
     }
@@ -93,46 +91,28 @@ impl Store {
 
     /// The slot of a text's vector, if there is one.
     pub(crate) fn find_vector(&self, key: &EmbeddingKey) -> Result<Option<i64>> {
-        self.conn
-            .prepare_cached("SELECT id FROM embedding WHERE key = ?1")
-            .and_then(|mut s| s.query_row([key.as_slice()], |row| row.get(0)).optional())
-            .map_err(|e| self.error(e))
-    }
-
-    /// Whether there are no vectors at all, so that looking for one is in vain.
-    pub(crate) fn has_no_vectors(&self) -> Result<bool> {
-        self.conn
-            .query_row("SELECT NOT EXISTS (SELECT 1 FROM embedding)", [], |row| row.get(0))
-            .map_err(|e| self.error(e))
+        self.first("SELECT id FROM embedding WHERE key = ?1", [key.as_slice()], |row| row.get(0))
     }
 
     /// Vectors held, used or not.
     pub(crate) fn vector_count(&self) -> Result<usize> {
-        self.conn.query_row("SELECT count(*) FROM embedding", [], |row| row.get(0)).map_err(|e| self.error(e))
+        self.only("SELECT count(*) FROM embedding", [])
     }
 
     /// Slots that can be given to new vectors: gaps first, then the next ones.
-    pub(crate) fn free_slots(&self) -> Result<FreeSlots> {
-        let read = || -> rusqlite::Result<FreeSlots> {
-            let (count, max): (i64, i64) =
-                self.conn.query_row("SELECT count(*), coalesce(max(id), 0) FROM embedding", [], |row| {
-                    Ok((row.get(0)?, row.get(1)?))
-                })?;
-            let mut gaps = Vec::new();
-            if count < max {
-                let mut statement = self.conn.prepare_cached("SELECT id FROM embedding ORDER BY id")?;
-                let mut rows = statement.query([])?;
-                let mut expected = 1;
-                while let Some(row) = rows.next()? {
-                    let id: i64 = row.get(0)?;
-                    gaps.extend(expected..id);
-                    expected = id + 1;
-                }
-                gaps.reverse();
-            }
-            Ok(FreeSlots { gaps, next: max + 1 })
-        };
-        read().map_err(|e| self.error(e))
+    pub(crate) fn free_slots(&self) -> Result<impl Iterator<Item = i64> + use<>> {
+        let last: i64 = self.only("SELECT coalesce(max(id), 0) FROM embedding", [])?;
+        let mut gaps = Vec::new();
+        if self.vector_count()? as i64 != last {
+            let mut expected = 1;
+            self.all("SELECT id FROM embedding ORDER BY id", [], |row| {
+                let id: i64 = row.get(0)?;
+                gaps.extend(expected..id);
+                expected = id + 1;
+                Ok(())
+            })?;
+        }
+        Ok(gaps.into_iter().chain(last + 1..))
     }
 
     /// Adds the vector of a text in a free slot.
@@ -140,83 +120,56 @@ impl Store {
         let (table, _) = self.table()?;
         let quantized = Quantized::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let write = || -> rusqlite::Result<()> {
-            self.conn
-                .prepare_cached("INSERT INTO embedding(id, key) VALUES(?1, ?2)")?
-                .execute(params![slot, key.as_slice()])?;
-            self.conn
-                .prepare_cached(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"))?
-                .execute(params![slot, bytes])?;
-            self.put_codes(slot, &quantized)
-        };
-        write().map_err(|e| self.error(e))
+        self.run("INSERT INTO embedding(id, key) VALUES(?1, ?2)", params![slot, key.as_slice()])?;
+        self.run(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"), params![slot, bytes])?;
+        self.with(|_| self.put_codes(slot, &quantized))
     }
 
-    /// Drops vectors that nothing uses, when they have become many. Returns how many.
-    pub(crate) fn drop_unused_vectors(&self) -> Result<usize> {
-        let unused: Vec<i64> = {
-            let read = || {
-                let mut statement = self.conn.prepare_cached(
-                    "SELECT id FROM embedding WHERE id NOT IN (SELECT vector FROM passage WHERE vector IS NOT NULL)
-                       AND id NOT IN (SELECT title_vector FROM note WHERE title_vector IS NOT NULL) ORDER BY id",
-                )?;
-                statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()
-            };
-            read().map_err(|e| self.error(e))?
-        };
+    /// Drops vectors that nothing uses, when they have become many.
+    pub(crate) fn drop_unused_vectors(&self) -> Result<()> {
+        let unused: Vec<i64> = self.all(
+            "SELECT id FROM embedding WHERE id NOT IN (SELECT vector FROM passage WHERE vector IS NOT NULL)
+               AND id NOT IN (SELECT title_vector FROM note WHERE title_vector IS NOT NULL) ORDER BY id",
+            [],
+            |row| row.get(0),
+        )?;
         let used = self.vector_count()? - unused.len();
-        if unused.len() <= UNUSED_KEPT + used / 2 {
-            return Ok(0);
-        }
-        self.delete_vectors(&unused)?;
-        Ok(unused.len())
+        if unused.len() <= UNUSED_KEPT + used / 2 { Ok(()) } else { self.delete_vectors(&unused) }
     }
 
     pub(super) fn delete_vectors(&self, slots: &[i64]) -> Result<()> {
         let (table, dimensions) = self.table()?;
-        let write = || -> rusqlite::Result<()> {
-            for &slot in slots {
-                self.conn.prepare_cached("DELETE FROM embedding WHERE id = ?1")?.execute([slot])?;
-                self.conn.prepare_cached(&format!("DELETE FROM {table} WHERE rowid = ?1"))?.execute([slot])?;
-                self.clear_codes(slot, dimensions)?;
-            }
-            Ok(())
-        };
-        write().map_err(|e| self.error(e))
+        for &slot in slots {
+            self.run("DELETE FROM embedding WHERE id = ?1", [slot])?;
+            self.run(&format!("DELETE FROM {table} WHERE rowid = ?1"), [slot])?;
+            self.with(|_| self.clear_codes(slot, dimensions))?;
+        }
+        Ok(())
     }
 
     /// One vector, as the model gave it.
     pub(crate) fn vector(&self, slot: i64) -> Result<Vec<f32>> {
         let (table, _) = self.table()?;
-        let bytes: Option<Vec<u8>> = self
-            .conn
-            .prepare_cached(&format!("SELECT embedding FROM {table} WHERE rowid = ?1"))
-            .and_then(|mut s| s.query_row([slot], |row| row.get(0)).optional())
-            .map_err(|e| self.error(e))?;
-        let bytes = bytes.ok_or_else(|| {
-            Error::new(ErrorKind::Damaged, format!("vector {slot} is missing"))
-                .at(&self.path)
-                .with_remedy("run `vault-index check --repair`")
-        })?;
-        Ok(floats(&bytes))
+        self.stored_vector(&table, slot)?.ok_or_else(|| self.damaged(format!("vector {slot} is missing")))
     }
 
-    /// How many vectors are missing, or are not what their codes say: one line if there are any.
-    pub(crate) fn check_vectors(&self) -> Result<Option<String>> {
-        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(None) };
-        let mut wrong = 0;
+    fn stored_vector(&self, table: &str, slot: i64) -> Result<Option<Vec<f32>>> {
+        let sql = format!("SELECT embedding FROM {table} WHERE rowid = ?1");
+        self.first(&sql, [slot], |row| {
+            let bytes = row.get_ref(0)?.as_blob()?;
+            Ok(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect())
+        })
+    }
+
+    /// How many vectors are missing, or are not what their codes say.
+    pub(super) fn unsound_vectors(&self) -> Result<usize> {
+        let Some((embedder, dimensions)) = self.embedder()? else { return Ok(0) };
+        let mut unsound = 0;
         self.each_vector(&table_of(&embedder), dimensions, |_, _, vector| {
-            wrong += usize::from(vector.is_none());
+            unsound += usize::from(vector.is_none());
             Ok(())
         })?;
-        let fault = || {
-            counted_as(
-                wrong,
-                "vector differs from its codes or is missing",
-                "vectors differ from their codes or are missing",
-            )
-        };
-        Ok((wrong > 0).then(fault))
+        Ok(unsound)
     }
 
     /// Calls `each` with every slot, its key, and its vector if that is sound: there, finite, and as its codes say.
@@ -226,32 +179,24 @@ impl Store {
         dimensions: usize,
         mut each: impl FnMut(i64, ValueRef<'_>, Option<Vec<f32>>) -> Result<()>,
     ) -> Result<()> {
-        let fail = |e| self.error(e);
-        let mut blocks = std::collections::HashMap::new();
-        let mut statement = self.conn.prepare("SELECT block, bytes FROM codes").map_err(fail)?;
-        let mut rows = statement.query([]).map_err(fail)?;
-        while let Some(row) = rows.next().map_err(fail)? {
-            // Of a block that is not whole, no vector is sound.
-            if let (Ok(number), Ok(bytes)) = (row.get::<_, usize>(0), row.get(1))
-                && let Ok(block) = Block::from_bytes(dimensions, bytes)
-            {
-                blocks.insert(number, block);
-            }
-        }
-        let mut vectors =
-            self.conn.prepare(&format!("SELECT embedding FROM {table} WHERE rowid = ?1")).map_err(fail)?;
+        // Of a block that is not whole, no vector is sound.
+        let blocks = self.all("SELECT block, bytes FROM codes", [], |row| {
+            let block = row.get(1).map(|bytes| Block::from_bytes(dimensions, bytes));
+            Ok(row.get::<_, usize>(0).ok().zip(block.ok().and_then(Result::ok)))
+        })?;
+        let blocks: HashMap<usize, Block> = blocks.into_iter().flatten().collect();
+        let fail = |e| Error::from(e).at(&self.path);
         let mut statement = self.conn.prepare("SELECT id, key FROM embedding ORDER BY id").map_err(fail)?;
         let mut rows = statement.query([]).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
             let slot: i64 = row.get(0).map_err(fail)?;
-            let bytes: Option<Vec<u8>> = vectors.query_row([slot], |row| row.get(0)).optional().map_err(fail)?;
-            let vector: Option<Vec<f32>> = bytes.map(|bytes| floats(&bytes));
             let is_sound = |vector: &Vec<f32>| {
                 let (number, row) = block_and_row(slot as usize);
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
                 codes.is_some() && codes == Quantized::new(vector).ok()
             };
-            each(slot, row.get_ref(1).map_err(fail)?, vector.filter(is_sound))?;
+            let vector = self.stored_vector(table, slot)?.filter(is_sound);
+            each(slot, row.get_ref(1).map_err(fail)?, vector)?;
         }
         Ok(())
     }
@@ -259,18 +204,13 @@ impl Store {
     /// Takes over the keys of another index of the same model, each in its slot, without vectors.
     pub(crate) fn copy_keys(&self, from: &Self) -> Result<()> {
         let batch = self.begin()?;
-        let fail = |e| from.error(e);
-        let mut insert = self.conn.prepare("INSERT OR IGNORE INTO embedding(id, key) VALUES(?1, ?2)").map_err(fail)?;
-        let mut statement = from
-            .conn
-            .prepare("SELECT id, key FROM embedding WHERE typeof(key) = 'blob' AND length(key) = 16")
-            .map_err(fail)?;
-        let mut rows = statement.query([]).map_err(fail)?;
-        while let Some(row) = rows.next().map_err(fail)? {
-            let (slot, key): (i64, EmbeddingKey) = (row.get(0).map_err(fail)?, row.get(1).map_err(fail)?);
-            insert.execute((slot, key)).map_err(|e| self.error(e))?;
+        let keys: Vec<(i64, EmbeddingKey)> =
+            from.all("SELECT id, key FROM embedding WHERE typeof(key) = 'blob' AND length(key) = 16", [], |row| {
+                row.try_into()
+            })?;
+        for (slot, key) in keys {
+            self.run("INSERT OR IGNORE INTO embedding(id, key) VALUES(?1, ?2)", (slot, key))?;
         }
-        drop((insert, rows));
         batch.commit()
     }
 
@@ -286,33 +226,12 @@ impl Store {
             if doubtful.contains(&slot) || self.find_vector(&key)?.is_some() {
                 return Ok(());
             }
-            self.put_vector(slots.take(), &key, &vector)
+            self.put_vector(slots.next().expect("slots do not end"), &key, &vector)
         });
         match copied {
             Err(error) if error.kind() == ErrorKind::Damaged => {}
             copied => copied?,
         }
         batch.commit()
-    }
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()
-}
-
-/// Slots for new vectors.
-pub(crate) struct FreeSlots {
-    /// Descending.
-    gaps: Vec<i64>,
-    next: i64,
-}
-
-impl FreeSlots {
-    /// The lowest free slot; it is free no longer.
-    pub(crate) fn take(&mut self) -> i64 {
-        self.gaps.pop().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        })
     }
 }

@@ -1,10 +1,10 @@
-//! One word folded: case, width, ligatures and diacritics gone, so that spellings of one word are equal.
+//! Folds a word: without case, width, ligatures and diacritics, spellings of one word are equal.
 
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
-/// Folds one word at a time, a character at a time: NFKD, marks dropped where they are optional, full
-/// case folding, then NFC. Folding what is folded changes nothing.
+/// Folds one word at a time, a character at a time: NFKD, optional marks dropped, full case folding, then NFC.
+/// Idempotent.
 #[derive(Default)]
 pub(super) struct Fold {
     out: String,
@@ -15,7 +15,7 @@ pub(super) struct Fold {
 }
 
 impl Fold {
-    /// Forgets the word before; the next is cut at `limit` bytes.
+    /// Starts a new word, which is cut at `limit` bytes.
     pub(super) fn clear(&mut self, limit: usize) {
         self.out.clear();
         self.limit = limit;
@@ -33,8 +33,8 @@ impl Fold {
                 self.marks_are_optional = true;
                 self.add_wanted(c);
             }
-            // No folding to do: Cyrillic small letters but й, ideographs, kana, Hangul syllables. (What of
-            // these can be taken apart, NFC would put together again.)
+            // These need no folding: Cyrillic small letters except й, ideographs, kana, Hangul syllables. (Those that
+            // can be decomposed, NFC would compose again.)
             'а'..='и' | 'к'..='я' => {
                 self.marks_are_optional = true;
                 self.add_wanted(c);
@@ -66,7 +66,7 @@ impl Fold {
             }
             return;
         }
-        // NFKD brings in spaces and punctuation: ⑴ is (1).
+        // NFKD can produce spaces and punctuation: ⑴ becomes (1).
         if !c.is_alphanumeric() {
             return;
         }
@@ -90,7 +90,7 @@ impl Fold {
     }
 }
 
-/// The letters that a letter is compared as: small ones, without a stroke.
+/// The letters that a letter is compared as: lower case, without a stroke.
 pub(crate) fn letters(c: char, mut each: impl FnMut(char)) {
     if let Some(letters) = without_stroke(c) {
         letters.chars().for_each(each);
@@ -102,7 +102,7 @@ pub(crate) fn letters(c: char, mut each: impl FnMut(char)) {
     }
 }
 
-/// Scripts that are read, and typed, without their marks too.
+/// Scripts whose diacritics readers and writers may leave out.
 fn marks_are_optional(c: char) -> bool {
     matches!(c,
         '0'..='9' | 'A'..='Z' | 'a'..='z' | '\u{AA}'..='\u{2AF}' | '\u{1D00}'..='\u{1DBF}'
@@ -112,7 +112,7 @@ fn marks_are_optional(c: char) -> bool {
         | '\u{5D0}'..='\u{5F2}' | '\u{620}'..='\u{6D5}' | '\u{6EE}'..='\u{77F}')
 }
 
-/// Letters that Unicode does not take apart but people type without the stroke.
+/// Letters that Unicode does not decompose, but that people also type without the stroke.
 fn without_stroke(c: char) -> Option<&'static str> {
     Some(match c {
         'Æ' | 'æ' => "ae",

@@ -1,8 +1,8 @@
-//! What a character is to a search: part of a word, part of a run taken in pairs, an emoji, or nothing.
+//! Classifies characters for search: part of a word, part of a run indexed in pairs, an emoji, or a separator.
 
 use unicode_normalization::char::is_combining_mark;
 
-/// What a character is to a search.
+/// The class of a character in a search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// Ends a word.
@@ -11,11 +11,11 @@ pub(super) enum Class {
     Letter,
     /// A mark on what it follows.
     Mark,
-    /// Says only how its neighbours are drawn: part of a word, not of the term.
+    /// Affects only how its neighbours are drawn: part of a word, but not of the term.
     Joiner,
     /// An apostrophe of any kind.
     Apostrophe,
-    /// Part of a run that is taken in pairs.
+    /// Part of a run that is indexed in pairs.
     Paired(Script),
     /// An emoji.
     Emoji,
@@ -23,7 +23,7 @@ pub(super) enum Class {
     FlagLetter,
 }
 
-/// Scripts that are taken in pairs; a run ends where they change.
+/// Scripts that are indexed in pairs; a run ends where the script changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Script {
     /// Han and kana, which words mix.
@@ -46,7 +46,7 @@ pub(super) fn class(c: char) -> Class {
             _ if c.is_ascii_alphanumeric() => Class::Letter,
             _ => Class::Separator,
         },
-        // Ahead of the look-ups in tables: what most text that is not English is made of.
+        // Before the table look-ups: the characters of most text that is not English.
         '\u{C0}'..='\u{D6}' | '\u{D8}'..='\u{F6}' | '\u{F8}'..='\u{FF}' | '\u{400}'..='\u{481}' => Class::Letter,
         '\u{3041}'..='\u{3096}' | '\u{30A1}'..='\u{30FA}' | '\u{4E00}'..='\u{9FFF}' => Class::Paired(Script::Cjk),
         '\u{AC00}'..='\u{D7A3}' => Class::Paired(Script::Hangul),

@@ -1,6 +1,6 @@
-//! English words that say nothing about what is searched for. Only queries leave them out.
+//! English stop words. They are indexed, and left out of queries only.
 
-/// Is this term (as [`super::Terms`] makes it) one that a query can do without?
+/// Whether a term (as [`super::Terms`] makes it) can be left out of a query.
 ///
 /// A query of nothing but such terms keeps them.
 pub fn is_stop_word(term: &str) -> bool {

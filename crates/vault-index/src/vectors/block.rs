@@ -16,7 +16,7 @@
 //! `j` of its lower bits is `codes[j] & 15`, and 16 times that of `codes[w + j]`; 0 where there is no
 //! such code. Scale 0 means: no row here. So a block of zero bytes is an empty block, and four zero
 //! bytes at [`RowOffsets::scale`] remove a row. Slot `s` is row `s % 1024` of block `s / 1024`.
-//! The parts of all rows lie together so that loading a block is five straight copies, and so that
+//! Each part is stored for all rows together, so that loading a block is five straight copies, and so that
 //! the scan can leave the lower bits alone.
 
 use std::ops::Range;

@@ -1,8 +1,7 @@
-//! The matrix in memory: one row of codes a slot, loaded from blocks by straight copies.
+//! The codes of all rows in memory, by slot, loaded block by block.
 
 use super::block::{BLOCK_ROWS, Parts, floats};
-use super::kernel::Kernel;
-use super::plane::Plane;
+use super::kernel::{Kernel, LINE, Line};
 use super::quantize::{MAX_DIMENSIONS, width};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -13,11 +12,11 @@ pub(crate) const MAX_SLOTS: usize = 1 << 26;
 #[derive(Debug, Clone)]
 pub(crate) struct Codes {
     dimensions: usize,
-    kernel: Kernel,
+    pub(super) kernel: Kernel,
     /// The upper bits of the codes, [`width`] bytes a slot, so that the scan can leave the lower ones alone.
-    pub(super) high: Plane,
+    pub(super) high: Vec<Line>,
     /// The lower bits, as many.
-    pub(super) low: Plane,
+    pub(super) low: Vec<Line>,
     /// 0 where a slot has no row. One a slot, as are the next two.
     pub(super) scales: Vec<f32>,
     pub(super) coarse_errors: Vec<f32>,
@@ -31,33 +30,25 @@ impl Codes {
         Self {
             dimensions,
             kernel: Kernel::best(),
-            high: Plane::default(),
-            low: Plane::default(),
+            high: Vec::new(),
+            low: Vec::new(),
             scales: Vec::new(),
             coarse_errors: Vec::new(),
             errors: Vec::new(),
         }
     }
 
-    /// The same codes, scanned by another kernel.
-    #[cfg(test)]
-    pub(crate) fn with_kernel(mut self, kernel: Kernel) -> Self {
-        self.kernel = kernel;
-        self
-    }
-
-    /// Makes room for `slots` slots in one go.
+    /// Allocates for `slots` slots at once.
     pub(crate) fn reserve(&mut self, slots: usize) {
-        let slots = slots.min(MAX_SLOTS);
+        let more = slots.min(MAX_SLOTS).saturating_sub(self.len());
         for numbers in [&mut self.scales, &mut self.coarse_errors, &mut self.errors] {
-            numbers.reserve_exact(slots.saturating_sub(numbers.len()));
+            numbers.reserve_exact(more);
         }
-        self.high.reserve(slots * width(self.dimensions));
-        self.low.reserve(slots * width(self.dimensions));
+        self.high.reserve_exact(more * width(self.dimensions) / LINE);
+        self.low.reserve_exact(more * width(self.dimensions) / LINE);
     }
 
-    /// Puts in the rows of block `number`, in place of what was there. Quickest in ascending order: then it is five
-    /// copies.
+    /// Puts in the rows of block `number`, in place of what was there.
     ///
     /// # Errors
     /// [`ErrorKind::Damaged`] if the bytes are not those of a block (see [`Block`](super::Block)).
@@ -68,24 +59,15 @@ impl Codes {
         }
         let parts = Parts::of(self.dimensions, bytes)?;
         let first = number * BLOCK_ROWS;
-        if self.len() <= first {
-            self.resize(first);
-            self.scales.extend(floats(parts.scales));
-            self.coarse_errors.extend(floats(parts.coarse_errors));
-            self.errors.extend(floats(parts.errors));
-            self.high.extend(parts.high);
-            self.low.extend(parts.low);
-        } else {
-            self.resize(self.len().max(first + BLOCK_ROWS));
-            let put = |to: &mut [f32], from| to[first..].iter_mut().zip(floats(from)).for_each(|(to, from)| *to = from);
-            put(&mut self.scales, parts.scales);
-            put(&mut self.coarse_errors, parts.coarse_errors);
-            put(&mut self.errors, parts.errors);
-            let bytes = first * width(self.dimensions);
-            self.high[bytes..][..parts.high.len()].copy_from_slice(parts.high);
-            self.low[bytes..][..parts.low.len()].copy_from_slice(parts.low);
-        }
-        self.trim();
+        self.resize(self.len().max(first + BLOCK_ROWS));
+        copy(&mut self.scales[first..], floats(parts.scales));
+        copy(&mut self.coarse_errors[first..], floats(parts.coarse_errors));
+        copy(&mut self.errors[first..], floats(parts.errors));
+        let line = first * width(self.dimensions) / LINE;
+        copy(&mut self.high[line..], parts.high.as_chunks().0.iter().map(|bytes| Line(*bytes)));
+        copy(&mut self.low[line..], parts.low.as_chunks().0.iter().map(|bytes| Line(*bytes)));
+        // Slots without rows are cut off the end.
+        self.resize(self.scales.iter().rposition(|&scale| scale != 0.0).map_or(0, |last| last + 1));
         Ok(())
     }
 
@@ -104,21 +86,15 @@ impl Codes {
         self.dimensions
     }
 
-    /// The kernel that scans.
-    pub(super) fn kernel(&self) -> Kernel {
-        self.kernel
-    }
-
     fn resize(&mut self, slots: usize) {
         for numbers in [&mut self.scales, &mut self.coarse_errors, &mut self.errors] {
             numbers.resize(slots, 0.0);
         }
-        self.high.resize(slots * width(self.dimensions));
-        self.low.resize(slots * width(self.dimensions));
+        self.high.resize(slots * width(self.dimensions) / LINE, Line([0; LINE]));
+        self.low.resize(slots * width(self.dimensions) / LINE, Line([0; LINE]));
     }
+}
 
-    /// Cuts slots without rows off the end.
-    fn trim(&mut self) {
-        self.resize(self.scales.iter().rposition(|&scale| scale != 0.0).map_or(0, |last| last + 1));
-    }
+fn copy<T>(to: &mut [T], from: impl Iterator<Item = T>) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = from);
 }

@@ -8,13 +8,13 @@
 //! ```text
 //! best = TopK(k)
 //! for slot in 0..rows
-//!     if the filter has slot: best.push(rescore(q, v[slot]), slot)
+//!     if slot passes the filter: best.push(rescore(q, v[slot]), slot)
 //! ```
 //!
 //! # How it is made fast
 //!
 //! ```text
-//! upper[slot] = coarse estimate + its error               4 bits a dimension, all rows
+//! upper[slot] = coarse estimate + its error               4 bits a dimension, all rows that pass the filter
 //! reach = the k-th best upper
 //! least = the k-th best of lower(fine estimate) of the rows with upper >= reach
 //! candidates = rows with upper >= least                   nearly all rows are out
@@ -32,10 +32,8 @@
 //! 2. **Halves.** The upper four bits of all codes lie apart from the lower four. They are codes themselves, with an
 //!    interval of about ±.12, so that half of the bytes are read for the few rows only that these leave.
 //! 3. **Kernels** for the machine's instruction set ([`kernel`]): as fast as memory gives the codes.
-//! 4. **Prefetching**, since the machine's own stops at each page.
-//! 5. **Groups** of 64 rows, one word of the filter: a word without a bit costs nothing. Where less than half of a
-//!    group passes, its rows are gathered until there are 64.
-//! 6. **Threads** from about 85,000 rows on.
+//! 4. **Prefetching**, since the hardware prefetcher stops at each page, and rows that a filter leaves lie apart.
+//! 5. **Threads** from about 85,000 rows on.
 //!
 //! `benches/record` has the figures, of whole searches, beside those of others.
 //!
@@ -57,9 +55,7 @@
 //! A row that is left out has `score ≤ upper < least ≤` the k-th best score of all rows: k rows
 //! have lower ends of at least `least`, so k scores are no lower.
 
-mod bitmap;
 mod kernel;
-mod plane;
 mod quantize;
 mod block;
 mod codes;
@@ -69,7 +65,6 @@ mod top_k;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use bitmap::Bitmap;
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
 pub(crate) use codes::{Codes, MAX_SLOTS};
 pub use kernel::Kernel;

@@ -1,6 +1,6 @@
 //! The k best of what is pushed: the only k-best of the crate.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 
@@ -12,7 +12,7 @@ use std::hash::Hash;
 pub struct TopK<K> {
     k: usize,
     /// Best first.
-    best: BTreeSet<Entry<K>>,
+    best: BTreeSet<(Reverse<i32>, K)>,
     scores: HashMap<K, f32>,
     /// The k-th best score, once there are `k` keys.
     threshold: Option<f32>,
@@ -40,19 +40,19 @@ impl<K: Copy + Ord + Hash> TopK<K> {
         match self.scores.get_mut(&key) {
             Some(before) if *before >= score => return,
             Some(before) => {
-                self.best.remove(&Entry { score: *before, key });
+                self.best.remove(&(rank(*before), key));
                 *before = score;
             }
             None => _ = self.scores.insert(key, score),
         }
-        self.best.insert(Entry { score, key });
+        self.best.insert((rank(score), key));
         if self.best.len() > self.k
-            && let Some(worst) = self.best.pop_last()
+            && let Some((_, worst)) = self.best.pop_last()
         {
-            self.scores.remove(&worst.key);
+            self.scores.remove(&worst);
         }
         if self.best.len() == self.k {
-            self.threshold = self.best.last().map(|worst| worst.score);
+            self.threshold = self.best.last().map(|(_, worst)| self.scores[worst]);
         }
     }
 
@@ -64,33 +64,13 @@ impl<K: Copy + Ord + Hash> TopK<K> {
 
     /// The keys and their scores, best first.
     pub fn into_sorted(self) -> Vec<(K, f32)> {
-        self.best.into_iter().map(|entry| (entry.key, entry.score)).collect()
+        self.best.into_iter().map(|(_, key)| (key, self.scores[&key])).collect()
     }
 }
 
-/// Ordered best first.
-#[derive(Debug, Clone, Copy)]
-struct Entry<K> {
-    score: f32,
-    key: K,
+/// Orders as [`f32::total_cmp`] does, the best score first.
+fn rank(score: f32) -> Reverse<i32> {
+    let bits = score.to_bits().cast_signed();
+    // The larger a negative number's bits are, the lower it is.
+    Reverse(if bits < 0 { bits ^ i32::MAX } else { bits })
 }
-
-impl<K: Ord> Ord for Entry<K> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        other.score.total_cmp(&self.score).then_with(|| self.key.cmp(&other.key))
-    }
-}
-
-impl<K: Ord> PartialOrd for Entry<K> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K: Ord> PartialEq for Entry<K> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-
-impl<K: Ord> Eq for Entry<K> {}

@@ -478,7 +478,7 @@ fn an_older_format_that_cannot_be_written_is_said_to_be_one() {
     let vault = Vault::new("//- a.md\na cormorant\n");
     sync(&vault);
     let db = rusqlite::Connection::open(vault.index_file()).unwrap();
-    db.execute_batch("DROP TABLE passage_block; DROP TABLE codes_state; PRAGMA user_version = 5").unwrap();
+    db.execute_batch("DROP TABLE passage_block; PRAGMA user_version = 5").unwrap();
     drop(db);
     let output = run_read_only(&vault, "vault-search", &["--no-sync", "--files", "cormorant"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(2), String::new()), "{}", stderr(&output));

@@ -1,6 +1,6 @@
 //! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
 
-use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions, parse_date};
+use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions};
 
 use crate::vault::Vault;
 
@@ -85,7 +85,7 @@ fn properties_and_dates() {
     drop(file);
     vault.sync();
     let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
-    let filter = Filter::default().before(parse_date("2001", DateEdge::End, &now).unwrap());
+    let filter = Filter::default().before(DateEdge::End.parse("2001", &now).unwrap());
     let hits = vault.index().search(&Query::default().filter(filter)).unwrap();
     assert_eq!(hits.results.len(), 1);
     assert_eq!(hits.results[0].path.as_str(), "Garden/Roses.md");
@@ -196,7 +196,7 @@ fn dates_beyond_all_times_of_files() {
     let vault = garden();
     let now = "2026-11-21T12:00:00Z[UTC]".parse().unwrap();
     let found = |after: Option<&str>, before: Option<&str>| {
-        let date = |text: &str, edge| parse_date(text, edge, &now).unwrap();
+        let date = |text: &str, edge: DateEdge| edge.parse(text, &now).unwrap();
         let mut filter = Filter::default();
         filter.after = after.map(|text| date(text, DateEdge::Start));
         filter.before = before.map(|text| date(text, DateEdge::End));

@@ -13,7 +13,7 @@ pub(super) const FILE: &str = "journal.db";
 pub(super) const ROLLBACK: &str = "journal.db-journal";
 /// What [`super::salvage`] writes before it takes the place of the journal.
 pub(super) const SALVAGED: &str = "journal.db.new";
-/// Bytes of a page, which is what SQLite takes unless told.
+/// The page size in bytes: SQLite's default.
 pub(super) const PAGE: usize = 4096;
 const VERSION: i64 = 1;
 const WAIT: Duration = Duration::from_secs(5);

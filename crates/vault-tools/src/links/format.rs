@@ -100,7 +100,7 @@ impl LinkRewrite<'_> {
         fits && resolve(self.names, path, self.source.1).target == Some(self.id)
     }
 
-    /// Whether the link told the way to the file exactly, and no longer does. Upper and lower case count where they
+    /// Whether the link gave the exact path of the file, and no longer does. Upper and lower case count where they
     /// are all that changes: elsewhere than in Obsidian such a link would break.
     pub fn loses_its_exact_path(&self) -> bool {
         let (from, to) = self.target;

@@ -29,7 +29,7 @@ pub(crate) struct LinkOccurrence {
     pub raw: String,
     /// Its path, decoded.
     pub path: String,
-    /// Where its path stands and how it is written there; `None` where that cannot be told.
+    /// Where its path stands and how it is written there; `None` where that is unknown.
     pub location: Option<LinkLocation>,
 }
 
@@ -179,7 +179,7 @@ fn inline_destination(raw: &str) -> Option<(Range<usize>, LinkEncoding)> {
     destination(bytes, at)
 }
 
-/// A destination that begins at a location.
+/// The destination that begins at an offset.
 fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncoding)> {
     if bytes.get(at) == Some(&b'<') {
         let start = at + 1;
@@ -204,7 +204,7 @@ fn destination(bytes: &[u8], mut at: usize) -> Option<(Range<usize>, LinkEncodin
     Some((start..at.min(bytes.len()), LinkEncoding::Destination))
 }
 
-/// Behind the `]` that closes the `[` at a location. What is escaped or encoding closes nothing.
+/// The offset after the `]` that closes the `[` at `open`. What is escaped or code closes nothing.
 fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     let (mut at, mut depth) = (open, 0usize);
     while at < bytes.len() {
@@ -225,7 +225,7 @@ fn end_of_text(bytes: &[u8], open: usize) -> Option<usize> {
     None
 }
 
-/// Behind a encoding span; behind its backticks if nothing closes it.
+/// The offset after a code span; after its opening backticks if nothing closes it.
 fn end_of_code(bytes: &[u8], start: usize) -> usize {
     let run = |from: usize| bytes[from..].iter().take_while(|byte| **byte == b'`').count();
     let ticks = run(start);

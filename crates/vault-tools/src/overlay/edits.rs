@@ -363,7 +363,7 @@ impl Overlay<'_> {
     /// # Errors
     /// When it cannot be looked at.
     pub fn is_taken(&mut self, path: &SafePath) -> Result<bool> {
-        // A folder that cannot be listed is told of when the file is made.
+        // A folder that cannot be listed is reported when the file is created.
         Ok(self.is_there(path)? || matches!(self.collides(path), Ok(Some(_))))
     }
 

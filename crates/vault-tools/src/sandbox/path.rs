@@ -16,7 +16,7 @@ const MAX_PATH: usize = 1024;
 
 /// A path inside the vault that a tool may name: relative, `/` between names, NFC, nothing hidden, no `..`.
 ///
-/// It says nothing about what is there. That no symbolic link on the way leads elsewhere is seen to when it is used.
+/// It says nothing about what is there. Symbolic links on the way are refused when it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SafePath(VaultPath);
 

@@ -162,7 +162,7 @@ impl Sandbox {
         }
     }
 
-    /// Sees to it that what was done at these paths is on the disk: contents, and names in their folders.
+    /// Makes what was done at these paths durable: contents, and names in their folders.
     ///
     /// # Errors
     /// When the disk does not take it.

@@ -3,7 +3,7 @@
 use jiff::Zoned;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::{DateEdge, Filter, PropertyTest, parse_date};
+use vault_index::{DateEdge, Filter, PropertyTest};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -46,11 +46,11 @@ impl NoteFilter {
             filter.properties.push(test);
         }
         if let Some(date) = &self.date_after {
-            let start = parse_date(date, DateEdge::Start, now).map_err(|error| wrong("/filter/date_after", &error))?;
+            let start = DateEdge::Start.parse(date, now).map_err(|error| wrong("/filter/date_after", &error))?;
             filter.after = Some(start);
         }
         if let Some(date) = &self.date_before {
-            let edge = |edge| parse_date(date, edge, now).map_err(|error| wrong("/filter/date_before", &error));
+            let edge = |edge: DateEdge| edge.parse(date, now).map_err(|error| wrong("/filter/date_before", &error));
             let (start, end) = (edge(DateEdge::Start)?, edge(DateEdge::End)?);
             // The index takes the first moment outside the range; after a moment that is the next nanosecond.
             let outside =

@@ -9,7 +9,8 @@ use crate::schema::WireNames;
 use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
-use super::{Decode, failure, without_nulls};
+use super::without_nulls::without_nulls;
+use super::{Decode, failure};
 
 /// The API requires a limit; all current models accept this one.
 const MAX_TOKENS: u32 = 8_192;

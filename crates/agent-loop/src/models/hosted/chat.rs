@@ -9,7 +9,8 @@ use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
-use super::{Decode, Wire, failure, without_nulls};
+use super::without_nulls::without_nulls;
+use super::{Decode, Wire, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire, is_streamed: bool) -> Value {
     let is_openai = wire == Wire::OpenAiChat;

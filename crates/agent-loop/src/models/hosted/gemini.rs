@@ -11,7 +11,8 @@ use crate::schema::{WireNames, gemini};
 use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
-use super::{Decode, failure, without_nulls};
+use super::without_nulls::without_nulls;
+use super::{Decode, failure};
 
 pub(super) fn path(model: &str, is_streamed: bool) -> String {
     let method = if is_streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };

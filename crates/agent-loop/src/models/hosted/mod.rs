@@ -11,6 +11,7 @@ mod provider;
 mod sse;
 mod failure;
 mod deltas;
+mod without_nulls;
 mod body_stream;
 mod chat;
 mod output_texts;
@@ -111,14 +112,6 @@ trait Decode: Send {
         self.end(out);
         Ok(())
     }
-}
-
-/// The object without its fields that are null.
-fn without_nulls(mut object: Value) -> Value {
-    if let Value::Object(fields) = &mut object {
-        fields.retain(|_, value| !value.is_null());
-    }
-    object
 }
 
 /// A hosted model.

@@ -10,7 +10,8 @@ use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
 use super::output_texts::{OutputTexts, is_refusal, output_index, texts_of};
-use super::{Decode, failure, without_nulls};
+use super::without_nulls::without_nulls;
+use super::{Decode, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streamed: bool) -> Value {
     let mut input = Vec::new();

@@ -1,4 +1,4 @@
-//! Where a server is: reading what people write as its address, and whether it is this machine.
+//! A server's address: parses what people write, and tells whether it is this machine.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -97,17 +97,17 @@ impl Address {
         is_name || bare.parse::<IpAddr>().is_ok_and(|ip| ip.to_canonical().is_loopback())
     }
 
-    /// Whether it is OpenAI's own.
+    /// Whether it is OpenAI's own server.
     pub(super) fn is_openai(&self) -> bool {
         self.host == "api.openai.com"
     }
 
-    /// Whether others can read along.
+    /// Whether others can read what is sent: unencrypted, to another machine.
     pub(super) fn is_open_to_listeners(&self) -> bool {
         self.scheme == "http" && !self.is_loopback()
     }
 
-    /// What tells servers apart: host, port and path; all names of this machine are one.
+    /// What distinguishes servers: host, port and path; all names of this machine are the same.
     pub(super) fn identity(&self) -> String {
         let host = if self.is_loopback() { "localhost" } else { &self.host };
         let port = self.port.map(|port| format!(":{port}")).unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Models behind an address: OpenAI-compatible servers and Ollama, in batches, with retries.
+//! Remote models: OpenAI-compatible servers and Ollama, in batches, with retries.
 //!
-//! The way of a call: texts → batches (here) → JSON (`wire.rs`) → one POST, repeated while that
-//! can help (`send.rs`) → vectors in the order of the texts, checked and scaled (here). Nothing is
-//! sent anywhere but to the one address, redirects are not followed, and the key is in no message.
+//! A call: texts → batches (here) → JSON (`wire.rs`) → one POST, repeated while that
+//! can help (`send.rs`) → vectors in the order of the texts, checked and scaled (here). Requests go
+//! only to the one address, redirects are not followed, and no message contains the key.
 
 mod address;
 #[cfg(test)]
@@ -20,11 +20,11 @@ use super::{Embedder, LoadOptions, Role, estimate, to_unit};
 use crate::chunk::TokenCount;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Tokens of our generous counting ([`estimate`]) a text may have: about 380 of a model's own,
+/// Tokens a text may have, by our upper estimate ([`estimate`]): about 380 of a model's own,
 /// within the window of all models in use, and as long as a passage should be.
 const MAX_TOKENS: usize = 512;
 
-/// How patient and how greedy we are.
+/// Retries, timeouts and the size of batches.
 #[derive(Debug, Clone)]
 struct Limits {
     /// Times a request is sent, at most.
@@ -32,11 +32,11 @@ struct Limits {
     /// The wait before the second try; it doubles with every further one. No jitter: one process
     /// sends one request at a time.
     first_wait: Duration,
-    /// A server that asks for more patience than this is not waited for.
+    /// If a server asks for a longer wait than this, the request fails.
     longest_wait: Duration,
-    /// To connect.
+    /// Timeout for connecting.
     connect: Duration,
-    /// From the end of the request to the start of the answer. Long, since a local server may
+    /// Timeout from the end of the request to the start of the answer. Long, since a local server may
     /// have to load the model first.
     answer: Duration,
     /// Texts and bytes of text a request, at most; a longer text goes alone.
@@ -58,7 +58,7 @@ impl Default for Limits {
     }
 }
 
-/// A model behind an address.
+/// A model of a server.
 #[derive(Debug)]
 pub(super) struct Remote {
     id: String,
@@ -180,7 +180,7 @@ impl Remote {
 }
 
 impl TokenCount for Remote {
-    /// An upper estimate, since the tokenizer is the server's secret.
+    /// An upper estimate, since the server does not give its tokenizer.
     fn count(&self, text: &str) -> usize {
         estimate::tokens(text)
     }

@@ -11,7 +11,7 @@ use ureq::http::{HeaderMap, header};
 use super::address::Address;
 use super::{Limits, wire};
 
-/// An answer with more bytes is none: 64 vectors of 4,096 numbers are about 4 MB.
+/// Longer answers are errors: 64 vectors of 4,096 numbers are about 4 MB.
 const LONGEST_ANSWER: u64 = 64 << 20;
 
 /// A key. It can be sent, and nothing else: `Debug` hides it.
@@ -41,7 +41,7 @@ impl fmt::Debug for Key {
 pub(super) enum Failure {
     /// Nothing listens there.
     Refused,
-    /// The name leads nowhere.
+    /// The host name cannot be resolved.
     NoHost,
     TimedOut,
     Status {
@@ -50,11 +50,11 @@ pub(super) enum Failure {
     },
     /// Another fault of the network.
     Connection(String),
-    /// There is an answer, but it makes no sense.
+    /// There is an answer, but it cannot be used.
     Answer(String),
 }
 
-/// Whether the same request may fare better a little later, and when at the earliest.
+/// Whether the request is worth repeating, and after which wait at least.
 enum Again {
     No,
     After(Option<Duration>),
@@ -124,7 +124,7 @@ impl Sender {
         Err((Failure::Status { code, message: self.without_key(wire::error_message(&bytes)) }, again))
     }
 
-    /// Servers like to repeat the key they refuse.
+    /// Servers often repeat the key they refuse.
     fn without_key(&self, text: String) -> String {
         match &self.key {
             Some(Key(key)) => text.replace(key.as_str(), "***"),
@@ -133,7 +133,7 @@ impl Sender {
     }
 }
 
-/// Only own words and the kinds of errors are used: some of ureq's texts quote what was sent.
+/// Only our own messages and the kinds of errors are used: some of ureq's messages quote what was sent.
 fn connection(error: ureq::Error) -> (Failure, Again) {
     let broken = |what: &str| Failure::Connection(what.to_owned());
     match error {

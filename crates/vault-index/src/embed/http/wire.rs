@@ -1,9 +1,9 @@
-//! What is sent and what comes back: the JSON of OpenAI's `/v1/embeddings` and of Ollama's `/api/embed`.
+//! Requests and answers: the JSON of OpenAI's `/v1/embeddings` and of Ollama's `/api/embed`.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Which of the two a server speaks.
+/// Which of the two protocols a server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wire {
     OpenAi,
@@ -85,7 +85,7 @@ impl Wire {
         Ok(vectors)
     }
 
-    /// Whether the server itself sends texts of this model on: Ollama does for its cloud models.
+    /// Whether the server forwards texts for this model to another one: Ollama does for its cloud models.
     pub(super) fn passes_on(self, model: &str) -> bool {
         self == Self::Ollama && (model.ends_with("-cloud") || model.ends_with(":cloud"))
     }
@@ -105,7 +105,7 @@ impl Wire {
     }
 }
 
-/// What a server says in an answer that is an error: its message, else the start of its text.
+/// The message of an error answer, else the start of its text.
 pub(super) fn error_message(body: &[u8]) -> String {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     let error = json.as_ref().map(|json| &json["error"]);
@@ -119,7 +119,7 @@ pub(super) fn error_message(body: &[u8]) -> String {
     }
 }
 
-/// Whether an error says that the account is spent, which waiting does not mend.
+/// Whether an error says that the account's quota is used up, so that retrying is useless.
 pub(super) fn is_out_of_quota(body: &[u8]) -> bool {
     let json: Option<Value> = serde_json::from_slice(body).ok();
     json.is_some_and(|json| {

@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::groups::{ROWS_AHEAD, in_groups, rows_ahead};
-use super::{Kernel, LINE};
+use super::groups::in_groups;
+use super::{Kernel, LINE, Line};
 
 /// Bytes of a register.
 const HALF: usize = LINE / 2;
@@ -13,40 +13,25 @@ const HALF: usize = LINE / 2;
 pub(super) fn kernel() -> Option<Kernel> {
     is_x86_feature_detected!("avx2").then_some(Kernel {
         name: "avx2",
-        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
         // other code makes this kernel.
-        dots: |query, rows, out| unsafe {
-            let ahead = rows_ahead(query);
-            dots(query, rows, |i| i, |i| i + ahead, out)
-        },
-        // SAFETY: as above, and `Kernel::dots_of` has checked that each row lies within `rows`.
-        dots_of: |query, rows, which, out| unsafe {
-            let last = which.len() - 1;
-            dots(query, rows, |i| which[i] as usize, |i| which[(i + ROWS_AHEAD).min(last)] as usize, out)
-        },
+        dots: |query, rows, which, out| unsafe { dots(query, rows, which, out) },
     })
 }
 
-/// The query times the rows with the numbers `which(0)`, `which(1)`, … up to `out.len()`; meanwhile
-/// the rows `next(0)`, `next(1)`, … are fetched, wherever they are.
+/// The query times the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
-/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], and each
-/// number that `which` gives is below `rows.len() / w`.
+/// The machine has the feature. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`, and
+/// each of its rows is within `rows`.
 #[target_feature(enable = "avx2")]
-unsafe fn dots(
-    query: &[i8],
-    rows: &[u8],
-    which: impl Fn(usize) -> usize,
-    next: impl Fn(usize) -> usize,
-    out: &mut [i32],
-) {
+unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     // SAFETY: by the caller's promise, each of the four rows is `width` bytes within `rows`.
     let dot = |rows, ahead| unsafe { dot_four(query, rows, ahead) };
-    in_groups(rows, query.len() / 2, which, next, out, dot);
+    in_groups(query, rows, which, out, dot);
 }
 
-/// The query times four rows, so that the query is loaded once and no sum waits for another.
+/// The query times four rows, so that the query is loaded once and the sums are independent.
 ///
 /// # Safety
 /// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each of `rows` points to `w` bytes;

@@ -3,8 +3,8 @@
 
 use std::arch::x86_64::*;
 
-use super::groups::{ROWS_AHEAD, in_groups, rows_ahead};
-use super::{Kernel, LINE};
+use super::groups::in_groups;
+use super::{Kernel, LINE, Line};
 
 /// This kernel, if the machine can run it.
 pub(super) fn kernel() -> Option<Kernel> {
@@ -13,40 +13,25 @@ pub(super) fn kernel() -> Option<Kernel> {
         && is_x86_feature_detected!("avx512vnni");
     can.then_some(Kernel {
         name: "avx512-vnni",
-        // SAFETY: `Kernel::dots` has checked the lengths; the features were detected above, and no
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the features were detected above, and no
         // other code makes this kernel.
-        dots: |query, rows, out| unsafe {
-            let ahead = rows_ahead(query);
-            dots(query, rows, |i| i, |i| i + ahead, out)
-        },
-        // SAFETY: as above, and `Kernel::dots_of` has checked that each row lies within `rows`.
-        dots_of: |query, rows, which, out| unsafe {
-            let last = which.len() - 1;
-            dots(query, rows, |i| which[i] as usize, |i| which[(i + ROWS_AHEAD).min(last)] as usize, out)
-        },
+        dots: |query, rows, which, out| unsafe { dots(query, rows, which, out) },
     })
 }
 
-/// The query times the rows with the numbers `which(0)`, `which(1)`, … up to `out.len()`; meanwhile
-/// the rows `next(0)`, `next(1)`, … are fetched, wherever they are.
+/// The query times the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
-/// The machine has the features. `query.len() == 2·w` with `w` a multiple of [`LINE`], and each
-/// number that `which` gives is below `rows.len() / w`.
+/// The machine has the features. `query.len() == 2·w` with `w` a multiple of [`LINE`], `out` is no longer than `which`, and
+/// each of its rows is within `rows`.
 #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-unsafe fn dots(
-    query: &[i8],
-    rows: &[u8],
-    which: impl Fn(usize) -> usize,
-    next: impl Fn(usize) -> usize,
-    out: &mut [i32],
-) {
+unsafe fn dots(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     // SAFETY: by the caller's promise, each of the eight rows is `width` bytes within `rows`.
     let dot = |rows, ahead| unsafe { dot_eight(query, rows, ahead) };
-    in_groups(rows, query.len() / 2, which, next, out, dot);
+    in_groups(query, rows, which, out, dot);
 }
 
-/// The query times eight rows, so that the query is loaded once and no sum waits for another.
+/// The query times eight rows, so that the query is loaded once and the sums are independent.
 ///
 /// # Safety
 /// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each of `rows` points to `w` bytes;

@@ -1,36 +1,28 @@
-//! Rows taken some at a time, with others prefetched meanwhile: what the kernels for x86-64 share.
+//! Rows taken several at a time while later ones are prefetched: what the kernels for x86-64 share.
 
-/// How far ahead rows that lie one after the other are fetched, in bytes. The machine's own fetching
-/// stops at each page of 4 KiB. From 4 to 8 KiB all were equally good, and better than none when
-/// the rows came from memory.
+use super::{LINE, Line};
+
+/// How far ahead rows are prefetched, in bytes. The hardware prefetcher stops at each page of 4 KiB, and knows nothing of
+/// rows that are apart. From 4 to 8 KiB all were equally good, and better than none when the rows came from memory.
 const BYTES_AHEAD: usize = 6144;
 
-/// How many rows ahead those that lie anywhere are fetched.
-pub(super) const ROWS_AHEAD: usize = 16;
-
-/// [`BYTES_AHEAD`] in rows.
-pub(super) fn rows_ahead(query: &[i8]) -> usize {
-    BYTES_AHEAD.div_ceil(query.len() / 2)
-}
-
-/// Calls `dot` with the addresses of `N` rows at a time, the rows with the numbers `which(0)`, `which(1)`, … up to
-/// `out.len()`, and with those of the rows `next(0)`, …, to be fetched meanwhile, wherever they are. A last group that
-/// is not full has its last row again in place of those that are missing.
+/// Calls `dot` with the addresses of `N` rows at a time, and with those of rows to prefetch meanwhile. A last group that
+/// is not full repeats its last row in place of those that are missing.
 ///
 /// Inlined, so that `dot` may be a function of an instruction set that the caller has.
 #[inline(always)]
 pub(super) fn in_groups<const N: usize>(
-    rows: &[u8],
-    width: usize,
-    which: impl Fn(usize) -> usize,
-    next: impl Fn(usize) -> usize,
+    query: &[i8],
+    rows: &[Line],
+    which: &[u32],
     out: &mut [i32],
     dot: impl Fn([*const u8; N], [*const u8; N]) -> [i32; N],
 ) {
+    let width = query.len() / 2;
+    let (ahead, last) = (BYTES_AHEAD.div_ceil(width), which.len() - 1);
+    let row = |i: usize| rows.as_ptr().wrapping_add(which[i.min(last)] as usize * (width / LINE)).cast::<u8>();
     let group = |numbers: [usize; N]| {
-        let row = |i: usize| rows.as_ptr().wrapping_add(which(numbers[i]) * width);
-        let ahead = |i: usize| rows.as_ptr().wrapping_add(next(numbers[i]) * width);
-        dot(std::array::from_fn(row), std::array::from_fn(ahead))
+        dot(std::array::from_fn(|i| row(numbers[i])), std::array::from_fn(|i| row(numbers[i] + ahead)))
     };
     let (full, rest) = out.as_chunks_mut::<N>();
     let done = N * full.len();

@@ -1,6 +1,6 @@
 //! The inner loop: an int8 query times rows of 4-bit codes; `scalar` is the specification, each other file a machine's.
 //!
-//! A row is `w` bytes, `w` a multiple of [`LINE`]; each byte holds two codes of 4 bits. A query is
+//! A row is `w` bytes in whole [`Line`]s; each byte holds two codes of 4 bits. A query is
 //! `2·w` codes of 8 bits: those for the low halves of the row's bytes, then those for the high ones.
 //!
 //! ```text
@@ -11,8 +11,8 @@
 //! does not matter and every kernel gives what `scalar` gives, bit for bit. Query codes are in
 //! -127..=127 ([`quantize`](super::Quantized) never gives -128), though -128 would do no harm.
 //!
-//! A new kernel is a new file with the two functions of a [`Kernel`] and a line in [`Kernel::all`].
-//! The only `unsafe` code of the crate's own stands in these files.
+//! A new kernel is a new file with the function of a [`Kernel`] and an entry in [`Kernel::all`].
+//! The only `unsafe` code of the crate's own is in these files.
 
 #[cfg(target_arch = "x86_64")]
 mod groups;
@@ -24,33 +24,34 @@ mod avx512;
 mod neon;
 mod scalar;
 
-/// The bytes of a row are a multiple of this: one line of a cache, and the widest vector register.
+/// Bytes in a [`Line`].
 pub const LINE: usize = 64;
 
-/// One implementation of the inner loop. It can only be had where the machine can run it.
+/// A part of a row: one cache line, and the widest vector register. Being aligned, no load touches two cache lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C, align(64))]
+pub struct Line(pub [u8; LINE]);
+
+/// One implementation of the inner loop. A value exists only where the machine can run it.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
     name: &'static str,
     dots: Dots,
-    dots_of: DotsOf,
 }
 
-/// [`Kernel::dots`], after its checks.
-type Dots = fn(query: &[i8], rows: &[u8], out: &mut [i32]);
-
-/// [`Kernel::dots_of`], after its checks; `out` is not empty.
-type DotsOf = fn(query: &[i8], rows: &[u8], which: &[u32], out: &mut [i32]);
+/// [`Kernel::dots`], after its checks; `out` is not empty.
+type Dots = fn(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]);
 
 impl Kernel {
     /// The portable kernel: plain Rust, which the compiler vectorises for the build's target.
-    pub const SCALAR: Self = Self { name: "scalar", dots: scalar::dots, dots_of: scalar::dots_of };
+    pub const SCALAR: Self = Self { name: "scalar", dots: scalar::dots };
 
-    /// The quickest kernel of this machine. A few loads: the machine is asked once a process.
+    /// The fastest kernel of this machine. A few loads: the machine is asked once a process.
     pub fn best() -> Self {
         Self::all().next().unwrap_or(Self::SCALAR)
     }
 
-    /// All kernels that this machine can run, the quickest first and [`SCALAR`](Self::SCALAR) last.
+    /// All kernels that this machine can run, the fastest first and [`SCALAR`](Self::SCALAR) last.
     pub fn all() -> impl Iterator<Item = Self> {
         #[cfg(target_arch = "x86_64")]
         let kernels = [avx512::kernel(), avx2::kernel(), Some(Self::SCALAR)];
@@ -66,32 +67,15 @@ impl Kernel {
         self.name
     }
 
-    /// `out[i] = dot(query, rows[i·w .. (i+1)·w])`: rows that lie one after the other.
+    /// `out[i] = dot(query, row which[i])`. `which` may be longer than `out`: the rows after those are only prefetched.
     ///
     /// # Panics
-    /// If the lengths do not fit: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, and
-    /// `rows.len() == out.len()·w`.
-    pub fn dots(&self, query: &[i8], rows: &[u8], out: &mut [i32]) {
-        let width = width_of(query);
-        assert_eq!(rows.len(), out.len() * width, "as many rows as sums");
-        (self.dots)(query, rows, out);
+    /// If the lengths do not fit: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero, `which` no shorter than
+    /// `out`, and each row whose dot product is wanted within `rows`.
+    pub fn dots(&self, query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
+        assert!(!query.is_empty() && query.len().is_multiple_of(2 * LINE), "a query of {} codes", query.len());
+        let Some(last) = which[..out.len()].iter().max() else { return };
+        assert!((*last as usize) < rows.len() / (query.len() / 2 / LINE), "row {last} is out of range");
+        (self.dots)(query, rows, which, out);
     }
-
-    /// `out[i] = dot(query, rows[which[i]·w ..][..w])`: rows that lie anywhere in `rows`.
-    ///
-    /// # Panics
-    /// If the lengths do not fit: `query.len() == 2·w`, `w` a multiple of [`LINE`] above zero,
-    /// `which.len() == out.len()`, and each row of `which` lies within `rows`.
-    pub fn dots_of(&self, query: &[i8], rows: &[u8], which: &[u32], out: &mut [i32]) {
-        let width = width_of(query);
-        assert_eq!(which.len(), out.len(), "as many rows as sums");
-        let Some(&last) = which.iter().max() else { return };
-        assert!((last as usize) < rows.len() / width, "row {last} lies outside");
-        (self.dots_of)(query, rows, which, out);
-    }
-}
-
-fn width_of(query: &[i8]) -> usize {
-    assert!(!query.is_empty() && query.len().is_multiple_of(2 * LINE), "a query of {} codes", query.len());
-    query.len() / 2
 }

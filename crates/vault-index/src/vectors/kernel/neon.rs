@@ -4,17 +4,15 @@
 use std::arch::aarch64::*;
 use std::arch::asm;
 
-use super::{Kernel, LINE};
+use super::{Kernel, LINE, Line};
 
 /// The kernel on `sdot`, if the machine has it: all but the first generation do.
 pub(super) fn dotprod() -> Option<Kernel> {
     std::arch::is_aarch64_feature_detected!("dotprod").then_some(Kernel {
         name: "neon-dotprod",
-        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
         // other code makes this kernel.
-        dots: |query, rows, out| unsafe { dots_dotprod(query, rows, |i| i, out) },
-        // SAFETY: as above, `Kernel::dots_of` has checked that each row lies within `rows`.
-        dots_of: |query, rows, which, out| unsafe { dots_dotprod(query, rows, |i| which[i] as usize, out) },
+        dots: |query, rows, which, out| unsafe { dots_dotprod(query, rows, which, out) },
     })
 }
 
@@ -22,27 +20,25 @@ pub(super) fn dotprod() -> Option<Kernel> {
 pub(super) fn widening() -> Option<Kernel> {
     std::arch::is_aarch64_feature_detected!("neon").then_some(Kernel {
         name: "neon",
-        // SAFETY: `Kernel::dots` has checked the lengths; the feature was detected above, and no
+        // SAFETY: `Kernel::dots` has checked lengths and rows; the feature was detected above, and no
         // other code makes this kernel.
-        dots: |query, rows, out| unsafe { dots_widening(query, rows, |i| i, out) },
-        // SAFETY: as above, `Kernel::dots_of` has checked that each row lies within `rows`.
-        dots_of: |query, rows, which, out| unsafe { dots_widening(query, rows, |i| which[i] as usize, out) },
+        dots: |query, rows, which, out| unsafe { dots_widening(query, rows, which, out) },
     })
 }
 
-/// The query times the rows with the numbers `which(0)`, `which(1)`, … up to `out.len()`.
+/// The query times the rows with the numbers `which[0]`, `which[1]`, … up to `out.len()`.
 ///
 /// # Safety
-/// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each row number is below `rows.len() / w`.
+/// `query.len() == 2·w` with `w` a multiple of [`LINE`], and each row of `which` is within `rows`.
 #[target_feature(enable = "neon,dotprod")]
-unsafe fn dots_dotprod(query: &[i8], rows: &[u8], which: impl Fn(usize) -> usize, out: &mut [i32]) {
+unsafe fn dots_dotprod(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     let width = query.len() / 2;
-    for (i, out) in out.iter_mut().enumerate() {
+    for (&row, out) in which.iter().zip(out) {
         let mut sums = [vdupq_n_s32(0); 4];
         for at in (0..width).step_by(LINE) {
             for (part, sum) in sums.iter_mut().enumerate() {
-                // SAFETY: the caller's row number lies within `rows`, and `at + LINE <= width`.
-                let loaded = unsafe { load(query, rows, which(i), at + 16 * part) };
+                // SAFETY: the caller's row is within `rows`, and `at + LINE <= width`.
+                let loaded = unsafe { load(query, rows, row as usize, at + 16 * part) };
                 *sum = sdot(sdot(*sum, loaded.low, loaded.for_low), loaded.high, loaded.for_high);
             }
         }
@@ -55,16 +51,16 @@ unsafe fn dots_dotprod(query: &[i8], rows: &[u8], which: impl Fn(usize) -> usize
 /// # Safety
 /// As [`dots_dotprod`].
 #[target_feature(enable = "neon")]
-unsafe fn dots_widening(query: &[i8], rows: &[u8], which: impl Fn(usize) -> usize, out: &mut [i32]) {
+unsafe fn dots_widening(query: &[i8], rows: &[Line], which: &[u32], out: &mut [i32]) {
     let width = query.len() / 2;
-    for (i, out) in out.iter_mut().enumerate() {
+    for (&row, out) in which.iter().zip(out) {
         let mut sum = vdupq_n_s32(0);
         for at in (0..width).step_by(LINE) {
             // Eight products to each i16 until they are widened: at most 8 · 15 · 128 = 15,360.
             let mut pairs = [vdupq_n_s16(0); 2];
             for part in 0..4 {
-                // SAFETY: the caller's row number lies within `rows`, and `at + LINE <= width`.
-                let loaded = unsafe { load(query, rows, which(i), at + 16 * part) };
+                // SAFETY: the caller's row is within `rows`, and `at + LINE <= width`.
+                let loaded = unsafe { load(query, rows, row as usize, at + 16 * part) };
                 pairs[0] = vmlal_s8(pairs[0], vget_low_s8(loaded.low), vget_low_s8(loaded.for_low));
                 pairs[1] = vmlal_high_s8(pairs[1], loaded.low, loaded.for_low);
                 pairs[0] = vmlal_s8(pairs[0], vget_low_s8(loaded.high), vget_low_s8(loaded.for_high));
@@ -85,15 +81,15 @@ struct Loaded {
 }
 
 /// # Safety
-/// `at + 16 <= w` with `w = query.len() / 2`, and row number `row` lies within `rows`.
+/// `at + 16 <= w` with `w = query.len() / 2`, and row number `row` is within `rows`.
 #[inline]
 #[target_feature(enable = "neon")]
-unsafe fn load(query: &[i8], rows: &[u8], row: usize, at: usize) -> Loaded {
+unsafe fn load(query: &[i8], rows: &[Line], row: usize, at: usize) -> Loaded {
     let width = query.len() / 2;
     // SAFETY: the caller's promise.
     let (bytes, for_low, for_high) = unsafe {
         let query = query.as_ptr().add(at);
-        (vld1q_u8(rows.as_ptr().add(row * width + at)), vld1q_s8(query), vld1q_s8(query.add(width)))
+        (vld1q_u8(rows.as_ptr().cast::<u8>().add(row * width + at)), vld1q_s8(query), vld1q_s8(query.add(width)))
     };
     // 0 to 15 are the same with a sign.
     let low = vreinterpretq_s8_u8(vandq_u8(bytes, vdupq_n_u8(15)));
