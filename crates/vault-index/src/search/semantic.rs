@@ -39,8 +39,8 @@ enum Bounds<'a> {
 pub(super) enum Source<'a> {
     /// In memory.
     Loaded(&'a Codes),
-    /// In the index, a block at a time.
-    Stored(MutexGuard<'a, Store>, usize),
+    /// In the index, a block at a time, by two connections if there is another one.
+    Stored { store: MutexGuard<'a, Store>, other: Option<Store>, dimensions: usize },
 }
 
 /// A passage's exact cosine and its parts.
@@ -68,7 +68,7 @@ impl<'a> Semantic<'a> {
     ) -> Result<Self> {
         let wanted = match &source {
             Source::Loaded(codes) => codes.dimensions(),
-            Source::Stored(_, dimensions) => *dimensions,
+            Source::Stored { dimensions, .. } => *dimensions,
         };
         if query.len() != wanted {
             let has = query.len();
@@ -80,7 +80,7 @@ impl<'a> Semantic<'a> {
         let mut semantic = Self { query, scan: None, with_titles };
         let query = QueryCodes::new(&semantic.query)?;
         let bounds = match source {
-            Source::Stored(store, _) => Bounds::Fine(store.intervals(&query)?),
+            Source::Stored { store, other, .. } => Bounds::Fine(store.intervals(other, &query)?),
             Source::Loaded(codes) => {
                 let filter: Option<Vec<bool>> = eligible.map(|eligible| {
                     let mut filter = vec![false; codes.len()];

@@ -16,6 +16,8 @@ pub(crate) type EmbedderSource = Arc<dyn Fn() -> Result<Arc<dyn Embedder>> + Sen
 pub(super) struct Snapshot {
     /// Pinned: all its reads see the same state.
     store: Mutex<Store>,
+    /// Pinned to the same state, for the first search by meaning.
+    other: Mutex<Option<Store>>,
     pub embedder: EmbedderSource,
     /// By id.
     pub passages: Vec<PassageRow>,
@@ -33,7 +35,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     /// See [`Searcher::new`](super::Searcher::new).
     pub(super) fn new(store: Store, embedder: EmbedderSource, usable: bool) -> Result<Self> {
-        store.pin()?;
+        let other = store.pin_for_search()?;
         let mut passages = store.passages()?;
         if !usable {
             passages.iter_mut().for_each(|passage| passage.vector = None);
@@ -44,6 +46,7 @@ impl Snapshot {
         let (notes, unread) = (store.note_count()?, store.unread()?);
         Ok(Self {
             store: Mutex::new(store),
+            other: Mutex::new(other),
             embedder,
             passages,
             notes,
@@ -72,7 +75,8 @@ impl Snapshot {
             let store = self.store();
             if !self.was_searched.swap(true, Ordering::Relaxed) {
                 let embedder = store.embedder()?;
-                return Ok(embedder.map(|(_, dimensions)| Source::Stored(store, dimensions)));
+                let other = self.other.lock().unwrap_or_else(PoisonError::into_inner).take();
+                return Ok(embedder.map(|(_, dimensions)| Source::Stored { store, other, dimensions }));
             }
             if let Some(codes) = store.codes()? {
                 _ = self.codes.set(codes);

@@ -1,5 +1,7 @@
 //! Blocks of int8 codes, what a search scans: written a row at a time, read a block at a time.
 
+use std::ops::Range;
+
 use rusqlite::params;
 
 use crate::error::{Error, Result};
@@ -7,6 +9,13 @@ use crate::store::Store;
 use crate::vectors::{
     BLOCK_ROWS, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes, row_offsets,
 };
+
+/// From so many blocks on, reading half of them takes longer than opening another connection: reading is mostly the
+/// copying of SQLite and the kernel, page by page, which two can do at once.
+const BLOCKS_FOR_TWO: usize = 32;
+
+/// Numbers that only a damaged index has, too.
+const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 
 impl Store {
     /// Writes the codes of a slot.
@@ -34,32 +43,67 @@ impl Store {
     pub(crate) fn codes(&self) -> Result<Option<Codes>> {
         let Some((_, dimensions)) = self.embedder()? else { return Ok(None) };
         let mut codes = Codes::new(dimensions);
-        let last: Option<usize> = self.only("SELECT max(block) FROM codes", [])?;
-        codes.reserve(last.map_or(0, |last| (last + 1).saturating_mul(BLOCK_ROWS)));
-        self.blocks(|number, bytes| codes.load_block(number, bytes))?;
+        codes.reserve(self.block_count()?.saturating_mul(BLOCK_ROWS));
+        self.blocks(ALL_BLOCKS, |number, bytes| codes.load_block(number, bytes))?;
         Ok(Some(codes))
     }
 
-    /// What the score of every slot lies within, with one block in memory at a time: for a process that asks once, half
-    /// the work of loading all codes.
-    pub(crate) fn intervals(&self, query: &QueryCodes) -> Result<Vec<Interval>> {
+    /// Pins this connection to what is committed now. Where there are many blocks, another one too, for
+    /// [`intervals`](Self::intervals).
+    pub(crate) fn pin_for_search(&self) -> Result<Option<Self>> {
+        let other = match self.block_count()? < BLOCKS_FOR_TWO {
+            true => None,
+            false => Self::open_read(&self.path).and_then(|other| Ok((other.data_version()?, other))).ok(),
+        };
+        self.pin()?;
+        let Some((before, other)) = other else { return Ok(None) };
+        other.pin()?;
+        // The same version before and after: nothing was committed between the one pin and the other.
+        Ok((other.data_version()? == before).then_some(other))
+    }
+
+    /// What the score of every slot lies within, with one block a connection in memory at a time: for a process that asks
+    /// once, half the work of loading all codes. `other` is pinned to the same state and reads the first half meanwhile.
+    pub(crate) fn intervals(&self, other: Option<Self>, query: &QueryCodes) -> Result<Vec<Interval>> {
+        let Some(other) = other else { return self.intervals_of(ALL_BLOCKS, query) };
+        let half = self.block_count()? as i64 / 2;
+        std::thread::scope(|scope| {
+            let first = scope.spawn(move || other.intervals_of(ALL_BLOCKS.start..half, query));
+            let second = self.intervals_of(half..ALL_BLOCKS.end, query);
+            let mut intervals = first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
+            intervals.resize(half as usize * BLOCK_ROWS, Interval::NONE);
+            intervals.extend(second?);
+            Ok(intervals)
+        })
+    }
+
+    /// The intervals of the slots of some blocks.
+    fn intervals_of(&self, numbers: Range<i64>, query: &QueryCodes) -> Result<Vec<Interval>> {
+        let first = usize::try_from(numbers.start).unwrap_or(0);
         let mut block = Codes::new(query.dimensions());
         let mut intervals = Vec::new();
-        self.blocks(|number, bytes| {
+        self.blocks(numbers, |number, bytes| {
             block.load_block(0, bytes)?;
             let slots: Vec<u32> = (0..block.len() as u32).collect();
-            intervals.resize(number * BLOCK_ROWS, Interval::NONE);
+            intervals.resize((number - first) * BLOCK_ROWS, Interval::NONE);
             intervals.extend(block.intervals(query, &slots));
             Ok(())
         })?;
         Ok(intervals)
     }
 
+    /// One more than the number of the last block.
+    fn block_count(&self) -> Result<usize> {
+        let last: Option<usize> = self.only("SELECT max(block) FROM codes", [])?;
+        Ok(last.map_or(0, |last| last.saturating_add(1)))
+    }
+
     /// Calls `each` with the blocks by number, as the file has them; without a copy where SQLite needs none.
-    fn blocks(&self, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
+    fn blocks(&self, numbers: Range<i64>, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let fail = |e| Error::from(e).at(&self.path);
-        let mut statement = self.conn.prepare_cached("SELECT block, bytes FROM codes ORDER BY block").map_err(fail)?;
-        let mut rows = statement.query([]).map_err(fail)?;
+        let sql = "SELECT block, bytes FROM codes WHERE block >= ?1 AND block < ?2 ORDER BY block";
+        let mut statement = self.conn.prepare_cached(sql).map_err(fail)?;
+        let mut rows = statement.query([numbers.start, numbers.end]).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
             let number: i64 = row.get(0).map_err(fail)?;
             if !(0..(MAX_SLOTS / BLOCK_ROWS) as i64).contains(&number) {
@@ -102,8 +146,38 @@ mod tests {
         store.delete_vectors(&[7, 1500]).unwrap();
         put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
         let query = QueryCodes::new(&vector(1)).unwrap();
+        assert_eq!(store.intervals(None, &query).unwrap(), loaded(&store, &query));
+    }
+
+    fn loaded(store: &Store, query: &QueryCodes) -> Vec<Interval> {
         let codes = store.codes().unwrap().unwrap();
         let slots: Vec<u32> = (0..codes.len() as u32).collect();
-        assert_eq!(store.intervals(&query).unwrap(), codes.intervals(&query, &slots));
+        codes.intervals(query, &slots)
+    }
+
+    #[test]
+    fn two_connections_find_what_one_finds_whatever_is_written_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        let writer = Store::open(&path).unwrap();
+        let write = |slots: &[i64]| {
+            let batch = writer.begin().unwrap();
+            slots.iter().for_each(|slot| put(&writer, *slot, *slot));
+            batch.commit().unwrap();
+        };
+        writer.make_vectors("test", 4).unwrap();
+        write(&[1, 2000]);
+        let query = QueryCodes::new(&vector(1)).unwrap();
+        assert!(Store::open_read(&path).unwrap().pin_for_search().unwrap().is_none(), "few blocks need one connection");
+        // No rows in many blocks of both halves.
+        let last = (BLOCKS_FOR_TWO * BLOCK_ROWS) as i64;
+        write(&[1, 3 * BLOCK_ROWS as i64, last / 2 + 5, last]);
+        let store = Store::open_read(&path).unwrap();
+        let other = store.pin_for_search().unwrap();
+        assert!(other.is_some());
+        let before = loaded(&store, &query);
+        write(&[5, last / 2 + 9, last + 9]);
+        assert_eq!(store.intervals(other, &query).unwrap(), before);
+        assert_ne!(loaded(&writer, &query), before);
     }
 }
