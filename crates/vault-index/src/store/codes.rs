@@ -171,7 +171,7 @@ mod tests {
         assert!(Store::open_read(&path).unwrap().pin_for_search().unwrap().is_none(), "few blocks need one connection");
         // No rows in many blocks of both halves.
         let last = (BLOCKS_FOR_TWO * BLOCK_ROWS) as i64;
-        write(&[1, 3 * BLOCK_ROWS as i64, last / 2 + 5, last]);
+        write(&[7, 3 * BLOCK_ROWS as i64, last / 2 + 5, last]);
         let store = Store::open_read(&path).unwrap();
         let other = store.pin_for_search().unwrap();
         assert!(other.is_some());
