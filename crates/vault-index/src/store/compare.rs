@@ -97,8 +97,7 @@ impl Store {
     /// Compares all that this index says with `expected`, which has the same slots for the same texts. What is pending
     /// here is no difference.
     pub(crate) fn differences(&self, expected: &Self) -> Result<Differences> {
-        let objects =
-            differing(&self.row_hashes(OBJECTS)?, &expected.row_hashes(OBJECTS)?).into_iter().cloned().collect();
+        let objects = differing(&self.objects()?, &expected.objects()?).into_iter().cloned().collect();
         let mut differences = Differences { objects, ..Differences::default() };
         for (part, sql) in PARTS {
             let (mut here, mut there) = (self.row_hashes(sql)?, expected.row_hashes(sql)?);
@@ -133,6 +132,13 @@ impl Store {
             }
         }
         Ok(differences)
+    }
+
+    /// The SQL of tables, indexes, views and triggers; other versions of this program wrote it with other spaces.
+    fn objects(&self) -> Result<HashMap<String, String>> {
+        let objects = self.all(OBJECTS, [], |row| Ok((row.get(0)?, row.get::<_, Option<String>>(1)?)))?;
+        let words = |sql: Option<String>| sql.unwrap_or_default().split_whitespace().collect::<Vec<_>>().join(" ");
+        Ok(objects.into_iter().map(|(name, sql)| (name, words(sql))).collect())
     }
 
     /// By the first column: the sum of the hashes of its rows, whatever their order.
@@ -195,7 +201,7 @@ fn add(hashes: &mut HashMap<String, u64>, path: &str, hash: u64) {
 }
 
 /// The keys that both have with different hashes, and those that only one has.
-fn differing<'m>(a: &'m HashMap<String, u64>, b: &'m HashMap<String, u64>) -> BTreeSet<&'m String> {
+fn differing<'m, T: PartialEq>(a: &'m HashMap<String, T>, b: &'m HashMap<String, T>) -> BTreeSet<&'m String> {
     let keys = a.keys().chain(b.keys());
     keys.filter(|key| a.get(*key) != b.get(*key)).collect()
 }

@@ -215,6 +215,12 @@ fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
     let before = search();
     assert!(before.status.success() && before.stdout.len() > 100, "{}", stderr(&before));
     tamper(&vault, "DROP TABLE passage_block; PRAGMA user_version = 5");
+    // An older program may have written the same statement with other spaces.
+    tamper(
+        &vault,
+        "PRAGMA writable_schema = ON;
+         UPDATE sqlite_master SET sql = replace(sql, 'USING vec0', '     USING vec0') WHERE sql LIKE '%USING vec0%'",
+    );
     let after = search();
     assert!(after.status.success(), "{}", stderr(&after));
     let results = |output: &std::process::Output| {
