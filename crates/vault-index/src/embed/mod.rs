@@ -10,6 +10,8 @@
 //! Loading is cheap: weights are read when the first text is embedded, so an index that is up to
 //! date never waits for a model. The indexer decides which texts are embedded, and with which headings before
 //! them; the prompt that a model wants before a text is added here (`prompts.rs`).
+//!
+//! A model with a name of its own is a variant of [`ModelName`], an arm in `load.rs` and a line in `available.rs`.
 
 mod unit;
 mod name;

@@ -60,7 +60,7 @@ pub struct Hit {
     pub why: Why,
 }
 
-/// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `scored_query.rs`.
+/// The parts of a score, which `--explain` shows. They are computed in `fuse.rs` and filled in by `searcher.rs`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]

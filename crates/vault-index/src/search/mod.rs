@@ -5,7 +5,7 @@
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
-//!       ── hits ────> their texts, titles, tags                     scored_query.rs, hit.rs
+//!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
@@ -19,7 +19,6 @@ mod semantic;
 mod fuse;
 mod snapshot;
 mod eligible;
-mod scored_query;
 mod searcher;
 mod unmatched;
 mod rerank;

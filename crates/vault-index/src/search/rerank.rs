@@ -20,8 +20,7 @@ use crate::rerank::Reranker;
 use crate::search::fuse::Floor;
 use crate::search::hit::{Hit, Hits, Reranked};
 use crate::search::query::{Grouping, Query};
-use crate::search::scored_query::{ScoredQuery, hits, near_misses, order};
-use crate::search::searcher::Searcher;
+use crate::search::searcher::{ScoredQuery, Searcher, hits, near_misses, order};
 
 /// Which reranker scores how many passages.
 #[derive(Clone)]

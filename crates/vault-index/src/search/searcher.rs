@@ -1,16 +1,21 @@
-//! Answers queries from one state of the index.
+//! Answers queries from one state of the index: looks a query up, and makes hits of what scores best.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
 
+use jiff::Timestamp;
+
+use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
-use crate::search::fuse::{Floor, Scored, Weights};
-use crate::search::hit::Hits;
+use crate::search::find_note::find_note;
+use crate::search::fuse::{Candidates, Floor, Scored, Weights};
+use crate::search::hit::{Hit, Hits, NearMiss, Why};
+use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode, Query};
-use crate::search::scored_query::{ScoredQuery, hit, hits, vectors_of};
+use crate::search::semantic::Semantic;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
 
@@ -147,4 +152,202 @@ fn check(query: &Query) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Notes that are named where none is found.
+const NEAR_MISSES: usize = 3;
+
+/// What every passage's score is made of.
+pub(super) struct ScoredQuery<'a> {
+    snapshot: &'a Snapshot,
+    eligible: Option<Vec<bool>>,
+    lexical: Lexical,
+    semantic: Semantic<'a>,
+    pub weights: Weights,
+    pub mode: Mode,
+}
+
+impl<'a> ScoredQuery<'a> {
+    /// Applies the filter, looks the words up and scans the vectors. `vector` is that of the query's text, where it is
+    /// known already.
+    pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
+        let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
+        let mut eligible = eligible(snapshot, query)?;
+        let text = query.ranked_text();
+        let has_text = like.is_none() && !text.trim().is_empty();
+        let mode = if has_text { query.mode } else { Mode::Semantic };
+        let vector = match (like, &query.vector) {
+            (Some(note), _) => {
+                // A note is not similar to itself.
+                let eligible = eligible.get_or_insert_with(|| vec![true; snapshot.passages.len()]);
+                eligible.iter_mut().zip(&snapshot.passages).for_each(|(eligible, p)| *eligible &= p.note != note);
+                Some(unit(&snapshot.vector_sum(note)?)?)
+            }
+            (None, Some(vector)) => Some(unit(vector)?),
+            (None, None) => vector,
+        };
+        let words = || match mode {
+            Mode::Semantic => Ok(Lexical::none()),
+            _ => Lexical::run(&snapshot.store(), &snapshot.passages, &text),
+        };
+        let (lexical, weights, vector) = match vector {
+            Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),
+            // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
+            // its own: one of a pool might take up another search meanwhile, which waits for the same model.
+            None => std::thread::scope(|scope| {
+                let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
+                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, &text)).ok();
+                let embedding = is_both.then(spawn).flatten();
+                let lexical = words();
+                let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
+                    Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
+                    // Where no thread can be had, one after the other.
+                    None => embedded(snapshot, mode, &text),
+                }?;
+                Ok::<_, Error>((lexical?, weights, vector))
+            })?,
+        };
+        let semantic = match vector.filter(|_| weights.semantic > 0.0) {
+            Some(vector) => match snapshot.source()? {
+                Some(source) => Semantic::new(vector, source, &snapshot.passages, eligible.as_deref(), like.is_none())?,
+                None => Semantic::none(),
+            },
+            None => Semantic::none(),
+        };
+        Ok(Self { snapshot, eligible, lexical, semantic, weights, mode })
+    }
+
+    /// The `limit` best with at least `floor`, best first.
+    pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+        let store = self.snapshot.store();
+        let candidates = Candidates {
+            passages: &self.snapshot.passages,
+            eligible: self.eligible.as_deref(),
+            lexical: &self.lexical,
+            semantic: &self.semantic,
+            weights: self.weights,
+            grouping,
+        };
+        let mut results = Vec::new();
+        for scored in candidates.best(limit, floor, &|slot| store.vector(slot))? {
+            let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
+            results.push(hit(&store, &scored, terms.unwrap_or_default(), self.weights)?);
+        }
+        order(&mut results);
+        results.truncate(limit);
+        Ok(results)
+    }
+
+    /// The best notes, whatever their scores.
+    pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
+        Ok(near_misses(&self.best(Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?))
+    }
+}
+
+/// The vectors of those queries that are ranked by the meaning of their text, made together. Where the model fails,
+/// none: each search finds that out for itself.
+pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<Vec<f32>>> {
+    let mut vectors = vec![None; queries.len()];
+    let mut texts: Vec<(usize, String)> = Vec::new();
+    for (at, query) in queries.iter().enumerate() {
+        let text = query.ranked_text();
+        let has_vector = query.like.is_some() || query.vector.is_some();
+        if !has_vector
+            && !text.trim().is_empty()
+            && weights(snapshot, query.mode, &text).is_ok_and(|weights| weights.semantic > 0.0)
+        {
+            texts.push((at, text));
+        }
+    }
+    let made = || {
+        let texts: Vec<&str> = texts.iter().map(|(_, text)| text.as_str()).collect();
+        (snapshot.embedder)()?.embed(&texts, Role::Query)
+    };
+    if texts.len() > 1
+        && let Ok(made) = made()
+    {
+        texts.iter().zip(made).for_each(|((at, _), vector)| vectors[*at] = Some(vector));
+    }
+    vectors
+}
+
+/// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone
+/// decide.
+fn weights(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<Weights> {
+    Ok(match mode {
+        Mode::Lexical => Weights::LEXICAL,
+        Mode::Semantic => Weights::SEMANTIC,
+        Mode::Hybrid if !snapshot.has_vectors => Weights::HYBRID.without_semantic(),
+        Mode::Hybrid if (snapshot.embedder)()?.known_share(text) < 0.5 => Weights::LEXICAL,
+        Mode::Hybrid => Weights::HYBRID,
+    })
+}
+
+/// The weights of a query's text, and its vector where that has a weight.
+fn embedded(snapshot: &Snapshot, mode: Mode, text: &str) -> Result<(Weights, Option<Vec<f32>>)> {
+    let weights = weights(snapshot, mode, text)?;
+    let vector = match weights.semantic > 0.0 {
+        true => (snapshot.embedder)()?.embed(&[text], Role::Query)?.pop(),
+        false => None,
+    };
+    Ok((weights, vector))
+}
+
+/// The vector, scaled to length 1. One that has that length stays as it is, bit for bit.
+fn unit(vector: &[f32]) -> Result<Vec<f32>> {
+    let norm = vector.iter().map(|&x| f64::from(x) * f64::from(x)).sum::<f64>().sqrt();
+    if !norm.is_finite() || norm == 0.0 {
+        return Err(Error::new(
+            ErrorKind::Query,
+            "the query's vector has no direction: it is empty, all zeros, or not finite",
+        )
+        .with_remedy("use a vector that the index's model made of a text"));
+    }
+    let is_unit = (norm - 1.0).abs() < 1e-6;
+    Ok(if is_unit { vector.to_vec() } else { vector.iter().map(|&x| (f64::from(x) / norm) as f32).collect() })
+}
+
+pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: Weights) -> Result<Hit> {
+    let missing =
+        || Error::new(ErrorKind::Damaged, "a passage has no text").with_remedy("run `vault-index check --repair`");
+    let text = store.passage_text(scored.passage)?.ok_or_else(missing)?;
+    let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
+    let why = Why {
+        semantic: scored.semantic,
+        title: scored.title,
+        lexical: scored.lexical,
+        terms,
+        weights: (weights.semantic, weights.lexical),
+        rerank: None,
+    };
+    Ok(Hit {
+        path: note.path,
+        title: note.title,
+        headings: text.headings,
+        line: text.line,
+        end_line: text.end_line,
+        score: scored.score,
+        text: text.text,
+        tags: note.tags,
+        modified: Timestamp::from_nanosecond(i128::from(note.modified_ns)).unwrap_or_default(),
+        why,
+    })
+}
+
+pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
+    let (indexed, pending, unread) = (snapshot.notes, snapshot.pending, snapshot.unread);
+    Hits { results, mode, reranker: None, indexed, pending, unread, near_misses }
+}
+
+/// The best notes of a ranking none of which is a result.
+pub(super) fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
+    let mut notes = HashSet::new();
+    let of_notes = ranking.iter().filter(|hit| notes.insert(&hit.path));
+    let miss = |hit: &Hit| NearMiss { path: hit.path.clone(), title: hit.title.clone(), score: hit.score };
+    of_notes.take(NEAR_MISSES).map(miss).collect()
+}
+
+/// Best first; equal scores by path, then by line.
+pub(super) fn order(hits: &mut [Hit]) {
+    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.line.cmp(&b.line)));
 }

@@ -34,10 +34,9 @@ mod file;
 mod notes;
 mod links;
 mod fulltext;
-mod passages;
 mod codes;
 mod vectors;
-mod chunks;
+mod passages;
 mod compare;
 
 use std::cell::RefCell;
@@ -54,12 +53,11 @@ use crate::path::{FileId, VaultPath};
 use crate::private_file::{make_private, private_file};
 use crate::report::counted_as;
 
-pub(crate) use chunks::{NewPassage, PassageText, PendingText};
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, StoredLink};
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
-pub(crate) use passages::{PassageRow, Slot};
+pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// How long another process's transaction is waited for.

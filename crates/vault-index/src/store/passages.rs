@@ -1,4 +1,4 @@
-//! All passages at once, as a search wants them: packed, some hundred to a block.
+//! Rows of passages (which note, which vector, which text), and all of them at once, packed, some hundred to a block.
 //!
 //! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 20 bytes a passage,
 //! five numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
@@ -6,10 +6,189 @@
 //! marked blocks are packed anew before the transaction is committed, so that no reader sees one that is out of date.
 
 use std::num::NonZeroU32;
+use std::ops::Range;
+
+use rusqlite::{Row, params};
 
 use crate::error::Result;
 use crate::path::FileId;
-use crate::store::Store;
+use crate::store::notes::from_json;
+use crate::store::{EmbeddingKey, Fields, Store};
+
+/// A passage to be added.
+pub(crate) struct NewPassage {
+    /// As JSON.
+    pub headings: String,
+    pub lines: (u32, u32),
+    pub span: Range<usize>,
+    pub text: String,
+    /// Of the text that is embedded.
+    pub key: EmbeddingKey,
+    pub fields: Fields,
+}
+
+/// What a hit shows of a passage.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct PassageText {
+    pub headings: Vec<String>,
+    pub line: u32,
+    pub end_line: u32,
+    pub start: usize,
+    pub end: usize,
+    pub text: String,
+}
+
+/// A text that waits for its vector.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum PendingText {
+    /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
+    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String },
+    /// A title that is only the file's name.
+    Title { note: FileId, title: String },
+}
+
+impl Store {
+    /// The id that the next new passage gets. No id is given twice: who embeds a passage without holding the lock
+    /// knows that the id still means that text, or nothing.
+    pub(crate) fn next_passage_id(&self) -> Result<i64> {
+        let there: i64 = self.only("SELECT coalesce(max(id), 0) + 1 FROM passage", [])?;
+        let given = self.meta("next_passage")?.and_then(|id| id.parse().ok()).unwrap_or(0);
+        Ok(there.max(given))
+    }
+
+    /// Notes which id the next new passage gets.
+    pub(crate) fn set_next_passage_id(&self, id: i64) -> Result<()> {
+        self.set_meta("next_passage", &id.to_string())
+    }
+
+    /// Adds a passage, without its words.
+    pub(crate) fn put_passage(&self, id: i64, note: FileId, vector: Option<i64>, passage: &NewPassage) -> Result<()> {
+        self.mark_passage(id);
+        self.run(
+            "INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)",
+            params![id, note, vector, passage.fields.length()],
+        )?;
+        let NewPassage { headings, lines, span, text, .. } = passage;
+        self.run(
+            "INSERT INTO passage_text(id, headings, line, end_line, start, end, text)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            params![id, headings, lines.0, lines.1, span.start, span.end, text],
+        )
+    }
+
+    /// Removes a note's passages with their words.
+    pub(crate) fn remove_passages(&self, note: FileId) -> Result<()> {
+        self.mark_passages_of(note)?;
+        self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
+        self.run("DELETE FROM passage_text WHERE id IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
+        self.run("DELETE FROM passage WHERE note = ?1", [note])
+    }
+
+    /// The vectors that the passages of a note have by now, in their order in it. `None`: it has no passages.
+    pub(crate) fn vectors_of(&self, note: FileId) -> Result<Option<Vec<i64>>> {
+        let sql = "SELECT vector FROM passage WHERE note = ?1 ORDER BY id";
+        let slots: Vec<Option<i64>> = self.all(sql, [note], |row| row.get(0))?;
+        Ok((!slots.is_empty()).then(|| slots.into_iter().flatten().collect()))
+    }
+
+    /// A passage's text and place.
+    pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
+        self.first(&format!("{TEXT} WHERE id = ?1"), [id], passage_text)
+    }
+
+    /// The texts and places of a note's passages, in their order in it.
+    pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
+        let sql = format!("{TEXT} WHERE id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
+        self.all(&sql, [note], passage_text)
+    }
+
+    /// Texts without a vector, those of the newest notes first.
+    pub(crate) fn pending_texts(&self, limit: usize) -> Result<Vec<PendingText>> {
+        // The newest notes of those that have anything pending, titles with their passages.
+        let notes: Vec<FileId> = self.all(
+            "SELECT file.id FROM file WHERE file.id IN (SELECT note FROM passage WHERE vector IS NULL
+               UNION SELECT id FROM note INDEXED BY note_pending
+                 WHERE title_vector IS NULL AND title_source = 2)
+             ORDER BY file.modified_ns DESC, file.id LIMIT ?1",
+            [limit],
+            |row| row.get(0),
+        )?;
+        let mut pending = Vec::new();
+        for note in notes {
+            if pending.len() >= limit {
+                break;
+            }
+            pending.extend(self.first(
+                "SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2",
+                [note],
+                |row| Ok(PendingText::Title { note, title: row.get(0)? }),
+            )?);
+            pending.extend(self.all(
+                "SELECT passage.id, passage_text.headings, passage_text.text,
+                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title
+                 FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
+                 WHERE passage.note = ?1 AND passage.vector IS NULL ORDER BY passage.id LIMIT ?2",
+                params![note, limit.saturating_sub(pending.len())],
+                |row| {
+                    Ok(PendingText::Passage {
+                        id: row.get(0)?,
+                        headings: from_json(row.get_ref(1)?.as_str()?),
+                        text: row.get(2)?,
+                        title: row.get(3)?,
+                        note_title: row.get(4)?,
+                    })
+                },
+            )?);
+        }
+        Ok(pending)
+    }
+
+    /// How many texts wait for a vector. By the indexes that hold no others: left to itself, SQLite takes the one of all
+    /// titles' vectors, and reads the row of every note whose title needs none.
+    pub(crate) fn pending(&self) -> Result<usize> {
+        self.only(
+            "SELECT (SELECT count(*) FROM passage WHERE vector IS NULL)
+                  + (SELECT count(*) FROM note INDEXED BY note_pending
+                     WHERE title_vector IS NULL AND title_source = 2)",
+            [],
+        )
+    }
+
+    /// Gives a text its vector, if it is still there.
+    pub(crate) fn set_vector(&self, text: &PendingText, vector: i64) -> Result<()> {
+        match text {
+            PendingText::Passage { id, .. } => {
+                self.mark_passage(*id);
+                self.run("UPDATE passage SET vector = ?2 WHERE id = ?1", params![id, vector])
+            }
+            PendingText::Title { note, title } => {
+                self.mark_passages_of(*note)?;
+                self.run(
+                    "UPDATE note SET title_vector = ?2 WHERE id = ?1 AND title = ?3 AND title_source = 2",
+                    params![note, vector, title],
+                )
+            }
+        }
+    }
+
+    /// Every `step`-th passage's text, for statistics.
+    pub(crate) fn sample_texts(&self, step: usize) -> Result<Vec<String>> {
+        self.all("SELECT text FROM passage_text WHERE id % ?1 = 0 ORDER BY id", [step.max(1)], |row| row.get(0))
+    }
+}
+
+const TEXT: &str = "SELECT headings, line, end_line, start, end, text FROM passage_text";
+
+fn passage_text(row: &Row<'_>) -> rusqlite::Result<PassageText> {
+    Ok(PassageText {
+        headings: from_json(row.get_ref(0)?.as_str()?),
+        line: row.get(1)?,
+        end_line: row.get(2)?,
+        start: row.get(3)?,
+        end: row.get(4)?,
+        text: row.get(5)?,
+    })
+}
 
 /// What a search keeps in memory of every passage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -25,7 +25,8 @@
 //! ```
 //!
 //! The first line and the fine estimates are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is
-//! `search/fuse.rs`, where the scores of words and of titles are added to the bounds.
+//! `search/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
+//! snapshot has fine estimates of all rows instead, made as `store/codes.rs` reads them.
 //!
 //! 1. **Codes.** A row is kept as one byte a dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
 //!    `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval that holds the true score, about ±.015.
@@ -58,7 +59,6 @@
 mod kernel;
 mod quantize;
 mod block;
-mod codes;
 mod scan;
 mod top_k;
 
@@ -66,9 +66,8 @@ mod top_k;
 mod tests;
 
 pub(crate) use block::{BLOCK_ROWS, Block, block_and_row, block_len, row_bytes, row_offsets};
-pub(crate) use codes::{Codes, MAX_SLOTS};
 pub use kernel::Kernel;
 pub use quantize::rescore;
 pub(crate) use quantize::{Quantized, QueryCodes};
-pub(crate) use scan::Interval;
+pub(crate) use scan::{Codes, Interval, MAX_SLOTS};
 pub use top_k::TopK;
