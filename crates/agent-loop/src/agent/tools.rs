@@ -51,7 +51,11 @@ impl Agent {
                 joined = tasks.join_next() => joined,
                 () = &mut given_up => break,
             };
-            let Some(Ok((call, end))) = joined else { break };
+            let (call, end) = match joined {
+                Some(Ok(ended)) => ended,
+                Some(Err(_)) => continue,
+                None => break,
+            };
             observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
             run.finished(self.context(), &call, end)?;
             observer.save(run)?;

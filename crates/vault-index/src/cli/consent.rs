@@ -1,6 +1,7 @@
 //! Consent to send notes to a remote model: asked for once per vault and model, and remembered.
 
-use std::io::Write;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -112,7 +113,9 @@ impl ConsentFiles {
             private_file::private_folder(folder)?;
         }
         drop(private_file::private_file(file)?);
-        write(file, &[given(file).as_slice(), consents].concat())
+        // Appended, so that two commands at once lose nothing.
+        let open = OpenOptions::new().append(true).open(file);
+        open.and_then(|mut open| open.write_all(&lines(consents)?)).map_err(|error| Error::io(file, error))
     }
 
     fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
@@ -129,7 +132,9 @@ impl ConsentFiles {
             let before = consents.len();
             consents.retain(|consent| consent.vault != vault.to_string_lossy());
             if consents.len() < before {
-                write(file, &consents)?;
+                lines(&consents)
+                    .and_then(|lines| std::fs::write(file, lines))
+                    .map_err(|error| Error::io(file, error))?;
             }
         }
         Ok(())
@@ -142,13 +147,13 @@ fn given(file: &Path) -> Vec<Consent> {
     text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn write(file: &Path, consents: &[Consent]) -> Result<()> {
+fn lines(consents: &[Consent]) -> io::Result<Vec<u8>> {
     let mut lines = Vec::new();
-    let written = consents.iter().try_for_each(|consent| {
+    for consent in consents {
         serde_json::to_writer(&mut lines, consent)?;
-        lines.write_all(b"\n")
-    });
-    written.and_then(|()| std::fs::write(file, lines)).map_err(|error| Error::io(file, error))
+        lines.push(b'\n');
+    }
+    Ok(lines)
 }
 
 #[cfg(test)]

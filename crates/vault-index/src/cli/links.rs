@@ -5,14 +5,14 @@ use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use vault_cli::{CliResult, Out, Outcome, note, sanitize_line};
+use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
 
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
 use super::open::{self, SyncPolicy};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{Settings, VaultArgs};
 use crate::links::Rule;
-use crate::{Index, LinkRow, Result, VaultPath};
+use crate::{Error, ErrorKind, Index, LinkRow, Result, VaultPath};
 
 /// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
 pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Index> {
@@ -42,18 +42,45 @@ fn list<T: Serialize + JsonSchema>(
 }
 
 pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
-    let ask = |index: &Index| match &args.note {
-        Some(note) => index.links(note, args.depth),
-        None => {
-            let mut rows = Vec::new();
-            index.all_links(&mut |row| {
-                rows.push(row);
-                Ok(())
-            })?;
-            Ok(rows)
+    match &args.note {
+        None if !args.ask.output.schema => all_links(&open_index(vault_args, args.ask.no_sync)?, &args.ask, out),
+        note => list(
+            vault_args,
+            &args.ask,
+            out,
+            |index| index.links(note.as_deref().unwrap_or_default(), args.depth),
+            show_link,
+        ),
+    }
+}
+
+/// Prints every link of the vault as it is read, since there may be many.
+fn all_links(index: &Index, args: &AskArgs, out: &mut Out) -> CliResult {
+    let format = args.output.format();
+    let mut failure: Option<io::Error> = None;
+    let mut before = "[\n";
+    let mut print = |row: &LinkRow, out: &mut Out| match format {
+        Format::JsonLines => out.record(row),
+        Format::Human => show_link(index.vault(), row, out),
+        Format::Json => {
+            out.text(std::mem::replace(&mut before, ",\n"))?;
+            out.text(&serde_json::to_string(row)?)
         }
     };
-    list(vault_args, &args.ask, out, ask, show_link)
+    let walked = index.all_links(&mut |row| {
+        print(&row, out).map_err(|error| {
+            failure = Some(error);
+            Error::new(ErrorKind::Cancelled, "the output has ended")
+        })
+    });
+    if let Some(failure) = failure {
+        return Err(failure.into());
+    }
+    walked?;
+    if format == Format::Json {
+        out.text(if before == ",\n" { "\n]\n" } else { "[]\n" })?;
+    }
+    Ok(Outcome::Done)
 }
 
 pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {

@@ -28,6 +28,8 @@ use super::stat::identity;
 use super::walk::real_root;
 use crate::error::Result;
 
+/// How many events may wait while nobody asks for them.
+const MOST_WAITING: usize = 1024;
 /// Changes are reported at the latest this long after the first of them.
 const MAX_WAIT: Duration = Duration::from_secs(2);
 /// How often to look where the system cannot tell.
@@ -206,12 +208,16 @@ impl FileWatcher {
         if self.watched.is_none() {
             return;
         }
-        let (send, happened) = mpsc::channel();
+        let (send, happened) = mpsc::sync_channel(MOST_WAITING);
         self.happened = happened;
         let root = self.root.clone();
         let handler = move |event| {
-            // Nobody waits for it any more where this fails.
-            let _ = what_happened(&root, event).map(|happened| send.send(happened));
+            // Nobody waits for it any more where sending fails. Where many changes wait, one more says nothing new.
+            let _ = match what_happened(&root, event) {
+                Some(change @ Happened::Change(_)) => send.try_send(change).is_ok(),
+                Some(happened) => send.send(happened).is_ok(),
+                None => true,
+            };
         };
         let config = Config::default().with_follow_symlinks(false);
         let opened = RecommendedWatcher::new(handler, config).and_then(|mut native| {

@@ -56,10 +56,13 @@ impl Store {
             false => Self::open_read(&self.path).and_then(|other| Ok((other.data_version()?, other))).ok(),
         };
         self.pin()?;
-        let Some((before, other)) = other else { return Ok(None) };
-        other.pin()?;
-        // The same version before and after: nothing was committed between the one pin and the other.
-        Ok((other.data_version()? == before).then_some(other))
+        let is_same = |other: &Self, before: i64| -> Result<bool> {
+            other.pin()?;
+            // The same version before and after: nothing was committed between the one pin and the other. The same time
+            // of the last sync: it is the same file, not one that was put in its place.
+            Ok(other.data_version()? == before && other.meta("last_sync")? == self.meta("last_sync")?)
+        };
+        Ok(other.and_then(|(before, other)| is_same(&other, before).unwrap_or(false).then_some(other)))
     }
 
     /// What the score of every slot lies within, with one block a connection in memory at a time: for a process that asks

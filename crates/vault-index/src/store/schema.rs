@@ -26,7 +26,7 @@ const WALK_WARNINGS: &str = "
 DROP TABLE IF EXISTS codes_state;
 UPDATE warning SET skipped = 2 WHERE (file, message) IN (
   SELECT found.value ->> 0, found.value ->> '$[1].message'
-  FROM meta, json_each(iif(meta.value = '', '[]', meta.value)) AS found WHERE meta.key = 'walk_warnings');
+  FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) AS found WHERE meta.key = 'walk_warnings');
 DELETE FROM meta WHERE key = 'walk_warnings';
 ";
 

@@ -233,6 +233,28 @@ fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
 }
 
 #[test]
+fn the_walks_warnings_of_format_7_become_rows() {
+    let vault = vault();
+    assert!(command(&vault, &["sync"]).status.success());
+    let warnings = || stdout(&command(&vault, &["status", "--json"])).matches("cannot be listed").count();
+    for (setting, kept) in [(r#"[["gone",{"message":"cannot be listed"}]]"#, 2), ("", 1), ("[{\"cut", 1)] {
+        tamper(
+            &vault,
+            &format!(
+                "DELETE FROM warning; CREATE TABLE codes_state(block, state);
+                 INSERT INTO warning(file, skipped, kind, message) VALUES ('gone', 1, 'unreadable', 'cannot be listed');
+                 INSERT INTO meta VALUES ('walk_warnings', '{setting}'); PRAGMA user_version = 7"
+            ),
+        );
+        assert_eq!(warnings(), 1, "{setting}");
+        let db = Connection::open(vault.index_file()).unwrap();
+        let skipped: i64 = db.query_row("SELECT skipped FROM warning", [], |row| row.get(0)).unwrap();
+        assert_eq!(skipped, kept, "{setting}");
+        assert!(command(&vault, &["sync"]).status.success(), "{setting}");
+    }
+}
+
+#[test]
 fn an_index_without_vectors_is_sound() {
     let vault = vault();
     assert!(command(&vault, &["sync", "--no-vectors"]).status.success());

@@ -230,8 +230,8 @@ impl Sandbox {
             let path = name.to_str().and_then(|name| SafePath::listed(folder, name));
             let stat = match (&path, entry.metadata()) {
                 (_, Err(error)) if error.kind() == IoKind::NotFound => continue,
-                (_, Err(error)) => return Err(failed(error)),
                 (None, _) => None,
+                (_, Err(error)) => return Err(failed(error)),
                 // Folders behind links are passed over; what leads out is not shown to exist.
                 (Some(path), Ok(metadata)) if metadata.is_symlink() => {
                     let stat = self.stat(path).ok().flatten().filter(|stat| stat.kind == EntryKind::File);

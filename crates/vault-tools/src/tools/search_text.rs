@@ -16,6 +16,9 @@ use crate::tool::{Context, PathArg};
 /// Larger files are not searched. In bytes.
 const MAX_BYTES: u64 = 10_000_000;
 
+/// What a compiled query may take in memory: enough for a page of text, taken literally.
+const MAX_REGEX_BYTES: usize = 100_000_000;
+
 /// Characters of a preview.
 const PREVIEW: usize = 200;
 
@@ -182,8 +185,9 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
 }
 
 fn regex_of(pattern: &str, case_sensitive: bool) -> Result<Regex> {
-    RegexBuilder::new(pattern).case_insensitive(!case_sensitive).build().map_err(|error| {
-        Error::new(ErrorKind::InvalidArguments, format!("not a regular expression: {error}")).at("/query")
+    let mut builder = RegexBuilder::new(pattern);
+    builder.case_insensitive(!case_sensitive).size_limit(MAX_REGEX_BYTES).build().map_err(|error| {
+        Error::new(ErrorKind::InvalidArguments, format!("cannot be searched for: {error}")).at("/query")
     })
 }
 

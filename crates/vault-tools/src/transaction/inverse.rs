@@ -4,7 +4,7 @@
 
 use crate::action::{Action, DeleteMode};
 use crate::content::{Content, ContentHash};
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::journal::JournalAction;
 use crate::overlay::Overlay;
 use crate::sandbox::{EntryKind, SafePath, SavedMetadata, View};
@@ -52,7 +52,13 @@ impl<'v> Inverses<'v> {
         let mut inverses = Self { now: Overlay::new(store), restore: Vec::new(), reverted: 0, left: Vec::new(), force };
         for (action, content) in done.iter().zip(contents).rev() {
             let before = inverses.restore.len();
-            inverses.add(action, content)?;
+            match inverses.add(action, content) {
+                // Somebody put a link there, or above it, that leads out of the vault. The rest is reverted all the same.
+                Err(error) if error.kind() == ErrorKind::InvalidPath => {
+                    inverses.left.extend(action.outline.all_paths().map(|path| format!("{path}: {CHANGED}")));
+                }
+                added => added?,
+            }
             inverses.reverted += usize::from(inverses.restore.len() > before);
         }
         Ok(inverses)

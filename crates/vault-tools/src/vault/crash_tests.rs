@@ -172,6 +172,29 @@ fn after_later_edits_an_interrupted_transaction_is_rolled_back_only_when_asked()
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn what_a_link_stands_in_place_of_is_left_and_the_rest_is_rolled_back() {
+    let folder = tempfile::tempdir().unwrap();
+    interrupted(folder.path());
+    let root = folder.path().join("vault");
+    let outside = folder.path().join("outside");
+    std::fs::write(&outside, "theirs").unwrap();
+    std::fs::remove_file(root.join("s.md")).unwrap();
+    std::os::unix::fs::symlink(&outside, root.join("s.md")).unwrap();
+    let vault = open(folder.path());
+    let recovered = vault.recover(Recover::RollBack).unwrap().unwrap();
+    assert!(recovered.reverted > 0 && recovered.left.iter().any(|left| left.starts_with("s.md: ")), "{recovered:?}");
+    assert_eq!(std::fs::read_link(root.join("s.md")).unwrap(), outside);
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "theirs");
+    std::fs::remove_file(root.join("s.md")).unwrap();
+    let fresh = tempfile::tempdir().unwrap();
+    make(fresh.path());
+    let mut expected = snapshot(&fresh.path().join("vault"));
+    expected.remove("s.md");
+    assert_eq!(snapshot(&root), expected);
+}
+
 #[test]
 fn an_interrupted_transaction_that_is_kept_can_be_undone() {
     let folder = tempfile::tempdir().unwrap();

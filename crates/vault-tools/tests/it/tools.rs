@@ -389,6 +389,25 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
 }
 
 #[test]
+fn exact_text_is_found_in_either_case_without_overlap() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let mut counted = |text: &str, query: &str| {
+        vault.write("case.md", text);
+        let found = call(&mut toolbox, "vault_search", json!({ "query": query, "limit": 50 }));
+        let case = found.as_array().unwrap().iter().find(|note| note["path"] == "case.md").unwrap();
+        case["matches"].as_u64().unwrap()
+    };
+    assert_eq!(counted("aXa xA", "xa"), 2);
+    assert_eq!(counted("ÄÖ äö", "äö"), 2);
+    assert_eq!(counted("İx x", "x"), 2);
+    assert_eq!(counted("aaaa", "aa"), 2);
+    assert_eq!(counted("a.b axb", "a.b"), 1, "a query is text, not a pattern");
+    let long = "Käse, ".repeat(3000);
+    assert_eq!(counted(&long, &long.to_uppercase()), 1);
+}
+
+#[test]
 fn what_the_index_leaves_out_has_links_all_the_same() {
     let vault = garden();
     vault.write(".vaultignore", "drafts/\n");
