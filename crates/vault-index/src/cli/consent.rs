@@ -58,22 +58,6 @@ pub(super) fn obtain(
     Ok(memory.add(&[wanted])?)
 }
 
-/// Carries consent over to the new folder of a vault that has moved.
-///
-/// # Errors
-/// When the memory cannot be written.
-pub(super) fn adopt(old: &Path, new: &Path) -> Result<()> {
-    ConsentFiles::of_user().adopt(old, new)
-}
-
-/// Forgets what was agreed to for a vault.
-///
-/// # Errors
-/// When the memory cannot be written.
-pub(super) fn forget(vault: &Path) -> Result<()> {
-    ConsentFiles::of_user().forget(vault)
-}
-
 /// The model's id, which names its address, if it sends texts elsewhere. No server is asked anything.
 fn destination(model: &ModelName, base_url: Option<&str>) -> Result<Option<String>> {
     // Dimensions are given only so that the server is not asked for them.
@@ -93,10 +77,11 @@ fn at_address(base_url: Option<&str>) -> String {
 
 /// The files that record consent: where it is written, and then where older versions wrote it, among the settings.
 /// Where the system names no folder there are none, and consent is asked for each time.
-struct ConsentFiles(Vec<PathBuf>);
+pub(super) struct ConsentFiles(Vec<PathBuf>);
 
 impl ConsentFiles {
-    fn of_user() -> Self {
+    /// Those of the user.
+    pub(super) fn of_user() -> Self {
         let folders = dirs::state_folder().into_iter().chain(dirs::config_folder());
         let mut files: Vec<PathBuf> = folders.map(|folder| folder.join("sending-agreed.jsonl")).collect();
         files.dedup();
@@ -118,7 +103,11 @@ impl ConsentFiles {
         open.and_then(|mut open| open.write_all(&lines(consents)?)).map_err(|error| Error::io(file, error))
     }
 
-    fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
+    /// Carries consent over to the new folder of a vault that has moved.
+    ///
+    /// # Errors
+    /// When the file cannot be written.
+    pub(super) fn adopt(&self, old: &Path, new: &Path) -> Result<()> {
         let all = self.read();
         let of_old = all.iter().filter(|consent| consent.vault == old.to_string_lossy());
         let moved = of_old.map(|consent| Consent::new(new, consent.model.clone()));
@@ -126,7 +115,11 @@ impl ConsentFiles {
         if missing.is_empty() { Ok(()) } else { self.add(&missing) }
     }
 
-    fn forget(&self, vault: &Path) -> Result<()> {
+    /// Forgets what was agreed to for a vault.
+    ///
+    /// # Errors
+    /// When a file cannot be written.
+    pub(super) fn forget(&self, vault: &Path) -> Result<()> {
         for file in &self.0 {
             let mut consents = given(file);
             let before = consents.len();
