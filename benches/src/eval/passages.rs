@@ -100,14 +100,14 @@ pub fn find_passages(
         let (mut of_passages, mut of_notes, mut times) = (Vec::new(), Vec::new(), Vec::new());
         for query in queries {
             let (hits, ms) = indexed.ask_timed(&query.text, mode, Grouping::Passages, SHOWN)?;
-            let shown: Vec<Shown<'_>> = hits.iter().map(|hit| (&hit.path, (hit.line, hit.end_line))).collect();
+            let shown: Vec<Shown<'_>> = hits.iter().map(|hit| (&hit.path, (hit.start_line, hit.end_line))).collect();
             let scores = Scores::of_found(&sections.found(collection, query, &shown), &query.judgments, SHOWN);
             rows.push(QueryRow {
                 collection: collection.name.clone(),
                 mode: mode.name().to_owned(),
                 query: query.id.clone(),
                 scores,
-                top: hits.iter().map(|hit| format!("{}:{}-{}", hit.path, hit.line, hit.end_line)).collect(),
+                top: hits.iter().map(|hit| format!("{}:{}-{}", hit.path, hit.start_line, hit.end_line)).collect(),
             });
             of_passages.push(scores);
             times.push(ms);

@@ -108,6 +108,11 @@ impl Out {
         self.writer.write_all(text.as_bytes())
     }
 
+    /// Bytes as they are.
+    pub fn bytes(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.writer.write_all(bytes)
+    }
+
     /// One JSON document: indented on a terminal, else on one line.
     pub fn json<T: Serialize + ?Sized>(&mut self, value: &T) -> io::Result<()> {
         match self.is_indented {

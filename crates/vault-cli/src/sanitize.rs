@@ -46,9 +46,19 @@ pub fn columns(text: &str) -> usize {
     sanitize(text).width()
 }
 
-/// The columns of one character, sanitized.
+/// The most columns that one character takes, sanitized. Of a sequence that terminals show as one (emoji that are joined,
+/// flags) those of its parts, since not all terminals do; a character that makes an emoji of the one before it takes the
+/// column that this gains.
 pub fn char_columns(c: char) -> usize {
-    columns(c.encode_utf8(&mut [0; 4]))
+    match c {
+        '\u{fe0f}' => 1,
+        c => columns(c.encode_utf8(&mut [0; 4])),
+    }
+}
+
+/// The most columns that text takes on a terminal: the sum of [`char_columns`].
+pub fn most_columns(text: &str) -> usize {
+    text.chars().map(char_columns).sum()
 }
 
 /// `text` and the spaces that fill it up to `width` columns.

@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
 use crate::sanitize::sanitize;
 
@@ -13,6 +13,7 @@ pub struct Paint {
     colors: bool,
     links: bool,
     width: Option<usize>,
+    height: Option<usize>,
 }
 
 impl Paint {
@@ -32,13 +33,15 @@ impl Paint {
         }
         let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-        let width = terminal_size::terminal_size().map_or(80, |(width, _)| usize::from(width.0));
-        Self { colors: !is_dumb && !is_set("NO_COLOR"), links: !is_dumb, width: Some(width) }
+        let size = terminal_size::terminal_size();
+        let width = size.map_or(80, |(width, _)| usize::from(width.0));
+        let height = size.map(|(_, height)| usize::from(height.0)).filter(|height| *height > 0);
+        Self { colors: !is_dumb && !is_set("NO_COLOR"), links: !is_dumb, width: Some(width), height }
     }
 
     /// Everything on, for tests.
     pub fn full(width: usize) -> Self {
-        Self { colors: true, links: true, width: Some(width) }
+        Self { colors: true, links: true, width: Some(width), height: None }
     }
 
     /// Whether this is a terminal.
@@ -48,7 +51,17 @@ impl Paint {
 
     /// Columns for running text: those of the terminal, within what reads well.
     pub fn columns(&self) -> usize {
-        self.width.unwrap_or(100).clamp(40, 100)
+        self.width.unwrap_or(100).clamp(20, 100)
+    }
+
+    /// All columns of the terminal, if it is one.
+    pub fn width(&self) -> Option<usize> {
+        self.width.map(|width| width.max(20))
+    }
+
+    /// The rows of the terminal, where it says.
+    pub fn height(&self) -> Option<usize> {
+        self.height
     }
 
     fn style(&self, code: &str, text: &str) -> String {
@@ -83,10 +96,15 @@ impl Paint {
         self.style("33", text)
     }
 
-    /// `shown`, which opens `file` where the terminal can (OSC 8).
-    pub fn link(&self, file: &Path, shown: &str) -> String {
-        match self.links {
-            true => format!("\x1b]8;;{}\x1b\\{shown}\x1b]8;;\x1b\\", file_url(file)),
+    /// Whether the terminal can open what is printed.
+    pub fn has_links(&self) -> bool {
+        self.links
+    }
+
+    /// `shown`, which opens a URL where the terminal can (OSC 8).
+    pub fn link(&self, url: &str, shown: &str) -> String {
+        match self.links && !url.is_empty() {
+            true => format!("\x1b]8;;{url}\x1b\\{shown}\x1b]8;;\x1b\\"),
             false => shown.to_string(),
         }
     }
@@ -135,15 +153,26 @@ pub fn confirm(question: &str) -> bool {
     ask(&format!("{question} [y/N]")).is_some_and(|answer| matches!(answer.to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Unreserved characters and `/` stay as they are.
-const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+/// What stands for itself in a URL: unreserved characters.
+const IN_URL: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-fn file_url(file: &Path) -> String {
-    let text = file.to_string_lossy();
-    // Windows: `\\?\C:\x` is `file:///C:/x`.
-    let text = if cfg!(windows) { text.trim_start_matches(r"\\?\").replace('\\', "/") } else { text.into_owned() };
-    let slash = if text.starts_with('/') { "" } else { "/" };
-    format!("file://{slash}{}", utf8_percent_encode(&text, IN_URL))
+/// Text as a part of a URL.
+pub fn url_text(text: &str) -> String {
+    utf8_percent_encode(text, IN_URL).to_string()
+}
+
+/// An absolute path as a part of a URL, by its bytes on disk; it begins with `/` and keeps it between its names.
+pub fn url_path(file: &Path) -> String {
+    const IN_PATH: &AsciiSet = &IN_URL.remove(b'/');
+    #[cfg(unix)]
+    return percent_encode(std::os::unix::ffi::OsStrExt::as_bytes(file.as_os_str()), IN_PATH).to_string();
+    // `\\?\C:\x` is `/C:/x`.
+    #[cfg(not(unix))]
+    {
+        let text = file.to_string_lossy().trim_start_matches(r"\\?\").replace('\\', "/");
+        let slash = if text.starts_with('/') { "" } else { "/" };
+        format!("{slash}{}", percent_encode(text.as_bytes(), IN_PATH))
+    }
 }
 
 #[cfg(test)]
@@ -154,15 +183,19 @@ mod tests {
     fn without_a_terminal_nothing_is_added() {
         let plain = Paint::default();
         assert_eq!(plain.bold("x"), "x");
-        assert_eq!(plain.link(Path::new("/v/a.md"), "a.md:1"), "a.md:1");
+        assert_eq!(plain.link("file:///v/a.md", "a.md:1"), "a.md:1");
         assert_eq!(plain.diff("+a\n-b"), "+a\n-b\n");
     }
 
     #[cfg(unix)]
     #[test]
-    fn links_open_files() {
-        let url = "\x1b]8;;file:///v/%C3%A9%20b%231%25.md\x1b\\x\x1b]8;;\x1b\\";
-        assert_eq!(Paint::full(80).link(Path::new("/v/é b#1%.md"), "x"), url);
+    fn links_lead_to_the_bytes_on_disk() {
+        use std::os::unix::ffi::OsStrExt;
+
+        let file = std::ffi::OsStr::from_bytes(b"/v/e\xcc\x81 b#1%\xff\n.md");
+        assert_eq!(url_path(Path::new(file)), "/v/e%CC%81%20b%231%25%FF%0A.md");
+        assert_eq!(url_text("a/b &é"), "a%2Fb%20%26%C3%A9");
+        assert_eq!(Paint::full(80).link("x:y", "z"), "\x1b]8;;x:y\x1b\\z\x1b]8;;\x1b\\");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::dirs::{self, canonical_vault};
 use crate::embed::{Embedder, ModelName};
@@ -21,12 +21,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
 use crate::index::model::Loaded;
 use crate::index::mutex::lock;
-use crate::indexer::{Indexer, SyncOptions};
+use crate::indexer::{Indexer, Pace, SyncOptions};
 use crate::lock::{self as file_lock, LockName};
+use crate::path::VaultPath;
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::{REBUILDING_TO, Store};
+use crate::store::{PACE, REBUILDING_TO, Store};
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
@@ -237,13 +238,16 @@ impl Index {
                 None if differs.is_remote => return Err(differs.error()),
                 None => self.wanted(store)?,
             };
-            return self.rebuild_into(store, &wanted, None, options);
+            // All vectors are missing: what is made of them in the time there is stays for the next sync.
+            let within = options.vectors_within.and_then(|limit| Instant::now().checked_add(limit));
+            let deadline = options.deadline.into_iter().chain(within).min();
+            return self.rebuild_into(store, &wanted, None, &SyncOptions { deadline, ..options.clone() });
         }
         let embedder = self.embedder(store)?;
         let (vault, rules) = (&self.vault, &self.rules);
         let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
         let report = indexer.sync()?;
-        if !options.vectors || store.meta(REBUILDING_TO)?.is_none() {
+        if !options.vectors || options.vectors_within.is_some() || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
         }
         // Whoever rebuilds now goes on with it.
@@ -312,9 +316,36 @@ impl Index {
         self.searcher()?.search_reranked(query, rerank)
     }
 
+    /// About how long a sync needs for the vectors that are missing, by the pace of the last one that embedded. `None`:
+    /// no vector is missing, or nothing was embedded yet. Linear in the number of those that are missing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet.
+    pub fn time_to_embed(&self) -> Result<Option<Duration>> {
+        self.read(|store| match store.pending()? {
+            0 => Ok(None),
+            _ => Ok(Pace::new(store.meta(PACE)?.as_deref()).time(store.pending_size()?)),
+        })
+    }
+
+    /// Who makes vectors for this index now, if anybody.
+    pub fn embedding(&self) -> Option<String> {
+        file_lock::holder(&self.file, LockName::Embed)
+    }
+
     /// Who keeps this index fresh now, if a watcher does.
     pub fn watcher(&self) -> Option<String> {
         file_lock::holder(&self.file, LockName::Watch)
+    }
+
+    /// Where a file lies, by its name on disk: one that is not Unicode, or not in its composed form, is not that of its
+    /// [`VaultPath`].
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] when there is no index yet.
+    pub fn file_of(&self, path: &VaultPath) -> Result<PathBuf> {
+        let disk = self.read(|store| store.disk_path(path))?;
+        Ok(self.vault.join(disk.as_deref().unwrap_or(Path::new(path.as_str()))))
     }
 
     /// What the index holds.

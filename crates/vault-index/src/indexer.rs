@@ -17,9 +17,11 @@
 mod options;
 mod prepare;
 mod text;
+mod pace;
 mod embed;
 
 pub use options::SyncOptions;
+pub(crate) use pace::Pace;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -356,7 +358,7 @@ impl Indexer<'_> {
 
     fn progress(&self, stage: Stage, done: usize, total: usize) {
         if let Some(report) = self.options.progress {
-            report(Progress { stage, done, total });
+            report(Progress { stage, done, total, left: None });
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -85,6 +86,8 @@ pub struct Progress {
     pub done: usize,
     /// Items in all, as far as known.
     pub total: usize,
+    /// About how long the rest of this stage takes, by the pace of the last half minute; of [`Stage::Vectors`] only.
+    pub left: Option<Duration>,
 }
 
 /// The stages of a sync, in order.

@@ -1,35 +1,235 @@
-//! A search result for people: path, score, title, and the few lines of the passage where most of the query's words are.
+//! Search results for people: as many lines of each as fit the screen, in the order in which they are read.
 
-use std::collections::HashSet;
-use std::ops::Range;
-use std::path::Path;
+use std::io;
+use std::path::PathBuf;
 
-use vault_cli::{Paint, char_columns, sanitize_line};
+use vault_cli::{Out, Paint, most_columns, sanitize_line};
 
+use super::answer::{SearchAnswer, SearchResult};
+use super::excerpt::{cut, excerpt, snippet};
+use super::hyperlink::{Hyperlink, Target};
 use crate::Hit;
-use crate::search::matched_ranges;
 
-/// The lines of one result; `path` is shown, `file` is what it opens.
-pub(super) fn lines(
-    hit: &Hit,
-    file: &Path,
-    path: &str,
-    score: &str,
-    explained: Option<&str>,
-    paint: Paint,
-) -> Vec<String> {
-    let location = format!("{}{}", paint.path(path), paint.dim(&format!(":{}", hit.line)));
-    let mut lines = vec![format!("{}  {}", paint.link(file, &location), paint.good(score))];
-    let below_title = hit.headings.iter().filter(|heading| **heading != hit.title);
-    let titles: Vec<String> = std::iter::once(&hit.title).chain(below_title).map(|text| sanitize_line(text)).collect();
-    lines.push(format!("  {}", paint.bold(&titles.join(" › "))));
-    for line in excerpt(&hit.text, &hit.why.terms, paint.columns() - 4) {
-        lines.push(format!("    {}", painted(&line, &paint)));
+/// How results are shown.
+pub(super) struct Shown<'a> {
+    pub vaults: &'a [PathBuf],
+    pub hyperlink: &'a Hyperlink,
+    /// Whether scores mean anything: there was more than filters.
+    pub is_ranked: bool,
+    /// Whether to say what each score is made of.
+    pub explain: bool,
+    /// One line each, whatever the height.
+    pub compact: bool,
+    /// Whether the best is to stand last on a terminal, nearest the prompt.
+    pub best_last: bool,
+    /// Rows of the screen that something else needs.
+    pub reserved: usize,
+}
+
+/// How much of a result is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Layout {
+    /// Place and score, title, so many lines of the passage; blank lines between results if `apart`.
+    Block { lines: usize, apart: bool },
+    /// Place, score and title; one line of the passage.
+    Two,
+    /// All on one line.
+    One,
+}
+
+/// From the roomiest to the tightest.
+const LAYOUTS: [Layout; 7] = [
+    ROOMY,
+    Layout::Block { lines: 3, apart: true },
+    Layout::Block { lines: 2, apart: true },
+    Layout::Block { lines: 1, apart: true },
+    Layout::Block { lines: 1, apart: false },
+    Layout::Two,
+    Layout::One,
+];
+
+const ROOMY: Layout = Layout::Block { lines: 4, apart: true };
+
+/// Columns of a snippet on one line where there is no terminal to fit.
+const PIPED_SNIPPET: usize = 100;
+
+/// Prints the results of an answer: on a terminal in the roomiest layout of which all fit its height.
+pub(super) fn print(answer: &SearchAnswer, shown: &Shown<'_>, out: &mut Out) -> io::Result<()> {
+    let paint = out.paint;
+    let lines = match (shown.compact, paint.height()) {
+        (true, _) => lines(answer, shown, Layout::One, paint),
+        (false, None) => lines(answer, shown, ROOMY, paint),
+        (false, Some(height)) => {
+            // One row is the prompt's.
+            let free = height.saturating_sub(shown.reserved + 1);
+            let tried = LAYOUTS.iter().map(|layout| lines(answer, shown, *layout, paint));
+            let rows = |lines: &Vec<Row>| lines.iter().map(|row| row.height(paint)).sum::<usize>();
+            let mut fallback = Vec::new();
+            let fit = tried.into_iter().find_map(|lines| {
+                if rows(&lines) <= free {
+                    return Some(lines);
+                }
+                fallback = lines;
+                None
+            });
+            fit.unwrap_or(fallback)
+        }
+    };
+    lines.iter().try_for_each(|row| out.line(&row.text))
+}
+
+/// A line, and its columns.
+struct Row {
+    text: String,
+    columns: usize,
+}
+
+impl Row {
+    fn new(text: String, plain: &str) -> Self {
+        Self { text, columns: most_columns(plain) }
     }
-    if let Some(explained) = explained {
-        lines.push(format!("    {}", paint.dim(explained)));
+
+    /// Rows of the terminal.
+    fn height(&self, paint: Paint) -> usize {
+        self.columns.div_ceil(paint.width().unwrap_or(usize::MAX)).max(1)
+    }
+}
+
+/// The lines of all results, folders above those of theirs.
+fn lines(answer: &SearchAnswer, shown: &Shown<'_>, layout: Layout, paint: Paint) -> Vec<Row> {
+    let mut groups: Vec<(Option<String>, Vec<&SearchResult>)> = Vec::new();
+    for result in &answer.results {
+        let folder = result.shown_folder();
+        match groups.last_mut() {
+            Some((last, results)) if *last == folder => results.push(result),
+            _ => groups.push((folder, vec![result])),
+        }
+    }
+    if shown.best_last && paint.is_terminal() {
+        groups.reverse();
+        groups.iter_mut().for_each(|(_, results)| results.reverse());
+    }
+    let blank = || Row::new(String::new(), "");
+    let apart = matches!(layout, Layout::Block { apart: true, .. });
+    let mut lines = Vec::new();
+    for (folder, results) in groups {
+        if let Some(folder) = folder {
+            if !lines.is_empty() {
+                lines.push(blank());
+            }
+            let folder = sanitize_line(&folder);
+            lines.push(Row::new(paint.bold(&folder), &folder));
+        } else if apart && !lines.is_empty() {
+            lines.push(blank());
+        }
+        for (n, result) in results.into_iter().enumerate() {
+            if n > 0 && apart {
+                lines.push(blank());
+            }
+            lines.extend(of_result(result, answer, shown, layout, paint));
+        }
     }
     lines
+}
+
+fn of_result(
+    result: &SearchResult,
+    answer: &SearchAnswer,
+    shown: &Shown<'_>,
+    layout: Layout,
+    paint: Paint,
+) -> Vec<Row> {
+    let hit = &result.hit;
+    let score = match shown.is_ranked {
+        true => format!("{:.2}", hit.score),
+        false => hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
+    };
+    let mut path = sanitize_line(&result.shown_path());
+    if let (Layout::One | Layout::Two, Some(width)) = (layout, paint.width()) {
+        path = shortened(&path, width / 2);
+    }
+    let plain = format!("{path}:{}  {score}", hit.line);
+    let place = format!("{}{}", paint.path(&path), paint.dim(&format!(":{}", hit.line)));
+    let place = format!("{}  {}", paint.link(&url(result, shown, paint), &place), paint.good(&score));
+    let text_columns = paint.columns() - 4;
+    let terms = &hit.why.terms;
+    let mut rows = match layout {
+        Layout::Block { lines, .. } => {
+            let title = titles(hit, true);
+            let title = if paint.is_terminal() { cut(&title, paint.columns() - 2) } else { sanitize_line(&title) };
+            let mut rows = vec![Row::new(place, &plain), Row::new(format!("  {}", paint.bold(&title)), &title)];
+            let lines = excerpt(&hit.text, terms, text_columns, lines, &paint);
+            rows.extend(lines.into_iter().map(|line| Row::new(format!("    {line}"), "")));
+            rows
+        }
+        Layout::Two => {
+            let room = paint.width().unwrap_or(PIPED_SNIPPET).saturating_sub(most_columns(&plain) + 2);
+            let title = cut(&titles(hit, false), room);
+            let snippet = snippet(&hit.text, terms, text_columns, &paint);
+            vec![
+                Row::new(format!("{place}  {}", paint.bold(&title)), &format!("{plain}  {title}")),
+                Row::new(format!("    {snippet}"), ""),
+            ]
+        }
+        Layout::One => vec![compact(hit, place, &plain, paint)],
+    };
+    if shown.explain {
+        let explained = format!("    {}", explained(hit, answer.reranker.as_deref()));
+        rows.push(Row::new(paint.dim(&explained), &explained));
+    }
+    rows
+}
+
+/// `place  title › heading: snippet`, cut to the terminal.
+fn compact(hit: &Hit, place: String, plain: &str, paint: Paint) -> Row {
+    let room = paint.width().map(|width| width.saturating_sub(most_columns(plain) + 2));
+    let mut titles = titles(hit, false);
+    if let Some(room) = room {
+        titles = cut(&titles, room / 2);
+    } else {
+        titles = sanitize_line(&titles);
+    }
+    let label = if titles.is_empty() { String::new() } else { format!("{titles}: ") };
+    let room = room.map_or(PIPED_SNIPPET, |room| room.saturating_sub(most_columns(&label)));
+    // Less than a word or two says nothing.
+    let snippet = if room < 8 { String::new() } else { snippet(&hit.text, &hit.why.terms, room, &paint) };
+    let text = format!("{place}  {}{snippet}", paint.bold(&label));
+    Row::new(text.trim_end().to_string(), "")
+}
+
+/// The title and the headings below it. Where a path stands beside it, a title that is the file's name is left out.
+fn titles(hit: &Hit, all: bool) -> String {
+    let title = Some(&hit.title).filter(|title| all || *title != hit.path.stem());
+    let below = hit.headings.iter().filter(|heading| **heading != hit.title);
+    title.into_iter().chain(below).map(String::as_str).collect::<Vec<_>>().join(" › ")
+}
+
+/// The end of a path in so many columns; its name is kept.
+fn shortened(path: &str, width: usize) -> String {
+    if most_columns(path) <= width {
+        return path.to_string();
+    }
+    let slashes = path.match_indices('/').map(|(at, _)| &path[at..]);
+    let fits = slashes.clone().find(|end| most_columns(end) < width);
+    match fits.or_else(|| slashes.last()) {
+        Some(end) => format!("…{end}"),
+        None => path.to_string(),
+    }
+}
+
+fn url(result: &SearchResult, shown: &Shown<'_>, paint: Paint) -> String {
+    if !paint.has_links() {
+        return String::new();
+    }
+    let hit = &result.hit;
+    let heading = hit.headings.last().filter(|heading| **heading != hit.title).map(String::as_str);
+    shown.hyperlink.url(&Target {
+        file: &result.file,
+        vault: &shown.vaults[result.vault_index],
+        path: hit.path.as_str(),
+        line: hit.line,
+        heading,
+    })
 }
 
 /// The parts of a score on one line.
@@ -54,217 +254,131 @@ pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     text
 }
 
-/// Lines of a passage that are shown.
-const LINES: usize = 4;
-
-/// A line of an excerpt: its pieces in order, and whether each is a matched word.
-type Line = Vec<(String, bool)>;
-
-/// The part of a passage worth showing, in lines of at most `width` columns.
-fn excerpt(text: &str, terms: &[String], width: usize) -> Vec<Line> {
-    let marked = matched_ranges(text, terms);
-    let rows = rows(text, width.max(10));
-    let first = best_window(text, &rows, &marked);
-    let shown = &rows[first..rows.len().min(first + LINES)];
-    let mut lines: Vec<Line> = shown.iter().map(|row| pieces(text, row.clone(), &marked)).collect();
-    if let (Some(row), Some(line)) = (shown.first(), lines.first_mut())
-        && first > 0
-        && !starts_line(text, row.start)
-    {
-        line.insert(0, ("… ".to_string(), false));
-    }
-    if let Some(line) = lines.last_mut().filter(|_| first + LINES < rows.len()) {
-        line.push((" …".to_string(), false));
-    }
-    lines
-}
-
-/// A line with its matched words in bold.
-fn painted(line: &Line, paint: &Paint) -> String {
-    line.iter().map(|(text, is_match)| if *is_match { paint.bold(text) } else { text.clone() }).collect()
-}
-
-fn starts_line(text: &str, at: usize) -> bool {
-    text[..at].rfind('\n').map_or(text[..at].trim().is_empty(), |feed| text[feed..at].trim().is_empty())
-}
-
-/// The passage's lines, long ones broken between words; blank ones and headings at its start left out,
-/// since the result names those already.
-fn rows(text: &str, width: usize) -> Vec<Range<usize>> {
-    let mut rows = Vec::new();
-    let mut headings = Vec::new();
-    let mut at = 0;
-    for line in text.split_inclusive('\n') {
-        let row = at..at + line.trim_end().len();
-        at += line.len();
-        if line.trim().is_empty() {
-            continue;
-        }
-        match rows.is_empty() && is_heading(line) {
-            true => wrap(text, row, width, &mut headings),
-            false => wrap(text, row, width, &mut rows),
-        }
-    }
-    if rows.is_empty() { headings } else { rows }
-}
-
-fn is_heading(line: &str) -> bool {
-    let rest = line.trim_start_matches('#');
-    let level = line.len() - rest.len();
-    (1..=6).contains(&level) && (rest.starts_with([' ', '\t']) || rest.trim().is_empty())
-}
-
-/// Breaks one line into rows of at most `width` columns, between words where it has some.
-fn wrap(text: &str, line: Range<usize>, width: usize, rows: &mut Vec<Range<usize>>) {
-    let mut start = line.start;
-    let mut columns = 0;
-    let mut space = None;
-    let mut at = line.start;
-    while at < line.end {
-        let Some(c) = text[at..].chars().next() else { break };
-        let next = at + c.len_utf8();
-        columns += char_columns(c);
-        if c.is_whitespace() && at > start {
-            space = Some(at);
-        }
-        if columns > width {
-            let (end, resume) = match space {
-                Some(space) if space > start => (space, space + text[space..].chars().next().map_or(0, char::len_utf8)),
-                _ if at > start => (at, at),
-                _ => (next, next),
-            };
-            rows.push(start..end);
-            start = resume;
-            at = resume;
-            (columns, space) = (0, None);
-            continue;
-        }
-        at = next;
-    }
-    if !text[start..line.end].trim().is_empty() {
-        rows.push(start..line.end);
-    }
-}
-
-/// Where to begin: the window with the most different matched words, then the most matches, then the first.
-fn best_window(text: &str, rows: &[Range<usize>], marked: &[Range<usize>]) -> usize {
-    let last = rows.len().saturating_sub(LINES);
-    let value = |first: usize| {
-        let window = rows[first].start..rows[rows.len().min(first + LINES) - 1].end;
-        let inside = marked.iter().filter(|m| m.start >= window.start && m.end <= window.end);
-        let words: Vec<String> = inside.map(|m| text[m.clone()].to_lowercase()).collect();
-        (words.iter().collect::<HashSet<_>>().len(), words.len())
-    };
-    let mut best = (0, (0, 0));
-    for first in (0..=last).filter(|first| *first < rows.len()) {
-        let value = value(first);
-        if value > best.1 {
-            best = (first, value);
-        }
-    }
-    // One row of context before the matches reads better than a match at the very top.
-    let begins_with_match = |row: &Range<usize>| marked.iter().any(|m| m.start >= row.start && m.end <= row.end);
-    match best.0 {
-        first if first > 0 && begins_with_match(&rows[first]) && value(first - 1) == best.1 => first - 1,
-        first => first,
-    }
-}
-
-/// One row, cut at the borders of matched words and sanitized.
-fn pieces(text: &str, row: Range<usize>, marked: &[Range<usize>]) -> Line {
-    let mut line = Line::new();
-    let mut at = row.start;
-    for mark in marked.iter().filter(|m| m.end > row.start && m.start < row.end) {
-        let (from, to) = (mark.start.max(at), mark.end.min(row.end));
-        if from > at {
-            line.push((sanitize_line(&text[at..from]), false));
-        }
-        if to > from {
-            line.push((sanitize_line(&text[from..to]), true));
-            at = to;
-        }
-    }
-    if at < row.end {
-        line.push((sanitize_line(&text[at..row.end]), false));
-    }
-    line
-}
-
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use vault_cli::Captured;
+
+    use super::super::answer::tests::{hit, merged};
     use super::*;
-    use crate::{Reranked, VaultPath, Why};
+    use crate::{Query, Reranked};
 
-    /// A sample.
-    pub(in crate::cli) fn hit(path: &str, score: f32) -> Hit {
-        Hit {
-            path: VaultPath::new(path).unwrap(),
-            title: "A \u{1b}[31mtitle".into(),
-            headings: vec!["A \u{1b}[31mtitle".into(), "Part".into()],
-            line: 7,
-            end_line: 9,
-            score,
-            text: "## Part\n\nSome words about soil.\n".into(),
-            tags: vec!["garden".into()],
-            modified: "2026-01-02T03:04:05Z".parse().unwrap(),
-            why: Why {
-                semantic: Some(0.5),
-                title: None,
-                lexical: 0.25,
-                terms: vec!["soil".into()],
-                weights: (0.75, 0.25),
-                rerank: None,
-            },
-        }
+    fn shown<'a>(vaults: &'a [PathBuf], hyperlink: &'a Hyperlink) -> Shown<'a> {
+        Shown { vaults, hyperlink, is_ranked: true, explain: false, compact: false, best_last: false, reserved: 0 }
     }
 
-    fn shown(text: &str, terms: &[&str], width: usize) -> Vec<String> {
-        let terms: Vec<String> = terms.iter().map(|t| (*t).to_string()).collect();
-        let mark = |(text, is_match): &(String, bool)| if *is_match { format!("*{text}*") } else { text.clone() };
-        excerpt(text, &terms, width).iter().map(|line| line.iter().map(mark).collect()).collect()
+    fn answer() -> SearchAnswer {
+        let mut soil = hit("Garden/Soil.md", 0.5);
+        let text = "It is a long story about soil and everything that lives in it.\n";
+        soil.text = format!("## Part\n\n{}", text.repeat(6));
+        merged(vec![vec![soil, hit("A deep/folder with/a long name/of its own/Note.md", 0.25)]], &Query::literal("x"))
+    }
+
+    fn text(lines: &[Row]) -> Vec<&str> {
+        lines.iter().map(|row| row.text.as_str()).collect()
     }
 
     #[test]
-    fn excerpts() {
-        fn check(text: &str, terms: &[&str], expected: &[&str]) {
-            assert_eq!(shown(text, terms, 20), expected, "{text:?}");
-        }
-        check("", &[], &[]);
-        check("\n \n", &[], &[]);
-        check("short", &["short"], &["*short*"]);
-        check("# Title\n\nbody\n", &[], &["body"]);
-        check("# Title only\n", &[], &["# Title only"]);
-        check("a\nb\nc\nd\ne", &[], &["a", "b", "c", "d …"]);
-        check("one two three four five six", &["four"], &["one two three *four*", "five six"]);
-        check("a\nb\nc\nd\ne\nf\ng\npear", &["pear"], &["e", "f", "g", "*pear*"]);
-        check("wordwithoutanyspaces1234567", &[], &["wordwithoutanyspaces", "1234567"]);
-        check("日本語の文章は空白がないので折り返す", &[], &["日本語の文章は空白が", "ないので折り返す"]);
-        check("x\u{1b}[2Jy", &[], &["x␛[2Jy"]);
-    }
-
-    #[test]
-    fn a_cut_at_the_start_is_shown() {
-        let text = "lorem ipsum dolor sit amet consectetur adipiscing elit sed do eiusmod tempor incididunt pear fig";
-        let lines = shown(text, &["pear", "fig"], 20);
-        assert!(lines[0].starts_with("… "), "{lines:?}");
-        assert!(lines.iter().any(|line| line.contains("*pear*")), "{lines:?}");
-        assert_eq!(lines.len(), LINES);
-    }
-
-    #[test]
-    fn a_block_for_people() {
-        let hit = hit("Garden/Soil.md", 0.5);
-        let why = explained(&hit, None);
-        let lines = lines(&hit, Path::new("/v/Garden/Soil.md"), "Garden/Soil.md", "0.50", Some(&why), Paint::default());
+    fn blocks_in_a_pipe() {
+        let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::default());
+        let captured = Captured::default();
+        let shown = Shown { explain: true, ..shown(&vaults, &hyperlink) };
+        let one = merged(vec![vec![hit("Garden/Soil.md", 0.5)]], &Query::literal("x"));
+        print(&one, &shown, &mut Out::to(captured.clone())).unwrap();
         assert_eq!(
-            lines,
+            captured.text().lines().collect::<Vec<_>>(),
             [
-                "Garden/Soil.md:7  0.50",
+                "Garden/Soil.md:9  0.50",
                 "  A ␛[31mtitle › Part",
                 "    Some words about soil.",
                 "    meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil",
             ]
         );
+    }
+
+    #[test]
+    fn layouts() {
+        let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::default());
+        let answer = answer();
+        let shown = shown(&vaults, &hyperlink);
+        let rows = |layout| lines(&answer, &shown, layout, Paint::default());
+        assert_eq!(rows(ROOMY).len(), 10);
+        assert_eq!(
+            text(&rows(Layout::One)),
+            [
+                "Garden/Soil.md:9  0.50  A ␛[31mtitle › Part: It is a long story about soil and everything that lives in \
+                 it. It is a long story about soil and …",
+                "A deep/folder with/a long name/of its own/Note.md:9  0.25  A ␛[31mtitle › Part: Some words about soil.",
+            ]
+        );
+        assert_eq!(
+            text(&rows(Layout::Two))[2..],
+            [
+                "A deep/folder with/a long name/of its own/Note.md:9  0.25  A ␛[31mtitle › Part",
+                "    Some words about soil.",
+            ]
+        );
+    }
+
+    /// Each line of the compact layout fits, whatever the width, and so does what is counted for the height.
+    #[test]
+    fn lines_fit_the_terminal() {
+        let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::try_from("none".to_string()).unwrap());
+        let shown = shown(&vaults, &hyperlink);
+        let mut answer = answer();
+        answer.results[0].hit.title = "☀\u{fe0f} 日本語".repeat(12);
+        let unpainted = |text: &str| {
+            text.replace("\u{1b}[0m", "")
+                .split('\u{1b}')
+                .map(|part| {
+                    part.strip_prefix('[')
+                        .and_then(|part| part.split_once('m'))
+                        .map_or(part, |(_, rest)| rest)
+                        .to_string()
+                })
+                .collect::<String>()
+        };
+        for width in 20..=120 {
+            for layout in LAYOUTS {
+                for row in lines(&answer, &shown, layout, Paint::full(width)) {
+                    let plain = unpainted(&row.text);
+                    let columns = most_columns(&plain);
+                    let may_wrap = plain.contains(".md:") && (layout != Layout::One || width < 40);
+                    assert!(columns <= width || may_wrap, "{columns} of {width}: {plain}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_best_nearest_the_prompt_by_folder() {
+        let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::try_from("none".to_string()).unwrap());
+        let hits = ["b/x.md", "a/y.md", "b/z.md"].iter().zip([0.9, 0.7, 0.6]).map(|(path, score)| hit(path, score));
+        let mut answer = merged(vec![hits.collect()], &Query::literal("x"));
+        answer.group_by_folder();
+        let first_words = |best_last| -> Vec<String> {
+            let shown = Shown { best_last, ..shown(&vaults, &hyperlink) };
+            let rows = lines(&answer, &shown, Layout::One, Paint::full(80));
+            rows.iter()
+                .map(|row| row.text.replace("\u{1b}[0m", " ").split_whitespace().next().unwrap_or("").into())
+                .collect()
+        };
+        assert_eq!(
+            first_words(false),
+            ["\u{1b}[1mb/", "\u{1b}[36mb/x.md", "\u{1b}[36mb/z.md", "", "\u{1b}[1ma/", "\u{1b}[36ma/y.md"]
+        );
+        assert_eq!(
+            first_words(true),
+            ["\u{1b}[1ma/", "\u{1b}[36ma/y.md", "", "\u{1b}[1mb/", "\u{1b}[36mb/z.md", "\u{1b}[36mb/x.md"]
+        );
+    }
+
+    #[test]
+    fn long_paths_keep_their_names() {
+        assert_eq!(shortened("a/b/c.md", 8), "a/b/c.md");
+        assert_eq!(shortened("alpha/b/c.md", 8), "…/b/c.md");
+        assert_eq!(shortened("alpha/beta/c.md", 8), "…/c.md");
+        assert_eq!(shortened("alpha/a long name.md", 8), "…/a long name.md");
+        assert_eq!(shortened("a long name.md", 8), "a long name.md");
     }
 
     #[test]

@@ -1,14 +1,14 @@
 //! `vault-index links`, `backlinks`, `unresolved`, `orphans`, `deadends`, `tags` and `resolve`.
 
 use std::io;
-use std::path::Path;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
+use vault_cli::{CliResult, Format, Out, Outcome, Paint, note, sanitize_line};
 
+use super::hyperlink::{Hyperlink, Target};
 use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
-use super::open::{self, SyncPolicy};
+use super::open::{self, SyncPolicy, Wait};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{Settings, VaultArgs};
 use crate::links::Rule;
@@ -16,13 +16,38 @@ use crate::{Error, ErrorKind, Index, LinkRow, Result, VaultPath};
 
 /// Opens the index of the vault, with all text and links up to date unless `--no-sync` was given.
 pub(super) fn open_index(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Index> {
+    Ok(open_with_links(vault_args, no_sync)?.index)
+}
+
+/// An index, and where the paths lead that are printed.
+struct Opened {
+    index: Index,
+    hyperlink: Hyperlink,
+    /// Whether links are shown while the index is read, so that it cannot be asked for the names of files on disk.
+    is_reading: bool,
+}
+
+fn open_with_links(vault_args: &VaultArgs, no_sync: bool) -> CliResult<Opened> {
     let settings = Settings::load(vault_args)?;
-    let policy = if no_sync { SyncPolicy::Skip } else { SyncPolicy::Text(None) };
+    let policy = if no_sync { SyncPolicy::Skip } else { SyncPolicy::Text(Wait::ForText) };
     let (index, why) = open::up_to_date(&settings, settings.only_vault()?, policy)?;
     if let Some(why) = why {
         note(&why);
     }
-    Ok(index)
+    Ok(Opened { index, hyperlink: settings.config.hyperlink, is_reading: false })
+}
+
+impl Opened {
+    /// `shown`, which opens a file where the terminal can.
+    fn link(&self, path: &str, line: Option<u32>, shown: &str, paint: Paint) -> String {
+        if !paint.has_links() {
+            return shown.to_string();
+        }
+        let known = VaultPath::new(path).filter(|_| !self.is_reading).and_then(|path| self.index.file_of(&path).ok());
+        let file = known.unwrap_or_else(|| self.index.vault().join(path));
+        let (vault, line) = (self.index.vault(), line.unwrap_or(1));
+        paint.link(&self.hyperlink.url(&Target { file: &file, vault, path, line, heading: None }), shown)
+    }
 }
 
 /// Answers a question with a list; `show` prints a row for people.
@@ -31,19 +56,22 @@ fn list<T: Serialize + JsonSchema>(
     args: &AskArgs,
     out: &mut Out,
     ask: impl FnOnce(&Index) -> Result<Vec<T>>,
-    show: impl Fn(&Path, &T, &mut Out) -> io::Result<()>,
+    show: impl Fn(&Opened, &T, &mut Out) -> io::Result<()>,
 ) -> CliResult {
     if args.output.schema {
         return out.list_schema::<T>(&args.output);
     }
-    let index = open_index(vault_args, args.no_sync)?;
-    let rows = ask(&index)?;
-    out.list(args.output.format(), &rows, |out, rows| rows.iter().try_for_each(|row| show(index.vault(), row, out)))
+    let opened = open_with_links(vault_args, args.no_sync)?;
+    let rows = ask(&opened.index)?;
+    out.list(args.output.format(), &rows, |out, rows| rows.iter().try_for_each(|row| show(&opened, row, out)))
 }
 
 pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> CliResult {
     match &args.note {
-        None if !args.ask.output.schema => all_links(&open_index(vault_args, args.ask.no_sync)?, &args.ask, out),
+        None if !args.ask.output.schema => {
+            let opened = open_with_links(vault_args, args.ask.no_sync)?;
+            all_links(&Opened { is_reading: true, ..opened }, &args.ask, out)
+        }
         note => list(
             vault_args,
             &args.ask,
@@ -55,19 +83,19 @@ pub(super) fn links(vault_args: &VaultArgs, args: &LinksArgs, out: &mut Out) -> 
 }
 
 /// Prints every link of the vault as it is read, since there may be many.
-fn all_links(index: &Index, args: &AskArgs, out: &mut Out) -> CliResult {
+fn all_links(opened: &Opened, args: &AskArgs, out: &mut Out) -> CliResult {
     let format = args.output.format();
     let mut failure: Option<io::Error> = None;
     let mut before = "[\n";
     let mut print = |row: &LinkRow, out: &mut Out| match format {
         Format::JsonLines => out.record(row),
-        Format::Human => show_link(index.vault(), row, out),
+        Format::Human => show_link(opened, row, out),
         Format::Json => {
             out.text(std::mem::replace(&mut before, ",\n"))?;
             out.text(&serde_json::to_string(row)?)
         }
     };
-    let walked = index.all_links(&mut |row| {
+    let walked = opened.index.all_links(&mut |row| {
         print(&row, out).map_err(|error| {
             failure = Some(error);
             Error::new(ErrorKind::Cancelled, "the output has ended")
@@ -89,7 +117,7 @@ pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut 
 }
 
 /// Where a link is, where it leads, and its line of text.
-fn show_link(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
+fn show_link(opened: &Opened, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
     let indent = "  ".repeat(row.depth.unwrap_or(1).saturating_sub(1));
     let location =
@@ -100,7 +128,7 @@ fn show_link(vault: &Path, row: &LinkRow, out: &mut Out) -> io::Result<()> {
     };
     out.line(&format!(
         "{indent}{}  {}  → {target}",
-        paint.link(&vault.join(row.source.as_str()), &location),
+        opened.link(row.source.as_str(), Some(row.line), &location, paint),
         sanitize_line(&row.raw)
     ))?;
     let text = row.text.as_deref().map(str::trim).filter(|text| !text.is_empty() && *text != row.raw);
@@ -136,9 +164,9 @@ fn paths(
     out: &mut Out,
 ) -> CliResult {
     let ask = |index: &Index| Ok(ask(index)?.iter().map(|path| PathRecord { path: path.to_string() }).collect());
-    list(vault_args, args, out, ask, |vault, row, out| {
+    list(vault_args, args, out, ask, |opened, row, out| {
         let paint = out.paint;
-        out.line(&paint.link(&vault.join(&row.path), &paint.path(&sanitize_line(&row.path))))
+        out.line(&opened.link(&row.path, None, &paint.path(&sanitize_line(&row.path)), paint))
     })
 }
 
@@ -155,8 +183,8 @@ pub(super) fn resolve(vault_args: &VaultArgs, args: &ResolveArgs, out: &mut Out)
         return out.schema::<ResolvedRecord>();
     }
     let link = args.link.as_deref().unwrap_or_default();
-    let index = open_index(vault_args, args.no_sync)?;
-    let resolved = index.resolve(link, args.from.as_deref())?;
+    let opened = open_with_links(vault_args, args.no_sync)?;
+    let resolved = opened.index.resolve(link, args.from.as_deref())?;
     let leads_somewhere = resolved.target.is_some() || resolved.rule == Rule::External;
     let outcome = if leads_somewhere { Outcome::Done } else { Outcome::Nothing };
     let record = ResolvedRecord::new(link, args.from.as_deref(), &resolved);
@@ -169,7 +197,7 @@ pub(super) fn resolve(vault_args: &VaultArgs, args: &ResolveArgs, out: &mut Out)
         Some(target) => {
             let line = record.line.map_or_else(String::new, |line| format!(":{line}"));
             let shown = format!("{}{}", paint.path(&sanitize_line(target)), paint.dim(&line));
-            out.line(&paint.link(&index.vault().join(target), &shown))?;
+            out.line(&opened.link(target, record.line, &shown, paint))?;
         }
         None if resolved.rule == Rule::External => out.line(&sanitize_line(link))?,
         None => out.line(&paint.bad("(no such file)"))?,

@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. Nothing here decides what a note, a link or a score
 //! is.
 
+mod hyperlink;
 mod settings;
 
 mod consent;
@@ -12,7 +13,11 @@ mod open;
 
 mod search_args;
 
+mod answer;
+mod excerpt;
+
 mod hits;
+mod notices;
 
 mod search;
 

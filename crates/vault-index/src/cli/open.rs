@@ -9,20 +9,38 @@ use vault_cli::{CliResult, Failure, note, stderr_is_terminal};
 use super::consent;
 use super::progress::with_progress;
 use super::settings::Settings;
-use crate::{ErrorKind, Index, ModelName, Options, SyncOptions};
+use crate::{Error, ErrorKind, Index, ModelName, Options, SyncOptions};
 
-/// How long to wait for another process that writes: what is indexed can be searched meanwhile.
-const WAIT_FOR_WRITER: Duration = Duration::from_secs(10);
+/// How long another process that writes is waited for unasked: long enough for one that writes a note or two.
+const FOR_ANOTHER_WRITER: Duration = Duration::from_millis(100);
 
-/// What is brought up to date before an index is read.
+/// How long changed notes are read where nobody sees the progress.
+const TEXT_UNSEEN: Duration = Duration::from_secs(10);
+
+/// How long missing vectors are made unasked, where that is enough for all of them.
+const VECTORS_UNASKED: Duration = Duration::from_secs(1);
+
+/// What is brought up to date before an index is read. Text, links and keywords come first; they are read to the end on a
+/// terminal, which shows the progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SyncPolicy {
     /// Nothing: `--no-sync`.
     Skip,
-    /// Text, links and keywords, for at most this long: all that questions about links and words need.
-    Text(Option<Duration>),
-    /// Everything, for at most this long; `None` is without limit.
-    All(Option<Duration>),
+    /// Text, links and keywords: all that questions about links and words need.
+    Text(Wait),
+    /// Vectors too.
+    All(Wait),
+}
+
+/// How long an answer may be waited for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Wait {
+    /// Never for other processes, and for vectors only where all are made in a moment.
+    Unasked,
+    /// For all text, and never for other processes.
+    ForText,
+    /// For all of it, for at most this long: `--wait`.
+    AtMost(Duration),
 }
 
 /// Opens the index to read it, or to fill it without embedding anything.
@@ -67,21 +85,28 @@ pub(super) fn to_rebuild(settings: &Settings, vault: &Path, agreed: bool) -> Cli
 /// # Errors
 /// When there is no index and none can be made, or a note cannot be embedded by the model asked for.
 pub(super) fn up_to_date(settings: &Settings, vault: &Path, policy: SyncPolicy) -> CliResult<(Index, Option<String>)> {
-    let (index, with_vectors, limit) = match policy {
+    let (index, with_vectors, wait) = match policy {
         SyncPolicy::Skip => return Ok((to_read(settings, vault)?, None)),
         // Nothing is embedded, so nothing can leave the machine.
-        SyncPolicy::Text(limit) => (to_read(settings, vault)?, false, limit),
-        SyncPolicy::All(limit) => (to_fill(settings, vault, false)?, true, limit),
+        SyncPolicy::Text(wait) => (to_read(settings, vault)?, false, wait),
+        SyncPolicy::All(wait) => (to_fill(settings, vault, false)?, true, wait),
     };
     // A live watcher keeps it up to date.
-    let why = if index.watcher().is_some() { None } else { sync(&index, with_vectors, limit)? };
+    let why = if index.watcher().is_some() { None } else { sync(&index, with_vectors, wait)? };
     Ok((index, why))
 }
 
-fn sync(index: &Index, with_vectors: bool, limit: Option<Duration>) -> CliResult<Option<String>> {
-    let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-    let wait = Some(limit.unwrap_or(WAIT_FOR_WRITER).min(WAIT_FOR_WRITER));
-    let options = SyncOptions { vectors: with_vectors, wait, deadline, ..SyncOptions::default() };
+fn sync(index: &Index, with_vectors: bool, wait: Wait) -> CliResult<Option<String>> {
+    let options = match wait {
+        Wait::AtMost(limit) => SyncOptions { wait: Some(limit), deadline: after(limit), ..SyncOptions::default() },
+        Wait::Unasked | Wait::ForText => SyncOptions {
+            wait: Some(FOR_ANOTHER_WRITER),
+            deadline: if wait == Wait::ForText || stderr_is_terminal() { None } else { after(TEXT_UNSEEN) },
+            vectors_within: Some(VECTORS_UNASKED),
+            ..SyncOptions::default()
+        },
+    };
+    let options = SyncOptions { vectors: with_vectors, ..options };
     let (result, is_cancelled) = with_progress(options, |options| index.sync_with(options));
     if is_cancelled {
         return match stderr_is_terminal() {
@@ -90,17 +115,11 @@ fn sync(index: &Index, with_vectors: bool, limit: Option<Duration>) -> CliResult
         };
     }
     match result {
-        Ok(report) => {
-            let pending = report.unread + if with_vectors { report.pending } else { 0 };
+        Ok(report) => Ok((report.unread > 0).then(|| {
             let seconds = report.took_ms as f32 / 1000.0;
-            Ok((pending > 0 && deadline.is_some()).then(|| {
-                format!("indexing was stopped after {seconds:.1} s; `vault-index sync` resumes it, --wait SECONDS allows more")
-            }))
-        }
-        Err(error) if error.kind() == ErrorKind::Locked => {
-            note(&error.one_line());
-            Ok(Some("another process is writing the index".to_string()))
-        }
+            format!("reading notes was stopped after {seconds:.1} s; `vault-index sync` resumes it, --wait SECONDS allows more")
+        })),
+        Err(error) if error.kind() == ErrorKind::Locked => Ok(Some(writing(&error))),
         // An index that cannot be written can still be searched; one whose model has another address now or cannot be
         // loaded, by words.
         Err(error) if index.searcher().is_ok() => match error.kind() {
@@ -112,4 +131,15 @@ fn sync(index: &Index, with_vectors: bool, limit: Option<Duration>) -> CliResult
         },
         Err(error) => Err(error.into()),
     }
+}
+
+/// The index is searched as it is, since another process writes to it.
+fn writing(error: &Error) -> String {
+    let holder = error.message().strip_prefix("the index is held by ").unwrap_or("another process");
+    format!("{holder} is writing the index")
+}
+
+/// The moment that is so far away; none where that is beyond all time.
+fn after(limit: Duration) -> Option<Instant> {
+    Instant::now().checked_add(limit)
 }

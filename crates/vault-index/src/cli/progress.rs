@@ -50,6 +50,9 @@ impl Bar {
         }
         bar.set_length(progress.total.max(progress.done) as u64);
         bar.set_position(progress.done as u64);
+        if let Some(left) = progress.left {
+            bar.set_prefix(format!("{} left", about(left)));
+        }
         if bar.is_hidden() && self.started.elapsed() > DELAY {
             bar.set_draw_target(ProgressDrawTarget::stderr());
         }
@@ -61,6 +64,16 @@ impl Drop for Bar {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+/// A time as it is estimated: `8 s`, `4 min`, `1 h 20 min`.
+pub(super) fn about(time: Duration) -> String {
+    let seconds = time.as_secs_f64().ceil() as u64;
+    match (seconds.max(1), (seconds + 30) / 60) {
+        (seconds @ 0..60, _) => format!("{seconds} s"),
+        (_, minutes @ 0..60) => format!("{minutes} min"),
+        (_, minutes) => format!("{} h {} min", minutes / 60, minutes % 60),
     }
 }
 
@@ -78,7 +91,7 @@ fn template(stage: Stage) -> &'static str {
     match stage {
         Stage::Walk => "{spinner} {msg} {pos}",
         Stage::Text | Stage::Links => "{msg:<18} {bar:30} {human_pos}/{human_len}",
-        Stage::Vectors => "{msg:<18} {bar:30} {human_pos}/{human_len}  {rate}  {eta} left",
+        Stage::Vectors => "{msg:<18} {bar:30} {human_pos}/{human_len}  {rate}  {prefix}",
     }
 }
 
@@ -92,6 +105,23 @@ mod tests {
             assert!(ProgressStyle::with_template(template(stage)).is_ok());
         }
         let bar = Bar { bar: Some(ProgressBar::hidden()), started: Instant::now() };
-        bar.show(Progress { stage: Stage::Vectors, done: 3, total: 9 });
+        bar.show(Progress { stage: Stage::Vectors, done: 3, total: 9, left: Some(Duration::from_secs(90)) });
+        assert_eq!(bar.bar.as_ref().map(|bar| bar.prefix()).as_deref(), Some("2 min left"));
+    }
+
+    #[test]
+    fn times_are_round() {
+        for (seconds, expected) in [
+            (0.0, "1 s"),
+            (7.2, "8 s"),
+            (59.0, "59 s"),
+            (60.0, "1 min"),
+            (89.0, "1 min"),
+            (3_569.0, "59 min"),
+            (3_571.0, "1 h 0 min"),
+            (8_400.0, "2 h 20 min"),
+        ] {
+            assert_eq!(about(Duration::from_secs_f64(seconds)), expected, "{seconds}");
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::time::Instant;
 use jiff::Zoned;
 use vault_cli::{CliResult, Out, Outcome, note};
 
-use super::search::{SearchAnswer, open_all};
+use super::answer::SearchAnswer;
+use super::search::open_all;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
 use crate::{Error, ErrorKind, Hits, Index, Query, Rerank, Result, Searcher};

@@ -1,124 +1,19 @@
 //! `vault-search`: searches one vault or several, and shows what was found.
 
-use std::cmp::Ordering;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::io;
-use std::path::PathBuf;
 use std::time::Instant;
 
 use jiff::Zoned;
-use schemars::JsonSchema;
-use serde::Serialize;
-use vault_cli::{CliResult, Format, Out, Outcome, counted, note, padded, sanitize_line};
+use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
 
-use super::hits;
+use super::answer::{FolderCount, SearchAnswer, SearchResult};
+use super::hits::{self, Shown};
+use super::notices;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Unmatched};
-
-/// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SearchAnswer {
-    /// The query, as it was typed.
-    pub query: String,
-    /// The note that similar ones were searched for, if any.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub like: Option<String>,
-    /// How passages were ranked: `hybrid`, `semantic` or `lexical`.
-    #[schemars(with = "String")]
-    pub mode: Mode,
-    /// The reranker that gave the scores, if one was used.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub reranker: Option<String>,
-    /// The vault's folder; null for a search of several.
-    pub vault: Option<String>,
-    /// The folders of a search of several vaults.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub vaults: Vec<String>,
-    /// Notes in the index.
-    pub indexed: usize,
-    /// Passages that have no vector yet and were ranked by words alone, and notes that are not read yet.
-    pub pending: usize,
-    /// Milliseconds of the search, without bringing the index up to date.
-    pub took_ms: u64,
-    /// Why there is no answer; only with `--queries`, which goes on with the next one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// Best first.
-    pub results: Vec<SearchResult>,
-    /// Notes that are not read yet.
-    #[serde(skip)]
-    unread: usize,
-    /// The nearest notes where nothing was found, best first.
-    #[serde(skip)]
-    near_misses: Vec<NearMiss>,
-}
-
-/// One result of a search.
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SearchResult {
-    /// The folder of the vault it lies in; only in a search of several.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub vault: Option<String>,
-    #[serde(flatten)]
-    pub hit: Hit,
-    /// The vault it lies in, as a position among those searched.
-    #[serde(skip)]
-    vault_index: usize,
-}
-
-impl SearchAnswer {
-    /// Merges the hits of all vaults, in the order of the vaults: best first, at most as many as the query wants.
-    pub(super) fn new(typed: String, query: &Query, hits: Vec<Hits>, vaults: &[PathBuf]) -> Self {
-        let text = |vault: &PathBuf| vault.to_string_lossy().into_owned();
-        let several = vaults.len() > 1;
-        let mut answer = Self {
-            query: typed,
-            like: query.like.clone(),
-            mode: query.mode,
-            reranker: None,
-            vault: vaults.first().filter(|_| !several).map(text),
-            vaults: if several { vaults.iter().map(text).collect() } else { Vec::new() },
-            indexed: 0,
-            pending: 0,
-            took_ms: 0,
-            error: None,
-            results: Vec::new(),
-            unread: 0,
-            near_misses: Vec::new(),
-        };
-        for (vault_index, hits) in hits.into_iter().enumerate() {
-            answer.mode = hits.mode;
-            answer.reranker = hits.reranker;
-            answer.indexed += hits.indexed;
-            answer.pending += hits.pending + hits.unread;
-            answer.unread += hits.unread;
-            answer.near_misses.extend(hits.near_misses);
-            let vault = several.then(|| text(&vaults[vault_index]));
-            let results = hits.results.into_iter();
-            answer.results.extend(results.map(|hit| SearchResult { vault: vault.clone(), hit, vault_index }));
-        }
-        // Stable: each vault's own order, and the order of the vaults, decide between equal scores.
-        answer.results.sort_by(|a, b| b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal));
-        answer.results.truncate(query.limit);
-        answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
-        if !answer.results.is_empty() {
-            answer.near_misses.clear();
-        }
-        answer
-    }
-}
-
-impl SearchResult {
-    /// Its path as it is shown: relative to its vault, or with its vault's folder where there are several.
-    fn shown_path(&self) -> String {
-        match &self.vault {
-            None => self.hit.path.to_string(),
-            Some(vault) => PathBuf::from(vault).join(self.hit.path.as_str()).to_string_lossy().into_owned(),
-        }
-    }
-}
+use crate::{Error, ErrorKind, Filter, Index, Mode, Query, Unmatched};
 
 /// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
 pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> CliResult<(Vec<Index>, Option<String>)> {
@@ -152,24 +47,109 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let (indexes, why) = open_all(&settings, args, query.mode)?;
     let started = Instant::now();
     let search = |index: &Index| match &rerank {
+        _ if args.count => index.searcher().map(|searcher| searcher.nothing(query.mode)),
         Some(rerank) => index.search_reranked(&query, rerank),
         None => index.search(&query),
     };
     let hits = indexes.iter().map(search).collect::<Result<Vec<_>, _>>()?;
     let mut answer = SearchAnswer::new(args.typed(), &query, hits, &settings.vaults);
+    if args.count {
+        count(&mut answer, &indexes, &query, args.group.is_some())?;
+    } else if args.group.is_some() {
+        answer.group_by_folder();
+    }
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    if args.absolute || args.print0 || out.paint.has_links() {
+        find_files(&mut answer, &indexes, args.absolute)?;
+    }
 
-    let outcome = if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    let found = answer.count.unwrap_or(answer.results.len());
+    let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
     let unmatched = unmatched(&indexes, &query.filter, outcome)?;
+    let notices = notices::of(&answer, &indexes, why, &unmatched, is_ranked(&query));
     match args.output.format() {
+        _ if args.print0 => print_files(&answer, b"\0", out)?,
+        _ if args.files && args.absolute && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
         _ if args.files => print_paths(&answer, out)?,
         Format::Json => out.json(&answer)?,
         Format::JsonLines => answer.results.iter().try_for_each(|result| out.record(result))?,
-        Format::Human => print_results(&answer, &settings.vaults, is_ranked(&query), args.explain, out)?,
+        Format::Human if args.count => print_count(&answer, out)?,
+        Format::Human => {
+            let shown = Shown {
+                vaults: &settings.vaults,
+                hyperlink: &settings.config.hyperlink,
+                is_ranked: is_ranked(&query),
+                explain: args.explain,
+                compact: args.compact,
+                best_last: args.best_last || settings.config.best_last,
+                reserved: notices::rows(&notices, out.paint),
+            };
+            hits::print(&answer, &shown, out)?;
+        }
     }
     out.flush()?;
-    say_missing(&answer, why, &unmatched, is_ranked(&query));
+    notices.iter().for_each(|text| note(text));
     Ok(outcome)
+}
+
+/// Counts what matches, in all and by folder.
+fn count(answer: &mut SearchAnswer, indexes: &[Index], query: &Query, by_folder: bool) -> CliResult<()> {
+    let mut folders: BTreeMap<String, usize> = BTreeMap::new();
+    let mut count = 0;
+    for (n, index) in indexes.iter().enumerate() {
+        for path in index.searcher()?.matches(query)? {
+            count += 1;
+            let folder = match answer.vaults.get(n) {
+                Some(vault) => format!("{vault}/{}", path.folder()).trim_end_matches('/').to_string(),
+                None => path.folder().to_string(),
+            };
+            *folders.entry(folder).or_default() += 1;
+        }
+    }
+    answer.count = Some(count);
+    if by_folder {
+        answer.folders = folders.into_iter().map(|(folder, count)| FolderCount { folder, count }).collect();
+        answer.folders.sort_by_key(|folder| std::cmp::Reverse(folder.count));
+    }
+    Ok(())
+}
+
+fn print_count(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
+    if answer.folders.is_empty() {
+        return out.line(&answer.count.unwrap_or_default().to_string());
+    }
+    let width = answer.folders[0].count.to_string().len();
+    for FolderCount { folder, count } in &answer.folders {
+        let folder = if folder.is_empty() { "." } else { folder };
+        out.line(&format!("{count:width$}  {}/", out.paint.path(&sanitize_line(folder))))?;
+    }
+    Ok(())
+}
+
+/// Finds out what the files are called on disk.
+fn find_files(answer: &mut SearchAnswer, indexes: &[Index], absolute: bool) -> CliResult<()> {
+    for result in &mut answer.results {
+        result.file = indexes[result.vault_index].file_of(&result.hit.path)?;
+        if absolute {
+            result.absolute_path = Some(result.file.to_string_lossy().into_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Prints the files by their names on disk, each once: absolute, or from the vault's folder on.
+fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<()> {
+    let mut printed = HashSet::new();
+    for result in &answer.results {
+        let is_whole = result.absolute_path.is_some() || result.vault.is_some();
+        let vault = answer.vault.as_deref().filter(|_| !is_whole);
+        let file = vault.and_then(|vault| result.file.strip_prefix(vault).ok()).unwrap_or(&result.file);
+        if printed.insert(file) {
+            out.bytes(file.as_os_str().as_encoded_bytes())?;
+            out.bytes(end)?;
+        }
+    }
+    Ok(())
 }
 
 fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
@@ -209,113 +189,4 @@ fn unmatched(indexes: &[Index], filter: &Filter, outcome: Outcome) -> CliResult<
         });
     }
     Ok(in_all.unwrap_or_default())
-}
-
-fn print_results(
-    answer: &SearchAnswer,
-    vaults: &[PathBuf],
-    is_ranked: bool,
-    explain: bool,
-    out: &mut Out,
-) -> io::Result<()> {
-    for (n, result) in answer.results.iter().enumerate() {
-        if n > 0 {
-            out.line("")?;
-        }
-        let hit = &result.hit;
-        let file = vaults[result.vault_index].join(hit.path.as_str());
-        let score = match is_ranked {
-            true => format!("{:.2}", hit.score),
-            false => hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
-        };
-        let explained = explain.then(|| hits::explained(hit, answer.reranker.as_deref()));
-        let path = sanitize_line(&result.shown_path());
-        for line in hits::lines(hit, &file, &path, &score, explained.as_deref(), out.paint) {
-            out.line(&line)?;
-        }
-    }
-    Ok(())
-}
-
-/// Says on standard error what an answer lacks; `why` is the reason that the index is not up to date.
-fn say_missing(answer: &SearchAnswer, why: Option<String>, unmatched: &Unmatched, is_ranked: bool) {
-    if answer.results.is_empty() {
-        note("nothing was found");
-        unmatched.wanted.iter().for_each(|text| note(text));
-        for miss in &answer.near_misses {
-            note(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
-        }
-    }
-    unmatched.excluded.iter().for_each(|text| note(text));
-    let is_unexplained = why.is_none();
-    let mut parts: Vec<String> = why.into_iter().collect();
-    if answer.unread > 0 {
-        parts.push(format!("not read yet, so not found: {}", counted(answer.unread, "note")));
-    }
-    // Neither words alone nor filters alone need vectors.
-    let pending = answer.pending - answer.unread;
-    if pending > 0 && is_ranked && answer.mode != Mode::Lexical {
-        let so = if answer.mode == Mode::Semantic { "not found" } else { "ranked by words alone" };
-        parts.push(format!("without a vector yet, so {so}: {}", counted(pending, "text")));
-    }
-    if parts.is_empty() {
-        return;
-    }
-    if is_unexplained {
-        parts.push("`vault-index sync` completes the index".to_string());
-    }
-    note(&parts.join("; "));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{Reranked, VaultPath};
-
-    fn hit(path: &str, score: f32) -> Hit {
-        let (title, text) = ("A".to_string(), "words".to_string());
-        Hit { headings: vec![title.clone(), "Part".into()], title, text, ..hits::tests::hit(path, score) }
-    }
-
-    fn merged(results: Vec<Vec<Hit>>, limit: usize) -> SearchAnswer {
-        let near = NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 };
-        let hits = |results| Hits {
-            results,
-            mode: Mode::Hybrid,
-            reranker: None,
-            indexed: 3,
-            pending: 1,
-            unread: 1,
-            near_misses: vec![near.clone()],
-        };
-        let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
-        let query = Query { limit, ..Query::literal("x") };
-        SearchAnswer::new("x".into(), &query, results.into_iter().map(hits).collect(), &vaults)
-    }
-
-    #[test]
-    fn several_vaults_are_one_answer() {
-        let answer =
-            merged(vec![vec![hit("a.md", 0.9), hit("b.md", 0.4)], vec![hit("c.md", 0.9), hit("d.md", 0.5)]], 3);
-        let order: Vec<_> = answer.results.iter().map(SearchResult::shown_path).collect();
-        assert_eq!(order, ["/v0/a.md", "/v1/c.md", "/v1/d.md"]);
-        assert_eq!((answer.indexed, answer.pending, answer.unread), (6, 4, 2));
-        assert_eq!((answer.vault, answer.vaults.len(), answer.near_misses.len()), (None, 2, 0));
-        assert_eq!(merged(vec![vec![]], 3).near_misses.len(), 1);
-    }
-
-    #[test]
-    fn the_json_of_an_answer() {
-        let mut hit = hit("a.md", 0.5);
-        hit.why.rerank = Some(Reranked { rank: 7, score: 0.4375 });
-        let json = serde_json::to_string(&merged(vec![vec![hit]], 3)).unwrap();
-        assert_eq!(
-            json,
-            r#"{"query":"x","mode":"hybrid","vault":"/v0","indexed":3,"pending":2,"took_ms":0,"results":[{"path":"a.md","#
-                .to_string()
-                + r#""title":"A","headings":["A","Part"],"line":7,"end_line":9,"score":0.5,"text":"words","#
-                + r#""tags":["garden"],"modified":"2026-01-02T03:04:05Z","why":{"semantic":0.5,"title":null,"#
-                + r#""lexical":0.25,"terms":["soil"],"weights":[0.75,0.25],"rerank":{"rank":7,"score":0.4375}}}]}"#
-        );
-    }
 }

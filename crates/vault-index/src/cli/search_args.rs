@@ -9,12 +9,9 @@ use clap::{CommandFactory, Parser};
 use jiff::Zoned;
 use vault_cli::{CliResult, ListArgs};
 
-use super::open::SyncPolicy;
+use super::open::{SyncPolicy, Wait};
 use super::settings::{SETTINGS_HELP, UserConfig, VaultArgs};
-use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result};
-
-/// How long a search indexes changed files where nobody sees its progress.
-const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
+use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result, Sort};
 
 const SYNTAX: &str = "\
 Inside the query:
@@ -32,6 +29,9 @@ Examples:
   vault-search --like 'Garden/Soil.md'
   vault-search --rerank fastembed:BGERerankerBase when do pears ripen
   vault-search --tag project --prop status=open --files
+  vault-search --sort modified --mode lexical meeting
+  vault-search --count --group folder tag:project
+  vault-search -0 --absolute tag:draft | xargs -0 wc -w
   vault-search -- -x tag:y
   vault-search --queries questions.txt > answers.jsonl
 
@@ -100,18 +100,44 @@ pub(super) struct SearchArgs {
     /// Print paths only
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
     pub files: bool,
+    /// Print one line a result: path:line, score, title › heading: passage
+    #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "files"])]
+    pub compact: bool,
+    /// Print absolute paths; in JSON, as absolute_path
+    #[arg(long, help_heading = "Output")]
+    pub absolute: bool,
+    /// Print paths only, by the names on disk, each followed by NUL instead of a line feed: for xargs -0
+    #[arg(short = '0', long, help_heading = "Output", conflicts_with_all = ["json", "jsonl", "compact", "explain"])]
+    pub print0: bool,
+    /// Print how many notes match, or with --chunks passages; with --group folder, of each folder
+    #[arg(long, help_heading = "Output",
+          conflicts_with_all = ["jsonl", "files", "compact", "print0", "explain", "limit", "sort", "rerank", "best_last"])]
+    pub count: bool,
+    /// Order of the results: score (the best first), modified (the newest first) or path. Other orders than score are of all
+    /// that match, weak ones too: --mode lexical or --min-score leaves those out
+    #[arg(long, value_name = "ORDER", help_heading = "Output", value_parser = sort_parser(), conflicts_with = "rerank")]
+    pub sort: Option<Sort>,
+    /// Put the results of a folder together; the folder with the first result comes first
+    #[arg(long, value_name = "WHAT", help_heading = "Output", value_parser = ["folder"])]
+    pub group: Option<String>,
+    /// On a terminal, print the best result last, nearest the prompt
+    #[arg(long, help_heading = "Output")]
+    pub best_last: bool,
     /// Explain what each score is made of
     #[arg(long, help_heading = "Output")]
     pub explain: bool,
     /// Answer one query per line, each taken literally, as JSON Lines in the same order; `-` reads standard input
     #[arg(long, value_name = "FILE", help_heading = "Output", allow_hyphen_values = true,
-          conflicts_with_all = ["words", "like", "json", "files", "explain"])]
+          conflicts_with_all = ["words", "like", "json", "files", "explain", "compact", "absolute", "print0", "count",
+                                "group"])]
     pub queries: Option<PathBuf>,
 
     /// Use the index as it is, without looking for changed files
     #[arg(long, help_heading = "Vault and index", conflicts_with = "wait")]
     pub no_sync: bool,
-    /// Index changed files for at most this many seconds before searching [default: no limit on a terminal, else 10]
+    /// Wait up to this many seconds for the index: changed notes, missing vectors, other processes that write. By default
+    /// changed notes are read (to the end on a terminal, else for 10 seconds), vectors are made where 1 second is enough
+    /// for all, and nobody is waited for
     #[arg(long, value_name = "SECONDS", help_heading = "Vault and index", value_parser = seconds,
           allow_hyphen_values = true)]
     pub wait: Option<Duration>,
@@ -124,6 +150,14 @@ fn mode_parser() -> impl TypedValueParser<Value = Mode> {
         "semantic" => Mode::Semantic,
         "lexical" => Mode::Lexical,
         _ => Mode::Hybrid,
+    })
+}
+
+fn sort_parser() -> impl TypedValueParser<Value = Sort> {
+    PossibleValuesParser::new(["score", "modified", "path"]).map(|name| match name.as_str() {
+        "modified" => Sort::Modified,
+        "path" => Sort::Path,
+        _ => Sort::Score,
     })
 }
 
@@ -195,7 +229,7 @@ fn kind(arg: &str, command: &clap::Command) -> Kind {
     }
     match arg {
         "-n" => Kind::OptionAndValue,
-        "-h" | "-V" => Kind::Option,
+        "-h" | "-V" | "-0" => Kind::Option,
         _ => {
             let number = arg.strip_prefix("-n").map(|rest| rest.trim_start_matches('='));
             let is_limit = number.is_some_and(|n| !n.is_empty() && n.bytes().all(|b| b.is_ascii_digit()));
@@ -270,6 +304,7 @@ impl SearchArgs {
         query.limit = self.limit.or(config.limit).unwrap_or(query.limit);
         query.grouping = if self.chunks { Grouping::Passages } else { Grouping::BestPassage };
         query.min_score = self.min_score;
+        query.sort = self.sort.unwrap_or_default();
         Ok(query)
     }
 
@@ -285,16 +320,12 @@ impl SearchArgs {
 
     /// What is done before the search.
     pub(super) fn sync_policy(&self, mode: Mode) -> SyncPolicy {
-        let limit = match self.wait {
-            None if vault_cli::stderr_is_terminal() => None,
-            None => Some(UNWATCHED_WAIT),
-            wait => wait,
-        };
+        let wait = self.wait.map_or(Wait::Unasked, Wait::AtMost);
         match mode {
             _ if self.no_sync => SyncPolicy::Skip,
             // Words are found without vectors.
-            Mode::Lexical if self.like.is_none() => SyncPolicy::Text(limit),
-            _ => SyncPolicy::All(limit),
+            Mode::Lexical if self.like.is_none() => SyncPolicy::Text(wait),
+            _ => SyncPolicy::All(wait),
         }
     }
 }
@@ -328,6 +359,7 @@ mod tests {
         }
         check(&["rose", "-thorn"], "rose", &["thorn"], 10);
         check(&["-thorn", "rose", "-n", "3", "tree"], "rose tree", &["thorn"], 3);
+        check(&["rose", "-0", "-05"], "rose", &["05"], 10);
         check(&["-n5", "rose", "-nature", "-hello", "-V2"], "rose", &["nature", "hello", "V2"], 5);
         check(&["rose", "--limit=7", "--json", "-n=7"], "rose", &[], 7);
         check(&["a", "-", "b"], "a - b", &[], 10);
@@ -419,6 +451,13 @@ mod tests {
             &["x", "--json", "--jsonl"],
             &["x", "--json", "--files"],
             &["x", "--no-sync", "--wait", "1"],
+            &["x", "-0", "--json"],
+            &["x", "--compact", "--files"],
+            &["x", "--count", "--jsonl"],
+            &["x", "--count", "--sort", "path"],
+            &["x", "--sort", "size"],
+            &["x", "--group", "tag"],
+            &["--queries", "-", "--count"],
             &["x", "--wait", "-1"],
             &["x", "-n", "-1"],
             &["x", "--queries", "-"],
@@ -465,8 +504,10 @@ mod tests {
     fn how_long_is_waited() {
         let policy = |line: &[&str], mode| args(line).unwrap().sync_policy(mode);
         assert_eq!(policy(&["x", "--no-sync"], Mode::Hybrid), SyncPolicy::Skip);
-        assert_eq!(policy(&["x", "--wait", "0.5"], Mode::Hybrid), SyncPolicy::All(Some(Duration::from_millis(500))));
-        assert_eq!(policy(&["x", "--wait", "3"], Mode::Lexical), SyncPolicy::Text(Some(Duration::from_secs(3))));
+        assert_eq!(policy(&["x"], Mode::Hybrid), SyncPolicy::All(Wait::Unasked));
+        let wait = |seconds| Wait::AtMost(Duration::from_secs_f32(seconds));
+        assert_eq!(policy(&["x", "--wait", "0.5"], Mode::Hybrid), SyncPolicy::All(wait(0.5)));
+        assert_eq!(policy(&["x", "--wait", "3"], Mode::Lexical), SyncPolicy::Text(wait(3.0)));
     }
 
     #[test]

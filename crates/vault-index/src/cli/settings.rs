@@ -7,6 +7,7 @@ use clap::Args;
 use serde::Deserialize;
 use vault_cli::{CliResult, VaultSources, find_vaults};
 
+use super::hyperlink::Hyperlink;
 use crate::files::{check_globs, read_toml};
 use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, dirs};
 
@@ -15,7 +16,9 @@ pub(super) const SETTINGS_HELP: &str = "\
 Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
 ~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault, model, \
-base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude only. \
+base_url, exclude, limit, mode, best_last = true (as --best-last) and hyperlink, which says where printed paths lead when \
+they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsidian's plugin of that name, with the line), \
+vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
 Setting NO_COLOR turns colors off.";
 
 /// Options that every command takes.
@@ -166,10 +169,14 @@ pub(super) struct UserConfig {
     pub limit: Option<usize>,
     /// How a search ranks.
     pub mode: Option<Mode>,
+    /// Whether the best result stands last on a terminal, nearest the prompt.
+    pub best_last: bool,
+    /// Where printed paths lead when they are clicked.
+    pub hyperlink: Hyperlink,
 }
 
-const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit and mode = \"hybrid\", \
-                           \"semantic\" or \"lexical\"";
+const USER_REMEDY: &str = "it may hold vault, model, base_url, exclude = [\"GLOB\"], limit, mode = \"hybrid\", \
+                           \"semantic\" or \"lexical\", best_last = true and hyperlink = \"vscode\" (or another)";
 
 /// Where the user's file is, or would be.
 fn config_file() -> PathBuf {

@@ -1,20 +1,24 @@
 //! Pending texts -> vectors: newest notes first, each text looked up before it is embedded, one transaction a round.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::indexer::Indexer;
+use crate::indexer::pace::Pace;
 use crate::indexer::prepare::text_to_embed;
 use crate::lock::{self, LockName};
-use crate::report::{Report, Stage};
-use crate::store::{EmbeddingKey, PendingText, REBUILDING_TO, key_of};
+use crate::report::{Progress, Report, Stage};
+use crate::store::{EmbeddingKey, PACE, PendingText, REBUILDING_TO, key_of, least_size};
 
 /// A round is what is embedded between two looks at the clock and at what was asked to stop: so many texts that it
 /// takes about this long, and not fewer than the model wants at once.
 const ROUND: Duration = Duration::from_millis(250);
 const MOST_TEXTS: usize = 1024;
+
+/// How often notes that have texts to embed are listed, which takes as long as there are many.
+const LIST_AGAIN: Duration = Duration::from_secs(5);
 
 impl Indexer<'_> {
     /// Embeds until nothing is pending, the time is over or the caller cancels.
@@ -36,38 +40,63 @@ impl Indexer<'_> {
 
     fn embed_pending(&self, report: &mut Report) -> Result<()> {
         let is_rebuilding = self.store.meta(REBUILDING_TO)?.is_some();
+        let may_leave = is_rebuilding || self.options.deadline.is_some() || self.options.vectors_within.is_some();
         let embedding = match self.locks {
-            Some(index) if is_rebuilding => lock::lock(index, LockName::Embed, Some(Duration::ZERO), None).map(Some),
+            Some(index) if is_rebuilding || self.options.vectors_within.is_some() => {
+                lock::lock(index, LockName::Embed, Some(Duration::ZERO), None).map(Some)
+            }
             _ => self.lock(LockName::Embed),
         };
         let _embedding = match embedding {
             // Another process embeds what is pending here, and this sync may not wait for it; or it rebuilds the index,
             // which makes these vectors needless.
-            Err(error) if error.kind() == ErrorKind::Locked && (is_rebuilding || self.options.deadline.is_some()) => {
-                return Ok(());
-            }
+            Err(error) if error.kind() == ErrorKind::Locked && may_leave => return Ok(()),
             embedding => embedding?,
         };
-        let mut done = 0;
+        let started = Instant::now();
+        let mut pace = Pace::new(self.store.meta(PACE)?.as_deref());
+        // The pace of another day may be half that of today.
+        let is_hopeless =
+            |size| self.options.vectors_within.is_some_and(|limit| pace.time(size).is_some_and(|t| t > 2 * limit));
+        if is_hopeless(least_size(self.store.pending()?)) || is_hopeless(self.store.pending_size()?) {
+            return Ok(());
+        }
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
-        let mut texts = least;
+        let (mut done, mut texts) = (0, least);
+        let (mut notes, mut left, mut listed) = (VecDeque::new(), 0, started);
         while !self.options.is_over() {
-            let started = Instant::now();
-            let pending = self.store.pending_texts(texts)?;
+            let round = Instant::now();
+            // Others may have brought more meanwhile, and newer.
+            if notes.is_empty() || listed.elapsed() > LIST_AGAIN {
+                (notes, left, listed) = (self.store.pending_notes()?, self.store.pending_size()?, round);
+            }
+            let pending = self.store.pending_texts(&mut notes, texts)?;
             if pending.is_empty() {
+                if listed == round {
+                    break;
+                }
+                // Nothing is left of what was listed; others may have come.
+                continue;
+            }
+            self.embed_round(&pending, &mut pace, report)?;
+            done += pending.len();
+            left = left.saturating_sub(pending.iter().map(PendingText::size).sum());
+            let time_left = pace.time(left);
+            if let Some(report) = self.options.progress {
+                let total = done + self.store.pending()?;
+                report(Progress { stage: Stage::Vectors, done, total, left: time_left });
+            }
+            let needed = started.elapsed() + time_left.unwrap_or_default();
+            if self.options.vectors_within.is_some_and(|limit| needed > limit) {
                 break;
             }
-            self.embed_round(&pending, report)?;
-            done += pending.len();
-            // Others may have brought more meanwhile.
-            self.progress(Stage::Vectors, done, done + self.store.pending()?);
-            let share = ROUND.as_secs_f64() / started.elapsed().as_secs_f64().max(1e-6);
+            let share = ROUND.as_secs_f64() / round.elapsed().as_secs_f64().max(1e-6);
             texts = ((pending.len() as f64 * share) as usize).clamp(least, MOST_TEXTS.min(2 * texts));
         }
         Ok(())
     }
 
-    fn embed_round(&self, pending: &[PendingText], report: &mut Report) -> Result<()> {
+    fn embed_round(&self, pending: &[PendingText], pace: &mut Pace, report: &mut Report) -> Result<()> {
         let texts: Vec<String> = pending.iter().map(|text| self.text_of(text)).collect();
         let keys: Vec<EmbeddingKey> = texts.iter().map(|text| key_of(text)).collect();
         let mut new: HashMap<EmbeddingKey, &str> = HashMap::new();
@@ -103,6 +132,11 @@ impl Indexer<'_> {
                 (None, None) => continue,
             };
             self.store.set_vector(text, slot)?;
+        }
+        pace.add(pending.len(), pending.iter().map(PendingText::size).sum());
+        // What is found again says nothing of the model's pace.
+        if let Some(pace) = pace.to_store().filter(|_| 2 * embedded > pending.len()) {
+            self.store.set_meta(PACE, &pace)?;
         }
         batch.commit()?;
         report.embedded += embedded;

@@ -33,11 +33,22 @@ pub struct SyncOptions<'a> {
     pub wait: Option<Duration>,
     /// Stop starting new batches after this moment (what is done stays done).
     pub deadline: Option<Instant>,
+    /// Embed for at most this long, and only where that is about enough for all that is pending; text, links and words do
+    /// not count. `None`: without limit.
+    pub vectors_within: Option<Duration>,
 }
 
 impl Default for SyncOptions<'_> {
     fn default() -> Self {
-        Self { vectors: true, read_all: false, cancel: None, progress: None, wait: None, deadline: None }
+        Self {
+            vectors: true,
+            read_all: false,
+            cancel: None,
+            progress: None,
+            wait: None,
+            deadline: None,
+            vectors_within: None,
+        }
     }
 }
 
@@ -89,6 +100,13 @@ impl<'a> SyncOptions<'a> {
         self
     }
 
+    /// Embeds only what can be embedded in this time.
+    #[must_use]
+    pub fn vectors_within(mut self, limit: Duration) -> Self {
+        self.vectors_within = Some(limit);
+        self
+    }
+
     /// Takes a lock of an index. Who writes is done soon; who embeds or rebuilds may take minutes, so that for them
     /// the deadline counts too.
     ///
@@ -114,6 +132,7 @@ impl fmt::Debug for SyncOptions<'_> {
             .field("read_all", &self.read_all)
             .field("wait", &self.wait)
             .field("deadline", &self.deadline)
+            .field("vectors_within", &self.vectors_within)
             .finish_non_exhaustive()
     }
 }

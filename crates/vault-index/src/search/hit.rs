@@ -42,8 +42,11 @@ pub struct Hit {
     pub title: String,
     /// The headings the passage is under, outermost first.
     pub headings: Vec<String>,
-    /// The passage's first line, from 1.
+    /// Where to look, from 1: the line of the first matched word in that part of the passage where most of the query's
+    /// words stand together; where none of them stands in it, its first line.
     pub line: u32,
+    /// The passage's first line.
+    pub start_line: u32,
     /// Its last line.
     pub end_line: u32,
     /// 0 to 1, the same for this passage and query whatever else matches or is filtered; the reranker's, where one was

@@ -5,7 +5,7 @@
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
-//!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
+//!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs, excerpt.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
 //! ```
 
@@ -13,6 +13,7 @@ mod path_pattern;
 mod filter;
 mod query;
 mod hit;
+mod excerpt;
 mod find_note;
 mod lexical;
 mod semantic;
@@ -26,10 +27,12 @@ mod rerank;
 #[cfg(test)]
 mod exact_tests;
 
+#[cfg(feature = "cli")]
+pub(crate) use excerpt::{best_match, body_start};
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
-pub use query::{Grouping, Mode, Query};
+pub use query::{Grouping, Mode, Query, Sort};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
 pub(crate) use snapshot::EmbedderSource;

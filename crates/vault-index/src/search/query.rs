@@ -39,6 +39,8 @@ pub struct Query {
     pub grouping: Grouping,
     /// Weaker results are dropped. `None`: the measured floor of the mode.
     pub min_score: Option<f32>,
+    /// The order of the results.
+    pub sort: Sort,
 }
 
 /// How passages are ranked.
@@ -77,6 +79,20 @@ pub enum Grouping {
     Passages,
 }
 
+/// The order of results. Other orders than that of the scores are of all that match, so that the first of them are not
+/// the best ones, and each that matches costs its exact score.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sort {
+    /// Best first; without anything to rank by, as [`Sort::Modified`].
+    #[default]
+    Score,
+    /// The most recently changed notes first.
+    Modified,
+    /// By path.
+    Path,
+}
+
 impl Default for Query {
     fn default() -> Self {
         Self {
@@ -90,6 +106,7 @@ impl Default for Query {
             limit: 10,
             grouping: Grouping::default(),
             min_score: None,
+            sort: Sort::default(),
         }
     }
 }
@@ -160,6 +177,12 @@ impl Query {
     #[must_use]
     pub fn min_score(self, least: f32) -> Self {
         Self { min_score: Some(least), ..self }
+    }
+
+    /// Sets the order of the results.
+    #[must_use]
+    pub fn sort(self, sort: Sort) -> Self {
+        Self { sort, ..self }
     }
 
     /// Reads the query syntax: `tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`, `-path:glob`. All other words

@@ -67,6 +67,8 @@ impl Searcher {
     /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
     /// had before stands in [`Why::rerank`](crate::Why::rerank).
     ///
+    /// [`Query::sort`] does not count.
+    ///
     /// Costs the search and one pair of texts through the reranker for each candidate, of which there are at most the
     /// larger of `depth` and `limit`, and `limit` more.
     ///

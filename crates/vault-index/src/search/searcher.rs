@@ -1,5 +1,6 @@
 //! Answers queries from one state of the index: looks a query up, and makes hits of what scores best.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -10,11 +11,12 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::excerpt::best_match;
 use crate::search::find_note::find_note;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
 use crate::search::lexical::Lexical;
-use crate::search::query::{Grouping, Mode, Query};
+use crate::search::query::{Grouping, Mode, Query, Sort};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
 use crate::store::{PassageRow, Store};
@@ -86,12 +88,21 @@ impl Searcher {
     /// `vector` is that of the query's text, where it is known already.
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;
-        if query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none() {
+        if is_list(query) {
             return self.list(query);
         }
         let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
         let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-        let results = scored.best(query.grouping, query.limit, floor)?;
+        let results = match query.sort {
+            Sort::Score => scored.best(query.grouping, query.limit, floor)?,
+            sort => {
+                let mut all = scored.ranked(query.grouping, usize::MAX, floor)?;
+                let notes = self.notes()?;
+                all.sort_by_cached_key(|scored| (key(notes.get(&scored.note), sort), scored.passage));
+                all.truncate(query.limit);
+                scored.hits(&all)?
+            }
+        };
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
             false => Vec::new(),
@@ -99,32 +110,70 @@ impl Searcher {
         Ok(hits(&self.snapshot, results, scored.mode, near_misses))
     }
 
-    /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
+    /// The notes that match, each once, or with [`Grouping::Passages`] once for each of its passages that does, in the
+    /// order of the results: what [`search`](Self::search) would find without a limit. No text is read.
+    ///
+    /// # Errors
+    /// Those of [`search`](Self::search).
+    pub fn matches(&self, query: &Query) -> Result<Vec<VaultPath>> {
+        check(query)?;
+        let ids: Vec<FileId> = match is_list(query) {
+            true => self.listed(query)?.into_iter().map(|passage| passage.note).collect(),
+            false => {
+                let scored = ScoredQuery::new(&self.snapshot, query, None)?;
+                let floor = Floor::of(query.min_score, scored.mode, scored.weights);
+                scored.ranked(query.grouping, usize::MAX, floor)?.into_iter().map(|scored| scored.note).collect()
+            }
+        };
+        let notes = self.notes()?;
+        Ok(ids.iter().filter_map(|id| Some(notes.get(id)?.0.clone())).collect())
+    }
+
+    /// Only filters were given: the notes that pass.
     fn list(&self, query: &Query) -> Result<Hits> {
-        let eligible = eligible(&self.snapshot, query)?;
+        let mut rows = self.listed(query)?;
+        rows.truncate(query.limit);
         let store = self.snapshot.store();
-        let notes: HashMap<FileId, (VaultPath, i64)> =
-            store.notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect();
-        let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
+        let results = rows
+            .iter()
+            .map(|passage| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE))
+            .collect::<Result<_>>()?;
+        Ok(hits(&self.snapshot, results, query.mode, Vec::new()))
+    }
+
+    /// The passages that pass the filters, or the first of each note; newest first, where not sorted by path.
+    fn listed(&self, query: &Query) -> Result<Vec<&PassageRow>> {
+        let eligible = eligible(&self.snapshot, query)?;
+        let notes = self.notes()?;
+        let mut rows: Vec<&PassageRow> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
             if eligible.as_ref().is_none_or(|eligible| eligible[at])
                 && (query.grouping == Grouping::Passages || listed.insert(passage.note))
             {
-                rows.push((notes.get(&passage.note), passage));
+                rows.push(passage);
             }
         }
         // Ids are in the order in which notes were indexed, which must not show; within a note they are in order.
-        rows.sort_by_key(|(note, passage)| {
-            (std::cmp::Reverse(note.map(|(_, time)| time)), note.map(|(path, _)| path), passage.id)
-        });
-        rows.truncate(query.limit);
-        let results = rows
-            .iter()
-            .map(|(_, passage)| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE))
-            .collect::<Result<_>>()?;
-        Ok(hits(&self.snapshot, results, query.mode, Vec::new()))
+        let sort = if query.sort == Sort::Score { Sort::Modified } else { query.sort };
+        rows.sort_by_key(|passage| (key(notes.get(&passage.note), sort), passage.id));
+        Ok(rows)
     }
+
+    /// Paths of all notes, and when they were changed.
+    fn notes(&self) -> Result<HashMap<FileId, (VaultPath, i64)>> {
+        Ok(self.snapshot.store().notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect())
+    }
+}
+
+/// Whether there are only filters, so that nothing is ranked.
+fn is_list(query: &Query) -> bool {
+    query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none()
+}
+
+/// What notes are sorted by: the newest first, or by path alone.
+fn key(note: Option<&(VaultPath, i64)>, sort: Sort) -> (Option<Reverse<i64>>, Option<&VaultPath>) {
+    (note.filter(|_| sort == Sort::Modified).map(|(_, time)| Reverse(*time)), note.map(|(path, _)| path))
 }
 
 impl fmt::Debug for Searcher {
@@ -219,6 +268,14 @@ impl<'a> ScoredQuery<'a> {
 
     /// The `limit` best with at least `floor`, best first.
     pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+        let mut results = self.hits(&self.ranked(grouping, limit, floor)?)?;
+        order(&mut results);
+        results.truncate(limit);
+        Ok(results)
+    }
+
+    /// The same, and all that tie with the last of them, without their texts.
+    fn ranked(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Scored>> {
         let store = self.snapshot.store();
         let candidates = Candidates {
             passages: &self.snapshot.passages,
@@ -228,14 +285,16 @@ impl<'a> ScoredQuery<'a> {
             weights: self.weights,
             grouping,
         };
-        let mut results = Vec::new();
-        for scored in candidates.best(limit, floor, &|slot| store.vector(slot))? {
+        candidates.best(limit, floor, &|slot| store.vector(slot))
+    }
+
+    fn hits(&self, ranked: &[Scored]) -> Result<Vec<Hit>> {
+        let store = self.snapshot.store();
+        let hit = |scored: &Scored| {
             let terms = self.snapshot.position(scored.passage).map(|at| self.lexical.terms_of(at));
-            results.push(hit(&store, &scored, terms.unwrap_or_default(), self.weights)?);
-        }
-        order(&mut results);
-        results.truncate(limit);
-        Ok(results)
+            hit(&store, scored, terms.unwrap_or_default(), self.weights)
+        };
+        ranked.iter().map(hit).collect()
     }
 
     /// The best notes, whatever their scores.
@@ -320,11 +379,17 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         weights: (weights.semantic, weights.lexical),
         rerank: None,
     };
+    let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
+        let above = text.text[..at].matches('\n').count() as u32;
+        // The cards of a canvas have lines that its file has not.
+        (text.line + above).min(text.end_line)
+    });
     Ok(Hit {
         path: note.path,
         title: note.title,
         headings: text.headings,
-        line: text.line,
+        line,
+        start_line: text.line,
         end_line: text.end_line,
         score: scored.score,
         text: text.text,
@@ -349,5 +414,7 @@ pub(super) fn near_misses(ranking: &[Hit]) -> Vec<NearMiss> {
 
 /// Best first; equal scores by path, then by line.
 pub(super) fn order(hits: &mut [Hit]) {
-    hits.sort_by(|a, b| b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.line.cmp(&b.line)));
+    hits.sort_by(|a, b| {
+        b.score.total_cmp(&a.score).then_with(|| a.path.cmp(&b.path)).then(a.start_line.cmp(&b.start_line))
+    });
 }

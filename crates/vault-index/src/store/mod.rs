@@ -57,11 +57,14 @@ pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebui
 pub(crate) use fulltext::{FIELD_COUNT, Fields};
 pub(crate) use links::{LinkRow, StoredLink};
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
-pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot};
+pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot, least_size};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// How long another process's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// The key of the pace at which the last sync embedded.
+pub(crate) const PACE: &str = "embedding_pace";
 
 /// The setting that names the model a rebuild under way will end with.
 pub(crate) const REBUILDING_TO: &str = "rebuilding_to";

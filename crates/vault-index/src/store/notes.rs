@@ -224,6 +224,12 @@ impl Store {
         )
     }
 
+    /// A file's path on disk, relative to the vault, where that is not the text of its path.
+    pub(crate) fn disk_path(&self, path: &VaultPath) -> Result<Option<std::path::PathBuf>> {
+        let sql = "SELECT disk FROM file WHERE path = ?1 AND disk IS NOT NULL";
+        Ok(self.first(sql, [path.as_str()], |row| row.get::<_, Vec<u8>>(0))?.map(os_path))
+    }
+
     /// Notes that bear a tag or one nested below it. `key` is folded.
     pub(crate) fn notes_with_tag(&self, key: &str) -> Result<Vec<FileId>> {
         // Nested tags lie between `key/` and `key0`: `0` is what follows `/` in Unicode.

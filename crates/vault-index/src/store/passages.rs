@@ -5,6 +5,7 @@
 //! note's title (0: none), its length in terms. Whoever changes a passage, or its note's title vector, marks its block;
 //! marked blocks are packed anew before the transaction is committed, so that no reader sees one that is out of date.
 
+use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::ops::Range;
 
@@ -27,6 +28,11 @@ pub(crate) struct NewPassage {
     pub fields: Fields,
 }
 
+/// The least that so many texts cost to embed, in terms.
+pub(crate) fn least_size(texts: usize) -> u64 {
+    TERMS_A_TEXT * texts as u64
+}
+
 /// What a hit shows of a passage.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct PassageText {
@@ -42,9 +48,22 @@ pub(crate) struct PassageText {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PendingText {
     /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
-    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String },
+    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, length: u32 },
     /// A title that is only the file's name.
     Title { note: FileId, title: String },
+}
+
+/// What a text costs to embed besides its terms, in terms. A title is taken to have no more.
+const TERMS_A_TEXT: u64 = 8;
+
+impl PendingText {
+    /// What it costs to embed, in terms.
+    pub(crate) fn size(&self) -> u64 {
+        match self {
+            Self::Passage { length, .. } => TERMS_A_TEXT + u64::from(*length),
+            Self::Title { .. } => TERMS_A_TEXT,
+        }
+    }
 }
 
 impl Store {
@@ -102,22 +121,24 @@ impl Store {
         self.all(&sql, [note], passage_text)
     }
 
-    /// Texts without a vector, those of the newest notes first.
-    pub(crate) fn pending_texts(&self, limit: usize) -> Result<Vec<PendingText>> {
-        // The newest notes of those that have anything pending, titles with their passages.
-        let notes: Vec<FileId> = self.all(
+    /// The notes that have texts without a vector, newest first.
+    pub(crate) fn pending_notes(&self) -> Result<VecDeque<FileId>> {
+        let notes = self.all(
             "SELECT file.id FROM file WHERE file.id IN (SELECT note FROM passage WHERE vector IS NULL
                UNION SELECT id FROM note INDEXED BY note_pending
                  WHERE title_vector IS NULL AND title_source = 2)
-             ORDER BY file.modified_ns DESC, file.id LIMIT ?1",
-            [limit],
+             ORDER BY file.modified_ns DESC, file.id",
+            [],
             |row| row.get(0),
         )?;
+        Ok(notes.into())
+    }
+
+    /// The first `limit` texts without a vector of some notes, titles with their passages. Notes none of which are left
+    /// are taken off the queue.
+    pub(crate) fn pending_texts(&self, notes: &mut VecDeque<FileId>, limit: usize) -> Result<Vec<PendingText>> {
         let mut pending = Vec::new();
-        for note in notes {
-            if pending.len() >= limit {
-                break;
-            }
+        while let Some(&note) = notes.front() {
             pending.extend(self.first(
                 "SELECT title FROM note WHERE id = ?1 AND title_vector IS NULL AND title_source = 2",
                 [note],
@@ -125,7 +146,7 @@ impl Store {
             )?);
             pending.extend(self.all(
                 "SELECT passage.id, passage_text.headings, passage_text.text,
-                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title
+                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title, passage.length
                  FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
                  WHERE passage.note = ?1 AND passage.vector IS NULL ORDER BY passage.id LIMIT ?2",
                 params![note, limit.saturating_sub(pending.len())],
@@ -136,9 +157,14 @@ impl Store {
                         text: row.get(2)?,
                         title: row.get(3)?,
                         note_title: row.get(4)?,
+                        length: row.get(5)?,
                     })
                 },
             )?);
+            if pending.len() >= limit {
+                break;
+            }
+            notes.pop_front();
         }
         Ok(pending)
     }
@@ -152,6 +178,13 @@ impl Store {
                      WHERE title_vector IS NULL AND title_source = 2)",
             [],
         )
+    }
+
+    /// The sizes of all texts that wait for a vector, added up; linear in their number.
+    pub(crate) fn pending_size(&self) -> Result<u64> {
+        let terms: u64 = self
+            .only("SELECT coalesce(sum(length), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
+        Ok(terms + least_size(self.pending()?))
     }
 
     /// Gives a text its vector, if it is still there.

@@ -261,8 +261,10 @@ fn every_passage_or_the_best_of_each_note() {
     for hit in &all {
         let text = std::fs::read_to_string(vault.root().join(hit.path.as_str())).unwrap();
         let lines: Vec<&str> = text.lines().collect();
-        let (from, to) = (hit.line as usize - 1, hit.end_line as usize);
+        let (from, to) = (hit.start_line as usize - 1, hit.end_line as usize);
         assert!(lines[from..to].join("\n").contains(hit.text.trim()), "lines {from}..{to} of {}", hit.path);
+        let line = lines[hit.line as usize - 1];
+        assert!(line.contains("lake") || line.contains("water"), "line {} of {}: {line:?}", hit.line, hit.path);
     }
 }
 

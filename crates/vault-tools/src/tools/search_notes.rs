@@ -90,7 +90,7 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, b
             path: path.to_string(),
             title: hit.title,
             heading: hit.headings.last().cloned(),
-            line: hit.line,
+            line: hit.start_line,
             chunk: hit.text,
             score: hit.score,
         });

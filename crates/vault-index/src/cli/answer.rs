@@ -1,0 +1,274 @@
+//! The answer to a search of one vault or several, as JSON has it.
+
+use std::cmp::{Ordering, Reverse};
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::{Hit, Hits, Mode, NearMiss, Query, Sort};
+
+/// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SearchAnswer {
+    /// The query, as it was typed.
+    pub query: String,
+    /// The note that similar ones were searched for, if any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub like: Option<String>,
+    /// How passages were ranked: `hybrid`, `semantic` or `lexical`.
+    #[schemars(with = "String")]
+    pub mode: Mode,
+    /// The reranker that gave the scores, if one was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reranker: Option<String>,
+    /// The vault's folder; null for a search of several.
+    pub vault: Option<String>,
+    /// The folders of a search of several vaults.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vaults: Vec<String>,
+    /// Notes in the index.
+    pub indexed: usize,
+    /// Passages that have no vector yet, and notes that are not read yet.
+    pub pending: usize,
+    /// Milliseconds of the search, without bringing the index up to date.
+    pub took_ms: u64,
+    /// Why there is no answer; only with `--queries`, which goes on with the next one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<usize>,
+    /// How many of them each folder has, the one with most first; only with `--count --group folder`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub folders: Vec<FolderCount>,
+    /// Best first, or as `--sort` and `--group` say.
+    pub results: Vec<SearchResult>,
+    /// Notes that are not read yet.
+    #[serde(skip)]
+    pub unread: usize,
+    /// The nearest notes where nothing was found, best first.
+    #[serde(skip)]
+    pub near_misses: Vec<NearMiss>,
+}
+
+/// One result of a search.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SearchResult {
+    /// The folder of the vault it lies in; only in a search of several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vault: Option<String>,
+    #[serde(flatten)]
+    pub hit: Hit,
+    /// The folder the note lies in, empty for the vault's own; only with `--group folder`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
+    /// The file, by its name on disk; only with `--absolute`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub absolute_path: Option<String>,
+    /// The vault it lies in, as a position among those searched.
+    #[serde(skip)]
+    pub vault_index: usize,
+    /// The file, by its name on disk.
+    #[serde(skip)]
+    pub file: PathBuf,
+}
+
+/// A folder, and how many notes or passages in it match.
+#[derive(Debug, PartialEq, Serialize, JsonSchema)]
+pub(super) struct FolderCount {
+    /// The folder, empty for the vault's own; of several vaults, with the vault's.
+    pub folder: String,
+    /// How many.
+    pub count: usize,
+}
+
+impl SearchAnswer {
+    /// Merges the hits of all vaults, in the order of the vaults: best first, or as the query sorts them, at most as many
+    /// as it wants.
+    pub(super) fn new(typed: String, query: &Query, hits: Vec<Hits>, vaults: &[PathBuf]) -> Self {
+        let text = |vault: &PathBuf| vault.to_string_lossy().into_owned();
+        let several = vaults.len() > 1;
+        let mut answer = Self {
+            query: typed,
+            like: query.like.clone(),
+            mode: query.mode,
+            reranker: None,
+            vault: vaults.first().filter(|_| !several).map(text),
+            vaults: if several { vaults.iter().map(text).collect() } else { Vec::new() },
+            indexed: 0,
+            pending: 0,
+            took_ms: 0,
+            error: None,
+            count: None,
+            folders: Vec::new(),
+            results: Vec::new(),
+            unread: 0,
+            near_misses: Vec::new(),
+        };
+        for (vault_index, hits) in hits.into_iter().enumerate() {
+            answer.mode = hits.mode;
+            answer.reranker = hits.reranker;
+            answer.indexed += hits.indexed;
+            answer.pending += hits.pending + hits.unread;
+            answer.unread += hits.unread;
+            answer.near_misses.extend(hits.near_misses);
+            answer.results.extend(hits.results.into_iter().map(|hit| SearchResult {
+                vault: several.then(|| text(&vaults[vault_index])),
+                folder: None,
+                absolute_path: None,
+                vault_index,
+                file: vaults[vault_index].join(hit.path.as_str()),
+                hit,
+            }));
+        }
+        // Stable: each vault's own order, and the order of the vaults, decide between equals.
+        let by_score = |a: &SearchResult, b: &SearchResult| b.hit.score.partial_cmp(&a.hit.score);
+        match query.sort {
+            Sort::Score => answer.results.sort_by(|a, b| by_score(a, b).unwrap_or(Ordering::Equal)),
+            Sort::Modified => answer.results.sort_by_key(|result| Reverse(result.hit.modified)),
+            Sort::Path => answer.results.sort_by_cached_key(SearchResult::shown_path),
+        }
+        answer.results.truncate(query.limit);
+        answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
+        if !answer.results.is_empty() {
+            answer.near_misses.clear();
+        }
+        answer
+    }
+
+    /// Puts the results of a folder together; the folder with the first result comes first.
+    pub(super) fn group_by_folder(&mut self) {
+        let mut order: HashMap<(usize, String), usize> = HashMap::new();
+        for result in &mut self.results {
+            let folder = result.hit.path.folder().to_string();
+            let next = order.len();
+            order.entry((result.vault_index, folder.clone())).or_insert(next);
+            result.folder = Some(folder);
+        }
+        self.results
+            .sort_by_cached_key(|result| order[&(result.vault_index, result.folder.clone().unwrap_or_default())]);
+    }
+}
+
+impl SearchResult {
+    /// Its path as it is shown: relative to its vault, or with its vault's folder where there are several.
+    pub(super) fn shown_path(&self) -> String {
+        match (&self.absolute_path, &self.vault) {
+            (Some(path), _) => path.clone(),
+            (None, Some(vault)) => PathBuf::from(vault).join(self.hit.path.as_str()).to_string_lossy().into_owned(),
+            (None, None) => self.hit.path.to_string(),
+        }
+    }
+
+    /// Its folder as it is shown, with a slash at the end.
+    pub(super) fn shown_folder(&self) -> Option<String> {
+        let folder = self.folder.as_deref()?;
+        let within = |base: &str| format!("{}/", [base, folder].join("/").trim_matches('/'));
+        Some(match &self.vault {
+            Some(vault) => format!("/{}", within(vault)),
+            None if folder.is_empty() => "./".to_string(),
+            None => within(""),
+        })
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::{Reranked, VaultPath, Why};
+
+    /// A sample.
+    pub(in crate::cli) fn hit(path: &str, score: f32) -> Hit {
+        Hit {
+            path: VaultPath::new(path).unwrap(),
+            title: "A \u{1b}[31mtitle".into(),
+            headings: vec!["A \u{1b}[31mtitle".into(), "Part".into()],
+            line: 9,
+            start_line: 7,
+            end_line: 9,
+            score,
+            text: "## Part\n\nSome words about soil.\n".into(),
+            tags: vec!["garden".into()],
+            modified: "2026-01-02T03:04:05Z".parse().unwrap(),
+            why: Why {
+                semantic: Some(0.5),
+                title: None,
+                lexical: 0.25,
+                terms: vec!["soil".into()],
+                weights: (0.75, 0.25),
+                rerank: None,
+            },
+        }
+    }
+
+    pub(in crate::cli) fn merged(results: Vec<Vec<Hit>>, query: &Query) -> SearchAnswer {
+        let near = NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 };
+        let hits = |results| Hits {
+            results,
+            mode: Mode::Hybrid,
+            reranker: None,
+            indexed: 3,
+            pending: 1,
+            unread: 1,
+            near_misses: vec![near.clone()],
+        };
+        let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
+        SearchAnswer::new("x".into(), query, results.into_iter().map(hits).collect(), &vaults)
+    }
+
+    fn paths(answer: &SearchAnswer) -> Vec<String> {
+        answer.results.iter().map(SearchResult::shown_path).collect()
+    }
+
+    #[test]
+    fn several_vaults_are_one_answer() {
+        let hits = || vec![vec![hit("a.md", 0.9), hit("b.md", 0.4)], vec![hit("c.md", 0.9), hit("d.md", 0.5)]];
+        let query = Query::literal("x").limit(3);
+        let answer = merged(hits(), &query);
+        assert_eq!(paths(&answer), ["/v0/a.md", "/v1/c.md", "/v1/d.md"]);
+        assert_eq!((answer.indexed, answer.pending, answer.unread), (6, 4, 2));
+        assert_eq!((answer.vault, answer.vaults.len(), answer.near_misses.len()), (None, 2, 0));
+        assert_eq!(merged(vec![vec![]], &query).near_misses.len(), 1);
+
+        let mut hits = hits();
+        hits[1][1].modified = "2026-02-02T03:04:05Z".parse().unwrap();
+        assert_eq!(paths(&merged(hits.clone(), &query.clone().sort(Sort::Path))), ["/v0/a.md", "/v0/b.md", "/v1/c.md"]);
+        assert_eq!(paths(&merged(hits, &query.sort(Sort::Modified))), ["/v1/d.md", "/v0/a.md", "/v0/b.md"]);
+    }
+
+    #[test]
+    fn folders_in_the_order_of_their_best() {
+        let query = Query::literal("x");
+        let hits = ["b/x.md", "top.md", "a/y.md", "b/z.md", "b/c/w.md"];
+        let hits: Vec<Hit> = hits.iter().zip([0.9, 0.8, 0.7, 0.6, 0.5]).map(|(path, score)| hit(path, score)).collect();
+        let mut answer = merged(vec![hits.clone()], &query);
+        answer.group_by_folder();
+        assert_eq!(paths(&answer), ["b/x.md", "b/z.md", "top.md", "a/y.md", "b/c/w.md"]);
+        let folders: Vec<_> = answer.results.iter().filter_map(SearchResult::shown_folder).collect();
+        assert_eq!(folders, ["b/", "b/", "./", "a/", "b/c/"]);
+        let mut several = merged(vec![hits.clone(), hits], &query);
+        several.group_by_folder();
+        let folders: Vec<_> = several.results.iter().filter_map(SearchResult::shown_folder).collect();
+        assert_eq!(folders[..5], ["/v0/b/", "/v0/b/", "/v1/b/", "/v1/b/", "/v0/"]);
+    }
+
+    #[test]
+    fn the_json_of_an_answer() {
+        let mut hit = hit("a.md", 0.5);
+        hit.title = "A".into();
+        hit.headings = vec!["A".into(), "Part".into()];
+        hit.text = "words".into();
+        hit.why.rerank = Some(Reranked { rank: 7, score: 0.4375 });
+        let json = serde_json::to_string(&merged(vec![vec![hit]], &Query::literal("x"))).unwrap();
+        assert_eq!(
+            json,
+            r#"{"query":"x","mode":"hybrid","vault":"/v0","indexed":3,"pending":2,"took_ms":0,"results":[{"path":"a.md","#
+                .to_string()
+                + r#""title":"A","headings":["A","Part"],"line":9,"start_line":7,"end_line":9,"score":0.5,"text":"words","#
+                + r#""tags":["garden"],"modified":"2026-01-02T03:04:05Z","why":{"semantic":0.5,"title":null,"#
+                + r#""lexical":0.25,"terms":["soil"],"weights":[0.75,0.25],"rerank":{"rank":7,"score":0.4375}}}]}"#
+        );
+    }
+}

@@ -1,0 +1,64 @@
+//! What an answer lacks, for people: nothing was found, notes that are not read yet, passages without a vector.
+
+use vault_cli::{Paint, columns, counted, padded};
+
+use super::answer::SearchAnswer;
+use super::progress::about;
+use crate::{Index, Mode, Unmatched};
+
+/// The notices to an answer; `why` is the reason that the index is not up to date.
+pub(super) fn of(
+    answer: &SearchAnswer,
+    indexes: &[Index],
+    why: Option<String>,
+    unmatched: &Unmatched,
+    is_ranked: bool,
+) -> Vec<String> {
+    let mut notices = Vec::new();
+    if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
+        notices.push("nothing was found".to_string());
+        notices.extend(unmatched.wanted.iter().cloned());
+        for miss in &answer.near_misses {
+            notices.push(format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
+        }
+    }
+    notices.extend(unmatched.excluded.iter().cloned());
+    let is_unexplained = why.is_none();
+    let mut why: Vec<String> = why.into_iter().collect();
+    if answer.unread > 0 {
+        why.push(format!("not read yet, so not found: {}", counted(answer.unread, "note")));
+        if is_unexplained {
+            why.push("`vault-index sync` reads them".to_string());
+        }
+    }
+    notices.extend((!why.is_empty()).then(|| why.join("; ")));
+    // Neither words alone nor filters alone need vectors.
+    let pending = answer.pending - answer.unread;
+    if pending > 0 && is_ranked && answer.mode != Mode::Lexical {
+        notices.push(pending_vectors(pending, answer.mode, indexes));
+    }
+    notices
+}
+
+/// How many passages have no vector, what that means, who makes them, and how long that takes.
+fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index]) -> String {
+    let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are found by words alone" };
+    let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
+    let time = time.map_or_else(String::new, |time| format!(", in about {}", about(time)));
+    let others = indexes.iter().find_map(|index| index.watcher().or_else(|| index.embedding()));
+    let made = match others {
+        Some(other) => format!("{other} makes them{time}"),
+        None => format!("`vault-index sync` makes them{time}"),
+    };
+    let (without, so) = match pending {
+        1 => ("1 passage has no vector yet".to_string(), so.replacen("are", "is", 1)),
+        n => (format!("{n} passages have no vector yet"), so.to_string()),
+    };
+    format!("{without} and {so}; {made}")
+}
+
+/// The rows that notices take on a terminal; those that a pipe takes do not count.
+pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
+    let width = paint.width().unwrap_or(usize::MAX);
+    notices.iter().map(|notice| ("note: ".len() + columns(notice)).div_ceil(width)).sum()
+}

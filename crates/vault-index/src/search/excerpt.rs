@@ -1,0 +1,80 @@
+//! Which part of a passage shows best that it matches: where most of the query's words stand together.
+
+use std::collections::HashSet;
+
+use crate::search::hit::matched_ranges;
+
+/// Bytes that are read at a glance: about four lines of a terminal.
+const WINDOW: usize = 300;
+
+/// Where the best part of a passage begins, which is with a matched word: the part with the most different ones, then with
+/// the most, then the first. Its headings count where nothing below them matches. `None`: nothing matches.
+pub(crate) fn best_match(text: &str, terms: &[String]) -> Option<usize> {
+    let all = matched_ranges(text, terms);
+    let below = all.partition_point(|mark| mark.start < body_start(text));
+    let marks = if below < all.len() { &all[below..] } else { &all[..] };
+    let words: Vec<String> = marks.iter().map(|mark| text[mark.clone()].to_lowercase()).collect();
+    let mut best = (0, 0);
+    let mut at = None;
+    for (first, mark) in marks.iter().enumerate() {
+        let end = first + marks[first..].partition_point(|other| other.end <= mark.start + WINDOW).max(1);
+        let window = &words[first..end];
+        let value = (window.iter().collect::<HashSet<_>>().len(), window.len());
+        if value > best {
+            (best, at) = (value, Some(mark.start));
+        }
+    }
+    at
+}
+
+/// Where a passage's text begins, after blank lines and headings; 0 where there is nothing else.
+pub(crate) fn body_start(text: &str) -> usize {
+    let mut at = 0;
+    for line in text.split_inclusive('\n') {
+        if !line.trim().is_empty() && !is_heading(line) {
+            return at;
+        }
+        at += line.len();
+    }
+    0
+}
+
+fn is_heading(line: &str) -> bool {
+    let rest = line.trim_start_matches('#');
+    let level = line.len() - rest.len();
+    (1..=6).contains(&level) && (rest.starts_with([' ', '\t']) || rest.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_part_of_a_passage() {
+        fn check(text: &str, terms: &[&str], expected: Option<&str>) {
+            let terms: Vec<String> = terms.iter().map(|term| (*term).to_string()).collect();
+            let best = best_match(text, &terms).map(|at| &text[at..]);
+            assert!(best.zip(expected).is_none_or(|(best, expected)| best.starts_with(expected)), "{best:?}");
+            assert_eq!(best.is_some(), expected.is_some(), "{text:?}");
+        }
+        let far = " and so on".repeat(40);
+        check("a pear, then a fig", &["pear", "fig"], Some("pear, then"));
+        check(&format!("a pear alone{far} a pear beside a fig"), &["pear", "fig"], Some("pear beside"));
+        check(&format!("a pear alone{far} a pear beside a pear"), &["pear"], Some("pear beside"));
+        check(&format!("a pear first{far} a pear last"), &["pear"], Some("pear first"));
+        check("# A pear\n\nIt is a pear tree.", &["pear"], Some("pear tree"));
+        check("# A pear\n\nIt is a tree.", &["pear"], Some("pear\n"));
+        check("# Only a pear", &["pear"], Some("pear"));
+        check("nothing", &["pear"], None);
+        check("", &["pear"], None);
+    }
+
+    #[test]
+    fn where_the_text_begins() {
+        for (text, begins) in
+            [("# A\n\n## B\ntext", "text"), ("text # A", "text"), ("# only", "# only"), ("", ""), ("#tag\n", "#tag\n")]
+        {
+            assert_eq!(&text[body_start(text)..], begins);
+        }
+    }
+}
