@@ -71,9 +71,13 @@ mod tests {
 
     #[test]
     fn where_the_text_begins() {
-        for (text, begins) in
-            [("# A\n\n## B\ntext", "text"), ("text # A", "text"), ("# only", "# only"), ("", ""), ("#tag\n", "#tag\n")]
-        {
+        for (text, begins) in [
+            ("# A\n\n## B\ntext", "text"),
+            ("text # A", "text # A"),
+            ("# only", "# only"),
+            ("", ""),
+            ("#tag\n", "#tag\n"),
+        ] {
             assert_eq!(&text[body_start(text)..], begins);
         }
     }
