@@ -49,7 +49,7 @@ const TAMPERED: &[&str] = &[
     "UPDATE meta SET value = '7' WHERE key = 'unread'",
     "UPDATE file SET modified_ns = 5",
     "UPDATE words SET headings = '', body = 'other' WHERE rowid = 1",
-    "UPDATE note_words SET title = 'x', aliases = '', tags = '', properties = '', path = '' WHERE rowid = 1",
+    "UPDATE note_words SET title = 'x', aliases = '', tags = '', properties = '', path = '' WHERE rowid = (SELECT min(id) FROM note)",
     "DELETE FROM note_words",
     "DELETE FROM vocabulary WHERE word > 'l'",
     "UPDATE vocabulary SET stem = 'other'",
