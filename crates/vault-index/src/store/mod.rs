@@ -36,7 +36,6 @@ mod file;
 mod notes;
 mod links;
 mod fulltext;
-mod codes;
 mod vectors;
 mod passages;
 mod compare;
