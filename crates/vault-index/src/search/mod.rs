@@ -15,6 +15,7 @@ mod query;
 mod hit;
 mod excerpt;
 mod find_note;
+mod note_passages;
 mod lexical;
 mod semantic;
 mod fuse;
