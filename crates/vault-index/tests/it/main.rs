@@ -12,9 +12,13 @@ mod damage;
 mod demo;
 mod architecture;
 mod incremental;
+#[cfg(feature = "cli")]
+mod output;
 mod readers;
 mod rerank;
 mod search_laws;
 mod vault;
+#[cfg(feature = "cli")]
+mod waits;
 #[cfg(feature = "watch")]
 mod watching;

@@ -1,6 +1,6 @@
 //! Finds the notes that fit a question best, by meaning and by words: `search_notes`.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,8 +12,8 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// How long a search waits for missing vectors; passages without one are ranked by words alone.
-const EMBED_FOR: Duration = Duration::from_secs(10);
+/// How long a search makes missing vectors, where that is enough for all of them.
+const EMBED_FOR: Duration = Duration::from_secs(1);
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
@@ -72,10 +72,13 @@ fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, b
     let index = context.vault.index()?;
     let mut hits = index.search(query)?;
     if hits.pending > 0 {
-        let mut options =
-            SyncOptions::new().deadline(context.cancel.deadline.unwrap_or_else(|| Instant::now() + EMBED_FOR));
-        options.cancel = context.cancel.flag;
-        index.sync_with(&options)?;
+        let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
+        (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
+        match index.sync_with(&options) {
+            // Who writes now is not waited for.
+            Err(error) if error.kind() == vault_index::ErrorKind::Locked => {}
+            synced => _ = synced?,
+        }
         hits = index.search(query)?;
     }
     let complete = hits.results.len() < query.limit;
