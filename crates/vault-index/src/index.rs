@@ -324,7 +324,7 @@ impl Index {
     pub fn time_to_embed(&self) -> Result<Option<Duration>> {
         self.read(|store| match store.pending()? {
             0 => Ok(None),
-            _ => Ok(Pace::new(store.meta(PACE)?.as_deref()).time(store.pending_size()?)),
+            texts => Ok(Pace::new(store.meta(PACE)?.as_deref()).time(store.pending_size(texts)?)),
         })
     }
 

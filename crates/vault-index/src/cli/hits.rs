@@ -209,9 +209,9 @@ fn shortened(path: &str, width: usize) -> String {
     if most_columns(path) <= width {
         return path.to_string();
     }
-    let slashes = path.match_indices('/').map(|(at, _)| &path[at..]);
+    let mut slashes = path.match_indices('/').map(|(at, _)| &path[at..]);
     let fits = slashes.clone().find(|end| most_columns(end) < width);
-    match fits.or_else(|| slashes.last()) {
+    match fits.or_else(|| slashes.next_back()) {
         Some(end) => format!("…{end}"),
         None => path.to_string(),
     }

@@ -18,7 +18,7 @@ const ROUND: Duration = Duration::from_millis(250);
 const MOST_TEXTS: usize = 1024;
 
 /// How often notes that have texts to embed are listed, which takes as long as there are many.
-const LIST_AGAIN: Duration = Duration::from_secs(5);
+const LIST_AGAIN: Duration = Duration::from_secs(10);
 
 impl Indexer<'_> {
     /// Embeds until nothing is pending, the time is over or the caller cancels.
@@ -58,7 +58,8 @@ impl Indexer<'_> {
         // The pace of another day may be half that of today.
         let is_hopeless =
             |size| self.options.vectors_within.is_some_and(|limit| pace.time(size).is_some_and(|t| t > 2 * limit));
-        if is_hopeless(least_size(self.store.pending()?)) || is_hopeless(self.store.pending_size()?) {
+        let texts = self.store.pending()?;
+        if is_hopeless(least_size(texts)) || is_hopeless(self.store.pending_size(texts)?) {
             return Ok(());
         }
         let least = self.embedder.batch_size().clamp(1, MOST_TEXTS);
@@ -68,7 +69,8 @@ impl Indexer<'_> {
             let round = Instant::now();
             // Others may have brought more meanwhile, and newer.
             if notes.is_empty() || listed.elapsed() > LIST_AGAIN {
-                (notes, left, listed) = (self.store.pending_notes()?, self.store.pending_size()?, round);
+                (notes, left, listed) =
+                    (self.store.pending_notes()?, self.store.pending_size(self.store.pending()?)?, round);
             }
             let pending = self.store.pending_texts(&mut notes, texts)?;
             if pending.is_empty() {

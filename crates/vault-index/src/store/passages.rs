@@ -181,11 +181,11 @@ impl Store {
         )
     }
 
-    /// The sizes of all texts that wait for a vector, added up; linear in their number.
-    pub(crate) fn pending_size(&self) -> Result<u64> {
+    /// The sizes of the texts that wait for a vector, added up; linear in their number, which is `texts`.
+    pub(crate) fn pending_size(&self, texts: usize) -> Result<u64> {
         let terms: u64 = self
             .only("SELECT coalesce(sum(length), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
-        Ok(terms + least_size(self.pending()?))
+        Ok(terms + least_size(texts))
     }
 
     /// Gives a text its vector, if it is still there.
