@@ -1,6 +1,7 @@
 //! One file -> all that the store takes of it: parsed, chunked, its fields as terms, its texts hashed. Pure but for the read.
 
 use std::cell::RefCell;
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,9 +13,9 @@ use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::store::{
-    Anchors, EmbeddingKey, Fields, LinkRow, NewPassage, NoteRow, PropertyValue, json, key_of, number_of,
+    Anchors, EmbeddingKey, Fields, LinkRow, Name, NewPassage, NoteRow, PropertyValue, json, key_of, number_of,
 };
-use crate::terms::{TERMS_VERSION, Terms};
+use crate::terms::{TERMS_VERSION, Terms, name_key};
 
 /// What the store takes of one note.
 pub(super) struct PreparedNote {
@@ -37,6 +38,9 @@ const FIELDS_VERSION: u32 = 2;
 /// So many bytes of the terms of title, aliases and tags go with every passage of a note, that they are found together
 /// with its text; with the first one go all. Otherwise a note of many tags would cost the product of both.
 const TERMS_WITH_EACH: usize = 1024;
+
+/// The bytes that are kept of how a name is spelled.
+const MAX_NAME: usize = 512;
 
 /// What makes a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder) -> i64 {
@@ -124,6 +128,7 @@ impl<'a> Preparer<'a> {
             let shown: Vec<&str> = note.tags.iter().map(|tag| tag.shown.as_str()).collect();
             let row = NoteRow {
                 title_source: note.title.source,
+                names: names(&note, path),
                 aliases: json(&note.aliases),
                 shown_tags: json(&shown),
                 tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
@@ -177,6 +182,22 @@ fn first_terms(terms: &str) -> &str {
             terms[..terms.floor_char_boundary(TERMS_WITH_EACH + 1)].rsplit_once(' ').map_or("", |(first, _)| first)
         }
     }
+}
+
+/// What the note is called, each spelling once: its title, its file's name, its aliases.
+fn names(note: &Note, path: &VaultPath) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    let mut spelled = HashSet::new();
+    let texts = [note.title.text.as_str(), path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str));
+    for text in texts.map(str::trim) {
+        let key = name_key(text);
+        if !key.is_empty() && spelled.insert(text) {
+            // What is longer is no name that anybody types; its key says what it begins with.
+            let text = text[..text.floor_char_boundary(MAX_NAME)].to_string();
+            names.push(Name { key, text });
+        }
+    }
+    names
 }
 
 /// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.

@@ -12,11 +12,15 @@
 use std::collections::HashSet;
 
 use crate::error::Result;
+use crate::path::FileId;
 use crate::store::{FIELD_COUNT, PassageRow, Store};
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, letters};
 
 /// Weights of title, aliases, headings, tags, body.
 const FIELDS: [f64; FIELD_COUNT] = [2.0, 2.0, 1.5, 1.5, 1.0];
+
+/// Which of them are names of the note.
+const IN_NAMES: [bool; FIELD_COUNT] = [true, true, false, false, false];
 
 const K1: f64 = 0.9;
 
@@ -34,34 +38,38 @@ pub(super) struct Lexical {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
     terms: Vec<Term>,
+    in_names: Vec<FileId>,
 }
 
 /// A term of the query that was looked up.
 struct Term {
     text: String,
+    matching: Matching,
     /// The passages that hold it, by position, ascending.
     holders: Vec<u32>,
 }
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), terms: Vec::new() }
+        Self { scores: Vec::new(), terms: Vec::new(), in_names: Vec::new() }
     }
 
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
-        Self { scores, terms: Vec::new() }
+        Self { scores, terms: Vec::new(), in_names: Vec::new() }
     }
 
     pub(super) fn run(store: &Store, passages: &[PassageRow], text: &str) -> Result<Self> {
         let mut terms = Vec::new();
         let mut sums = vec![0.0_f64; passages.len()];
         let mut counts = vec![0.0_f64; passages.len()];
+        // How many of the first terms stand in names of the passage's note.
+        let mut named = vec![0_u8; passages.len()];
         let mut ideal = 0.0;
         let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
         let average = (total / passages.len().max(1) as f64).max(1.0);
-        for term in choose(store, text)? {
+        for (order, term) in (0..).zip(choose(store, text)?) {
             let mut holders: Vec<u32> = Vec::new();
             let mut at = 0;
             store.each_occurrence(&term.text, term.matching, |id, field| {
@@ -75,6 +83,9 @@ impl Lexical {
                     holders.push(at as u32);
                 }
                 counts[at] += FIELDS[field];
+                if IN_NAMES[field] && named[at] == order {
+                    named[at] = order + 1;
+                }
             })?;
             let (all, holding) = (passages.len() as f64, holders.len() as f64);
             let idf = (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
@@ -86,10 +97,16 @@ impl Lexical {
             }
             // A prefix stands for several terms, whose passages come one term after the other.
             holders.sort_unstable();
-            terms.push(Term { text: term.text, holders });
+            terms.push(Term { text: term.text, matching: term.matching, holders });
         }
         let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
-        Ok(Self { scores: if terms.is_empty() { Vec::new() } else { scores }, terms })
+        let has_all = |(passage, named): (&PassageRow, u8)| (usize::from(named) == terms.len()).then_some(passage.note);
+        let mut in_names: Vec<FileId> = match terms.is_empty() {
+            true => Vec::new(),
+            false => passages.iter().zip(named).filter_map(has_all).collect(),
+        };
+        in_names.dedup();
+        Ok(Self { in_names, scores: if terms.is_empty() { Vec::new() } else { scores }, terms })
     }
 
     /// 0 where no word matches.
@@ -97,10 +114,31 @@ impl Lexical {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
+    /// Notes whose names together hold all terms.
+    pub(super) fn in_names(&self) -> &[FileId] {
+        &self.in_names
+    }
+
+    /// Whether one name holds all terms.
+    pub(super) fn is_in_name(&self, terms: &mut Terms, name: &str) -> bool {
+        let mut missing: Vec<&Term> = self.terms.iter().collect();
+        terms.each(name, |term, _| missing.retain(|wanted| !wanted.stands_for(term)));
+        missing.is_empty() && !self.terms.is_empty()
+    }
+
     /// The query's terms that a passage holds, in the query's order.
     pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |term: &&Term| term.holders.binary_search(&(position as u32)).is_ok();
         self.terms.iter().filter(holds).map(|term| term.text.clone()).collect()
+    }
+}
+
+impl Term {
+    fn stands_for(&self, term: &str) -> bool {
+        match self.matching {
+            Matching::Whole => self.text == term,
+            Matching::Prefix => term.starts_with(&self.text),
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 8;
+pub(crate) const FORMAT: i64 = 9;
 
 /// The oldest format it reads; what is older was never released.
 const OLDEST: i64 = 5;
@@ -16,7 +16,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS)];
+const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, NAMES)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
@@ -28,6 +28,19 @@ UPDATE warning SET skipped = 2 WHERE (file, message) IN (
   SELECT found.value ->> 0, found.value ->> '$[1].message'
   FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) AS found WHERE meta.key = 'walk_warnings');
 DELETE FROM meta WHERE key = 'walk_warnings';
+";
+
+/// What notes are called; filled as they are read again.
+const NAMES: &str = "
+CREATE TABLE name(
+  note INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY(note, n)
+) WITHOUT ROWID;
+CREATE INDEX name_key ON name(key);
+UPDATE file SET version = NULL;
 ";
 
 const FIRST: &str = "
