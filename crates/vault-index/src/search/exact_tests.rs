@@ -7,6 +7,7 @@ use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, ORDINARY, Spelling};
+use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
@@ -108,9 +109,11 @@ fn index() -> impl Strategy<Value = Index> {
     });
     let some = any::<Option<prop::sample::Index>>;
     let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3);
-    (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, rows)| {
+    (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, mut rows)| {
         let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
         let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
+        // The passages of a note are next to each other.
+        rows.sort_by_key(|(_, _, note, ..)| note ^ 21);
         for (vector, title, note, words, gap) in rows {
             id += gap;
             let (vector, title) = (vector.map(slot), title.map(slot));
@@ -175,7 +178,7 @@ proptest! {
             true => Lexical::of_scores(index.lexical.clone()),
             false => Lexical::none(),
         };
-        let names = Bands::new(passages, asked.names.clone());
+        let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
         let candidates = Candidates {
             passages, eligible, lexical: &lexical, semantic: &semantic, names: &names, weights: asked.weights,
             grouping: asked.grouping,

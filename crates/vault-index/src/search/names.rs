@@ -19,7 +19,8 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
-use crate::store::{PassageRow, Store};
+use crate::search::note_passages::NotePassages;
+use crate::store::Store;
 use crate::terms::{Terms, name_key};
 
 /// The best score that there is without a name.
@@ -88,17 +89,11 @@ pub(super) struct Bands {
 }
 
 impl Bands {
-    /// Each note's band for all its passages.
-    pub(super) fn new(passages: &[PassageRow], mut notes: Vec<(FileId, Band)>) -> Self {
-        if notes.is_empty() {
-            return Self::default();
-        }
-        notes.sort_unstable_by_key(|(note, _)| *note);
-        let mut of_passages = Vec::with_capacity(passages.len());
-        // The passages of a note are next to each other.
-        for of_note in passages.chunk_by(|a, b| a.note == b.note) {
-            let found = notes.binary_search_by_key(&of_note[0].note, |(note, _)| *note);
-            of_passages.resize(of_passages.len() + of_note.len(), found.map_or(0, |at| at as u32 + 1));
+    /// Each note's band for all its passages, of so many.
+    pub(super) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
+        let mut of_passages = vec![0; passages];
+        for ((note, _), at) in notes.iter().zip(1..) {
+            of_notes.of(*note).for_each(|position| of_passages[position as usize] = at);
         }
         Self { of_passages, bands: notes.into_iter().map(|(_, band)| band).collect() }
     }

@@ -193,7 +193,7 @@ impl<'a> ScoredQuery<'a> {
                 return Ok((Lexical::none(), Vec::new()));
             }
             let store = snapshot.store();
-            let lexical = Lexical::run(&store, &snapshot.passages, &text)?;
+            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &text)?;
             let named = named(&store, &text, &lexical)?;
             Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
         };
@@ -221,7 +221,10 @@ impl<'a> ScoredQuery<'a> {
             },
             None => Semantic::none(),
         };
-        let names = Bands::new(&snapshot.passages, named);
+        let names = match named.is_empty() {
+            true => Bands::default(),
+            false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
+        };
         Ok(Self { snapshot, eligible, lexical, semantic, names, weights, mode })
     }
 
