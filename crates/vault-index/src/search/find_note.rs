@@ -36,9 +36,9 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
 /// Whether a path ends with segments, with or without its ending.
 fn ends_with(path: &VaultPath, segments: &str) -> bool {
     let segments = segments.trim_start_matches(['.', '/']);
-    [path.as_str(), path.as_str().strip_suffix(".md").unwrap_or_default()].iter().any(|path| {
-        path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/'))
-    })
+    [path.as_str(), path.as_str().strip_suffix(".md").unwrap_or_default()]
+        .iter()
+        .any(|path| path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/')))
 }
 
 /// Up to three paths whose names are most like `name`, by shared pairs of letters.

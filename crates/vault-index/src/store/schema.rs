@@ -16,7 +16,8 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES)];
+const MIGRATIONS: &[(i64, &str)] =
+    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";

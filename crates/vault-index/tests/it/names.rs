@@ -89,7 +89,12 @@ fn the_note_whose_name_was_typed_is_first() {
         for mode in MODES {
             for grouping in [Grouping::BestPassage, Grouping::Passages] {
                 let hits = found(&vault, &Query::literal(query).mode(mode).grouping(grouping));
-                assert_eq!((hits[0].path.as_str(), equal(&hits).len()), (path, 1), "{query} {mode:?}: {:?}", paths(&hits));
+                assert_eq!(
+                    (hits[0].path.as_str(), equal(&hits).len()),
+                    (path, 1),
+                    "{query} {mode:?}: {:?}",
+                    paths(&hits)
+                );
                 assert!(hits[0].score > 0.9 && hits[1..].iter().all(|hit| hit.score <= 0.9), "{query} {mode:?}");
             }
         }
@@ -130,7 +135,10 @@ fn several_notes_of_one_name_are_first_by_spelling_then_by_folders() {
         assert_eq!((ask("Plan", 2), ask("PLAN", 1)), (all[..2].to_vec(), vec!["b/PLAN.md".to_string()]), "{mode:?}");
         let mut near = all[4..6].to_vec();
         near.sort();
-        assert_eq!((near.as_slice(), ask("plan", 20)[0].as_str()), (&["Plan B.md", "a/My plan.md"].map(String::from)[..], "y/plan.md"));
+        assert_eq!(
+            (near.as_slice(), ask("plan", 20)[0].as_str()),
+            (&["Plan B.md", "a/My plan.md"].map(String::from)[..], "y/plan.md")
+        );
         assert!(all[6..].iter().all(|path| path == "a/x.md"), "{all:?}");
     }
     // Notes that share all but the case of a name are told apart where a person names one.
@@ -139,7 +147,10 @@ fn several_notes_of_one_name_are_first_by_spelling_then_by_folders() {
         let missing = ["b/c/Plan.md", "b/PLAN.md", "z/plan.md", "y/plan.md"];
         missing.into_iter().find(|path| !paths(&hits).contains(path))
     };
-    assert_eq!((like("Plan"), like("PLAN"), like("b/plan")), (Some("b/c/Plan.md"), Some("b/PLAN.md"), Some("b/PLAN.md")));
+    assert_eq!(
+        (like("Plan"), like("PLAN"), like("b/plan")),
+        (Some("b/c/Plan.md"), Some("b/PLAN.md"), Some("b/PLAN.md"))
+    );
     assert_eq!(like("z/plan.md"), Some("z/plan.md"));
 }
 
