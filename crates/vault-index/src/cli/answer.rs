@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Hit, Hits, Mode, NearMiss, Query, Sort};
+use crate::{Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -123,10 +123,15 @@ impl SearchAnswer {
                 hit,
             }));
         }
-        // Stable: each vault's own order, and the order of the vaults, decide between equals.
-        let by_score = |a: &SearchResult, b: &SearchResult| b.hit.score.partial_cmp(&a.hit.score);
+        // Stable: each vault's own order, and the order of the vaults, decide between equals. Notes of which a name is the
+        // query are first, also where a reranker gave the scores.
+        let is_named = |result: &SearchResult| result.hit.why.name == Some(NameMatch::Equal);
+        let by_score = |a: &SearchResult, b: &SearchResult| {
+            let by_score = b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal);
+            is_named(b).cmp(&is_named(a)).then(by_score)
+        };
         match query.sort {
-            Sort::Score => answer.results.sort_by(|a, b| by_score(a, b).unwrap_or(Ordering::Equal)),
+            Sort::Score => answer.results.sort_by(by_score),
             Sort::Modified => answer.results.sort_by_key(|result| Reverse(result.hit.modified)),
             Sort::Path => answer.results.sort_by_cached_key(SearchResult::shown_path),
         }
@@ -193,6 +198,7 @@ pub(super) mod tests {
             tags: vec!["garden".into()],
             modified: "2026-01-02T03:04:05Z".parse().unwrap(),
             why: Why {
+                name: None,
                 semantic: Some(0.5),
                 title: None,
                 lexical: 0.25,

@@ -8,7 +8,7 @@ use vault_cli::{Out, Paint, most_columns, sanitize_line};
 use super::answer::{SearchAnswer, SearchResult};
 use super::excerpt::{cut, excerpt, snippet};
 use super::hyperlink::{Hyperlink, Target};
-use crate::Hit;
+use crate::{Hit, NameMatch};
 
 /// How results are shown.
 pub(super) struct Shown<'a> {
@@ -241,6 +241,14 @@ pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     }
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
+    if let Some(name) = why.name {
+        let how = match name {
+            NameMatch::Equal => "a name of the note is the query: above 0.9",
+            NameMatch::Begins => "a name of the note begins with the query: 0.8 to 0.9",
+            NameMatch::Words => "a name of the note has all words of the query: 0.8 to 0.9",
+        };
+        text = format!("{how}; {text}");
+    }
     if let Some(before) = why.rerank {
         let by = sanitize_line(reranker.unwrap_or_default());
         text = format!("reranked {:.3} by {by}; before: rank {}, {:.3} = {text}", hit.score, before.rank, before.score);

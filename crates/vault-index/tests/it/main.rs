@@ -12,6 +12,7 @@ mod damage;
 mod demo;
 mod architecture;
 mod incremental;
+mod names;
 #[cfg(feature = "cli")]
 mod output;
 mod readers;
