@@ -50,11 +50,16 @@ pub fn default_index_file(vault: &Path) -> Result<PathBuf> {
 
 /// The folder of a vault that may be gone: `canonical` is taken as it is.
 pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
+    Ok(indexes_folder()?.join(key_of_vault(canonical)))
+}
+
+/// The folder that holds a folder for each vault.
+pub(crate) fn indexes_folder() -> Result<PathBuf> {
     let cache = cache_folder().ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no cache folder")
             .with_remedy("set HOME, or choose a file with --index FILE")
     })?;
-    Ok(cache.join(APP).join(key_of_vault(canonical)))
+    Ok(cache.join(APP))
 }
 
 /// The name of the folder that belongs to a vault, in whichever folder of the user's it is: readable, and no other

@@ -154,6 +154,62 @@ pub struct Status {
     pub warnings: Vec<NoteWarning>,
 }
 
+/// Where a note names another one in words that are no link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Mention {
+    /// The note that it stands in.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    pub path: VaultPath,
+    /// Its line, from 1.
+    pub line: u32,
+    /// The name as it stands there.
+    pub name: String,
+    /// The line of text it stands in.
+    pub text: String,
+}
+
+/// An index in the user's cache folder.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ListedIndex {
+    /// The vault's folder; `None` where the index does not say.
+    pub vault: Option<PathBuf>,
+    /// Whether that folder is there.
+    pub state: VaultState,
+    /// The index file.
+    #[serde(serialize_with = "lossy")]
+    pub index: PathBuf,
+    /// Bytes of the index file and its log.
+    pub index_bytes: u64,
+    /// Notes (canvases included).
+    pub notes: Option<usize>,
+    /// The model whose vectors the index holds.
+    pub model: Option<String>,
+    /// When the last sync ended.
+    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
+    pub last_sync: Option<Timestamp>,
+    /// What kept it from being read.
+    pub problem: Option<String>,
+}
+
+/// Whether a vault's folder is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum VaultState {
+    /// It is.
+    There,
+    /// There is no such folder.
+    Gone,
+    /// It cannot be looked at, or is not known.
+    #[default]
+    Unknown,
+}
+
 /// A path that is not UTF-8 is shown as well as it can be.
 fn lossy<S: serde::Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())

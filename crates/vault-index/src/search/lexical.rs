@@ -141,7 +141,7 @@ pub(super) fn holders_of_word(store: &Store, word: &str) -> Result<Vec<i64>> {
 
 /// Passages that hold an exact phrase, in their text, title, headings, aliases or tags. The keyword index has only
 /// stems, so the passages it finds are read again: the words must be equal except for case and diacritics.
-pub(super) fn holders_of_phrase(store: &Store, phrase: &str) -> Result<Vec<i64>> {
+pub(crate) fn holders_of_phrase(store: &Store, phrase: &str) -> Result<Vec<i64>> {
     let Some(expression) = phrase_expression(phrase) else { return Ok(Vec::new()) };
     let wanted = folded_words(phrase);
     let mut holders = Vec::new();

@@ -28,6 +28,7 @@ mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
+pub(crate) use lexical::holders_of_phrase;
 pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;

@@ -6,6 +6,7 @@ use rusqlite::params;
 
 use crate::error::{Error, Result};
 use crate::store::Store;
+use crate::store::checksum::checksum;
 use crate::vectors::{
     BLOCK_ROWS, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes, row_offsets,
 };
@@ -16,6 +17,8 @@ const BLOCKS_FOR_TWO: usize = 32;
 
 /// Numbers that only a damaged index has, too.
 const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
+
+const NOT_AS_WRITTEN: &str = "a block of vectors is not as it was written";
 
 impl Store {
     /// Writes the codes of a slot.
@@ -37,6 +40,37 @@ impl Store {
         let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
         blob.write_at(&[0; 4], row_offsets(dimensions, row).scale.start)?;
         blob.close()
+    }
+
+    /// Has the block of a slot, which is about to change, summed anew when the transaction is committed.
+    ///
+    /// # Errors
+    /// When it is damaged: the new sum would hide that.
+    pub(super) fn mark_codes(&self, slot: i64) -> Result<()> {
+        let block = block_and_row(slot as usize).0 as i64;
+        if !self.unsummed.borrow_mut().insert(block) {
+            return Ok(());
+        }
+        let sql = "SELECT checksum(bytes) IS sum FROM codes LEFT JOIN codes_sum USING(block) WHERE block = ?1";
+        match self.first(sql, [block], |row| row.get(0))?.unwrap_or(true) {
+            true => Ok(()),
+            false => Err(self.damaged(NOT_AS_WRITTEN)),
+        }
+    }
+
+    /// Sums the blocks that were changed.
+    pub(super) fn sum_codes(&self) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO codes_sum SELECT block, checksum(bytes) FROM codes WHERE block = ?1";
+        let mut sum = self.conn.prepare_cached(sql)?;
+        std::mem::take(&mut *self.unsummed.borrow_mut()).into_iter().try_for_each(|block| sum.execute([block]).map(drop))
+    }
+
+    /// How many blocks are not as they were written.
+    pub(super) fn unsound_codes(&self) -> Result<usize> {
+        self.only(
+            "SELECT count(*) FROM codes FULL JOIN codes_sum USING(block) WHERE checksum(bytes) IS NOT sum",
+            [],
+        )
     }
 
     /// The codes of all vectors.
@@ -104,7 +138,8 @@ impl Store {
     /// Calls `each` with the blocks by number, as the file has them; without a copy where SQLite needs none.
     fn blocks(&self, numbers: Range<i64>, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let fail = |e| Error::from(e).at(&self.path);
-        let sql = "SELECT block, bytes FROM codes WHERE block >= ?1 AND block < ?2 ORDER BY block";
+        let sql = "SELECT block, bytes, sum FROM codes LEFT JOIN codes_sum USING(block)
+            WHERE block >= ?1 AND block < ?2 ORDER BY block";
         let mut statement = self.conn.prepare_cached(sql).map_err(fail)?;
         let mut rows = statement.query([numbers.start, numbers.end]).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
@@ -113,6 +148,9 @@ impl Store {
                 return Err(self.damaged(format!("there is no block {number} of vectors")));
             }
             let bytes = row.get_ref(1).and_then(|bytes| Ok(bytes.as_blob()?)).map_err(fail)?;
+            if row.get::<_, Option<i64>>(2).map_err(fail)? != Some(checksum(bytes)) {
+                return Err(self.damaged(NOT_AS_WRITTEN));
+            }
             each(number as usize, bytes).map_err(|e| e.at(&self.path))?;
         }
         Ok(())
@@ -131,6 +169,7 @@ mod tests {
         vec![angle.sin(), angle.cos(), 0.0, 0.0]
     }
 
+    /// In a transaction, at whose end blocks are summed.
     fn put(store: &Store, slot: i64, of: i64) {
         store.put_vector(slot, &key_of(&of.to_string()), &vector(of)).unwrap();
     }
@@ -138,7 +177,9 @@ mod tests {
     fn store() -> Store {
         let store = Store::scratch().unwrap();
         store.make_vectors("test", 4).unwrap();
+        let batch = store.begin().unwrap();
         (1..SLOTS).for_each(|slot| put(&store, slot, slot));
+        batch.commit().unwrap();
         store
     }
 
@@ -146,8 +187,10 @@ mod tests {
     #[test]
     fn intervals_of_stored_codes_are_those_of_loaded_ones() {
         let store = store();
+        let batch = store.begin().unwrap();
         store.delete_vectors(&[7, 1500]).unwrap();
         put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
+        batch.commit().unwrap();
         let query = QueryCodes::new(&vector(1)).unwrap();
         assert_eq!(store.intervals(None, &query).unwrap(), loaded(&store, &query));
     }

@@ -1,5 +1,7 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -197,6 +199,24 @@ impl Store {
     /// The same of all notes, by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
+    }
+
+    /// What a note is called: its file's name, its title, its aliases. Nothing for what is no note.
+    pub(crate) fn names_of(&self, id: FileId) -> Result<Vec<String>> {
+        let sql = "SELECT path, title, aliases FROM note JOIN file USING(id) WHERE id = ?1";
+        let names = self.first(sql, [id], |row| {
+            let path: VaultPath = row.get(0)?;
+            let mut names = vec![path.stem().to_string(), row.get(1)?];
+            names.extend(from_json::<Vec<String>>(row.get_ref(2)?.as_str()?));
+            Ok(names)
+        })?;
+        Ok(names.unwrap_or_default())
+    }
+
+    /// The notes that passages belong to.
+    pub(crate) fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
+        let note = |id: &i64| self.first("SELECT note FROM passage WHERE id = ?1", [id], |row| row.get(0));
+        passages.iter().filter_map(|id| note(id).transpose()).collect()
     }
 
     /// The headings and block ids of a note.

@@ -3,10 +3,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Once;
 
-use rusqlite::params;
 use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::checksum::checksum;
 use crate::store::{Store, schema};
 use crate::vectors::{Block, Quantized, block_and_row};
 
@@ -84,7 +85,7 @@ impl Store {
         let (embedder, dimensions) = self.embedder()?.ok_or_else(|| {
             Error::new(ErrorKind::Damaged, "the index names no model")
                 .at(&self.path)
-                .with_remedy("run `vault-index rebuild`")
+                .with_remedy("run `vault-index check --repair`")
         })?;
         Ok((table_of(&embedder), dimensions))
     }
@@ -120,8 +121,10 @@ impl Store {
         let (table, _) = self.table()?;
         let quantized = Quantized::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.run("INSERT INTO embedding(id, key) VALUES(?1, ?2)", params![slot, key.as_slice()])?;
+        let sum = checksum(&bytes);
+        self.run("INSERT INTO embedding(id, key, sum) VALUES(?1, ?2, ?3)", params![slot, key.as_slice(), sum])?;
         self.run(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"), params![slot, bytes])?;
+        self.mark_codes(slot)?;
         self.with(|_| self.put_codes(slot, &quantized))
     }
 
@@ -142,6 +145,7 @@ impl Store {
         for &slot in slots {
             self.run("DELETE FROM embedding WHERE id = ?1", [slot])?;
             self.run(&format!("DELETE FROM {table} WHERE rowid = ?1"), [slot])?;
+            self.mark_codes(slot)?;
             self.with(|_| self.clear_codes(slot, dimensions))?;
         }
         Ok(())
@@ -150,15 +154,34 @@ impl Store {
     /// One vector, as the model gave it.
     pub(crate) fn vector(&self, slot: i64) -> Result<Vec<f32>> {
         let (table, _) = self.table()?;
-        self.stored_vector(&table, slot)?.ok_or_else(|| self.damaged(format!("vector {slot} is missing")))
+        self.stored_vector(&table, slot)?
+            .ok_or_else(|| self.damaged(format!("vector {slot} is missing, or not as it was written")))
     }
 
+    /// `None`: there is none, or it is not as it was written.
     fn stored_vector(&self, table: &str, slot: i64) -> Result<Option<Vec<f32>>> {
+        let sum: Option<Option<i64>> =
+            self.first("SELECT sum FROM embedding WHERE id = ?1", [slot], |row| row.get(0))?;
         let sql = format!("SELECT embedding FROM {table} WHERE rowid = ?1");
-        self.first(&sql, [slot], |row| {
+        let vector = self.first(&sql, [slot], |row| {
             let bytes = row.get_ref(0)?.as_blob()?;
-            Ok(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect())
-        })
+            let is_sound = sum.flatten() == Some(checksum(bytes));
+            Ok(is_sound.then(|| bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()))
+        })?;
+        Ok(vector.flatten())
+    }
+
+    /// Makes the checksums of all vectors: those of an index whose format had none.
+    pub(super) fn sum_vectors(&self) -> rusqlite::Result<()> {
+        let sql = "SELECT value FROM meta WHERE key = 'embedder'";
+        let embedder: Option<String> = self.conn.query_row(sql, [], |row| row.get(0)).optional()?;
+        let Some(embedder) = embedder else { return Ok(()) };
+        let table = table_of(&embedder);
+        let sql = format!(
+            "UPDATE embedding SET sum = (SELECT checksum(embedding) FROM {table} WHERE rowid = embedding.id)
+             WHERE sum IS NULL"
+        );
+        self.conn.execute(&sql, []).map(drop)
     }
 
     /// How many vectors are missing, or are not what their codes say.
@@ -195,7 +218,11 @@ impl Store {
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
                 codes.is_some() && codes == Quantized::new(vector).ok()
             };
-            let vector = self.stored_vector(table, slot)?.filter(is_sound);
+            let vector = match self.stored_vector(table, slot) {
+                // Others may be in sound pages.
+                Err(error) if error.kind() == ErrorKind::Damaged => None,
+                vector => vector?.filter(is_sound),
+            };
             each(slot, row.get_ref(1).map_err(fail)?, vector)?;
         }
         Ok(())
