@@ -12,7 +12,7 @@ use crate::index::Index;
 use crate::note::{Note, ParseOptions, opaque_spans, parse};
 use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
-use crate::search::{find_note, holders_of_phrase};
+use crate::search::{find_note, holders_of};
 use crate::store::{Store, StoredFile};
 
 impl Index {
@@ -27,7 +27,7 @@ impl Index {
             let (id, names) = names_of(store, note)?;
             let mut holders: HashSet<FileId> = HashSet::new();
             for name in &names {
-                holders.extend(store.notes_of(&holders_of_phrase(store, &name.text)?)?);
+                holders.extend(store.notes_of(&holders_of(store, &name.text)?)?);
             }
             holders.remove(&id);
             let mut mentions = Vec::new();

@@ -14,6 +14,7 @@ mod filter;
 mod query;
 mod hit;
 mod find_note;
+mod note_passages;
 mod lexical;
 mod semantic;
 mod fuse;
@@ -28,7 +29,7 @@ mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub(crate) use lexical::holders_of_phrase;
+pub(crate) use lexical::holders_of;
 pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;

@@ -16,7 +16,8 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, CHECKSUMS)];
+const MIGRATIONS: &[(i64, &str)] =
+    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, CHECKSUMS)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
@@ -38,6 +39,31 @@ ALTER TABLE passage_text ADD COLUMN sum INTEGER;
 UPDATE passage_text SET sum = checksum(concat_ws(char(0), headings, line, end_line, start, end, text));
 CREATE TABLE codes_sum(block INTEGER PRIMARY KEY, sum INTEGER NOT NULL);
 INSERT INTO codes_sum SELECT block, checksum(bytes) FROM codes;
+";
+
+/// Terms that are not stemmed, in a table of passages and one of notes. All notes are read again.
+const WORDS_AS_THEY_STAND: &str = "
+DROP TABLE words_vocabulary;
+DROP TABLE words;
+
+CREATE VIRTUAL TABLE note_words USING fts5(
+  title, aliases, tags, properties, path,
+  content='', contentless_delete=1, tokenize='ascii'
+);
+CREATE VIRTUAL TABLE words USING fts5(
+  headings, body,
+  content='', contentless_delete=1, tokenize='ascii'
+);
+-- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
+INSERT INTO note_words(note_words, rank) VALUES('hashsize', 33554432);
+INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
+
+CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
+CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
+
+UPDATE file SET version = NULL;
+INSERT INTO meta(key, value) SELECT 'unread', count(*) FROM note WHERE true
+  ON CONFLICT DO UPDATE SET value = excluded.value;
 ";
 
 const FIRST: &str = "
