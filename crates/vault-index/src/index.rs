@@ -325,6 +325,7 @@ impl Index {
     /// [`ErrorKind::NotFound`] when there is no index yet.
     pub fn status(&self) -> Result<Status> {
         self.read(|store| {
+            self.check_vault(store)?;
             let (notes, attachments, tags) = store.counts()?;
             let (links, unresolved) = store.link_counts()?;
             let (skipped, warnings) = store.warnings()?;

@@ -93,8 +93,10 @@ impl Indexer<'_> {
         let started = Instant::now();
         let mut report = Report::default();
         let mut stage = Instant::now();
+        let before;
         {
             let _lock = self.lock(LockName::Write)?;
+            before = self.store.warnings()?;
             self.sync_text(&mut report, &mut stage)?;
         }
         if self.options.vectors && !self.options.is_over() {
@@ -102,7 +104,9 @@ impl Indexer<'_> {
         }
         end_stage(&mut report, "vectors", &mut stage);
         (report.pending, report.unread) = (self.store.pending()?, self.store.unread()?);
-        (report.skipped, report.warnings) = self.store.warnings()?;
+        let findings = self.store.warnings()?;
+        report.has_new_findings = findings != before;
+        (report.skipped, report.warnings) = findings;
         if !report.skipped.is_empty() {
             // Files that are skipped are no notes, changed or not.
             let rest = self.store.note_count()?.saturating_sub(report.added + report.changed + report.renamed);

@@ -39,6 +39,9 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// Warnings about notes that are indexed.
     pub warnings: Vec<NoteWarning>,
+    /// Whether `skipped` or `warnings` are others than before the sync.
+    #[serde(skip)]
+    pub has_new_findings: bool,
     /// Milliseconds of each stage: `walk`, `read`, `text`, `links`, `vectors`.
     pub stages_ms: BTreeMap<String, u64>,
     /// Milliseconds of all of it.

@@ -99,7 +99,8 @@ pub(super) fn mentions(vault_args: &VaultArgs, args: &MentionsArgs, out: &mut Ou
     };
     list(vault_args, &args.ask, out, ask, |vault, row, out| {
         let paint = out.paint;
-        let location = format!("{}{}", paint.path(&sanitize_line(row.path.as_str())), paint.dim(&format!(":{}", row.line)));
+        let location =
+            format!("{}{}", paint.path(&sanitize_line(row.path.as_str())), paint.dim(&format!(":{}", row.line)));
         let linked = paint.link(&vault.join(row.path.as_str()), &location);
         out.line(&format!("{linked}  {}", paint.bold(&sanitize_line(&row.name))))?;
         match row.text == row.name {

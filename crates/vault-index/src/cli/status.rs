@@ -54,10 +54,7 @@ fn rows(status: &Status) -> Vec<(String, String)> {
     if let Some(next) = &status.rebuilding_to {
         row("rebuilding", format!("to {next}: vault-index rebuild resumes it"));
     }
-    row(
-        "last sync",
-        status.last_sync.map_or_else(|| "never".to_string(), local_time),
-    );
+    row("last sync", status.last_sync.map_or_else(|| "never".to_string(), local_time));
     row("watcher", status.watcher.clone().unwrap_or_else(|| "none".to_string()));
     rows
 }

@@ -75,12 +75,11 @@ pub(super) fn pending_summed(report: Report) -> Report {
     Report { pending: report.pending + report.unread, ..report }
 }
 
-/// What was done: a paragraph, then warnings and what is not indexed. Where nothing changed, these are old, and only
-/// counted.
+/// What was done: a paragraph, then warnings and what is not indexed. Old ones are only counted.
 fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
     let old = report.warnings.len() + report.skipped.len();
     let mut text = paragraph(report);
-    if report.is_unchanged() && !all && old > 0 {
+    if report.is_unchanged() && !report.has_new_findings && !all && old > 0 {
         let warnings = counted(report.warnings.len(), "warning");
         let skipped = counted_as(report.skipped.len(), "file is", "files are");
         text.push_str(&format!("; as before {warnings}, {skipped} not indexed: vault-index status"));
@@ -91,12 +90,7 @@ fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
 }
 
 /// Warnings and skipped files: all of them, or how many of each kind there are, with examples.
-pub(super) fn findings(
-    warnings: &[NoteWarning],
-    skipped: &[Skipped],
-    all: bool,
-    out: &mut Out,
-) -> io::Result<()> {
+pub(super) fn findings(warnings: &[NoteWarning], skipped: &[Skipped], all: bool, out: &mut Out) -> io::Result<()> {
     let warning = |NoteWarning { path, warning, .. }: &NoteWarning| {
         let line = warning.line.map_or_else(String::new, |line| format!(":{line}"));
         (json_name(&warning.kind), format!("{path}{line}: {}", warning.message))
@@ -238,7 +232,7 @@ mod tests {
         };
         let skipped = |n: usize| Skipped { path: format!("{n}.png.md"), reason: "too large".into() };
         let many = Report {
-            added: 1,
+            has_new_findings: true,
             warnings: (0..1000).map(warning).collect(),
             skipped: (0..3).map(skipped).collect(),
             ..Report::default()
@@ -257,8 +251,9 @@ mod tests {
         assert_eq!(lines[1..], expected);
         assert_eq!(shown(&many, true).len(), 1004);
         // Old ones are not repeated.
-        let unchanged = Report { added: 0, ..many };
-        let expected = "0 notes: nothing changed (0 ms); as before 1000 warnings, 3 files are not indexed: vault-index status";
+        let unchanged = Report { has_new_findings: false, ..many };
+        let expected =
+            "0 notes: nothing changed (0 ms); as before 1000 warnings, 3 files are not indexed: vault-index status";
         assert_eq!(shown(&unchanged, false), [expected]);
         assert_eq!(shown(&unchanged, true).len(), 1004);
     }

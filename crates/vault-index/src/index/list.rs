@@ -40,7 +40,8 @@ fn read(listed: &mut ListedIndex) -> Result<()> {
     let store = Store::open_settings(&listed.index)?;
     let vault = store.meta("vault")?.map(PathBuf::from);
     // Another vault's name under this one's key is damage, and nothing that a command should be told to forget.
-    let is_its_own = |vault: &PathBuf| dirs::index_folder_of(vault).is_ok_and(|folder| listed.index.starts_with(folder));
+    let is_its_own =
+        |vault: &PathBuf| dirs::index_folder_of(vault).is_ok_and(|folder| listed.index.starts_with(folder));
     let Some(vault) = vault.filter(is_its_own) else {
         return Err(Error::new(ErrorKind::Damaged, "it does not say of which vault it is"));
     };

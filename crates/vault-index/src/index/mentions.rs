@@ -111,7 +111,8 @@ fn length_of(text: &str, name: &Name) -> Option<usize> {
             return is_boundary(last?, c).then_some(at);
         }
         for letter in c.to_lowercase() {
-            let is_same = wanted.next().is_some_and(|wanted| *wanted == letter || is_space(*wanted) && is_space(letter));
+            let is_same =
+                wanted.next().is_some_and(|wanted| *wanted == letter || is_space(*wanted) && is_space(letter));
             if !is_same {
                 return None;
             }

@@ -29,8 +29,8 @@ mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub(crate) use lexical::holders_of;
 pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
+pub(crate) use lexical::holders_of;
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;

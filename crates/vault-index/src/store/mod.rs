@@ -270,7 +270,12 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), unpacked: RefCell::default(), unsummed: RefCell::default() };
+        let store = Self {
+            conn: Connection::open("")?,
+            path: PathBuf::new(),
+            unpacked: RefCell::default(),
+            unsummed: RefCell::default(),
+        };
         store.setup()?;
         schema::migrate(&store)?;
         Ok(store)
@@ -283,8 +288,7 @@ impl Store {
         let one_and_many =
             ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
         let vectors = (self.unsound_vectors()?, one_and_many);
-        let one_and_many =
-            ["block of codes is not as it was written", "blocks of codes are not as they were written"];
+        let one_and_many = ["block of codes is not as it was written", "blocks of codes are not as they were written"];
         let codes = (self.unsound_codes()?, one_and_many);
         let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
         let blocks = (self.outdated_passage_blocks()?, one_and_many);

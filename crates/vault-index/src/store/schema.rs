@@ -33,7 +33,8 @@ DELETE FROM meta WHERE key = 'walk_warnings';
 
 /// Those of vectors are made by [`Store::sum_vectors`], those of blocks of passages when these are packed.
 const CHECKSUMS: &str = "
-ALTER TABLE passage_block ADD COLUMN sum INTEGER;
+DROP TABLE passage_block;
+CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL, sum INTEGER NOT NULL);
 ALTER TABLE embedding ADD COLUMN sum INTEGER;
 ALTER TABLE passage_text ADD COLUMN sum INTEGER;
 UPDATE passage_text SET sum = checksum(concat_ws(char(0), headings, line, end_line, start, end, text));
