@@ -62,8 +62,8 @@ struct Name {
 fn names_of(store: &Store, note: &str) -> Result<(FileId, Vec<Name>)> {
     let id = find_note(store, note)?;
     let mut names: BTreeMap<Vec<char>, String> = BTreeMap::new();
-    for text in store.names_of(id)? {
-        let text = text.trim();
+    for name in store.names_of(id)? {
+        let text = name.text.trim();
         if text.contains(char::is_alphanumeric) {
             names.entry(folded(text).collect()).or_insert_with(|| text.to_string());
         }
