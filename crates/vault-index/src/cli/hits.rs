@@ -36,6 +36,9 @@ pub(super) fn lines(
 pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     let why = &hit.why;
     let mut parts = Vec::new();
+    if let Some(estimated) = why.estimated {
+        parts.push(format!("meaning about {estimated:.3} (not embedded yet) × {:.2}", why.weights.0));
+    }
     if let Some(semantic) = why.semantic {
         parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
     }
@@ -209,6 +212,7 @@ pub(super) mod tests {
             modified: "2026-01-02T03:04:05Z".parse().unwrap(),
             why: Why {
                 semantic: Some(0.5),
+                estimated: None,
                 title: None,
                 lexical: 0.25,
                 terms: vec!["soil".into()],

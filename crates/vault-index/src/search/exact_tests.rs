@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::path::FileId;
+use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::lexical::Lexical;
 use crate::search::query::{Grouping, Mode};
@@ -40,7 +41,7 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked) -> Vec<Scored> {
+    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
@@ -51,9 +52,11 @@ impl Index {
             let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
             let semantic = text.map(|text| title.map_or(text, |title| text.max(0.75 * text + 0.25 * title)).max(0.0));
             let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
-            let score = asked.weights.semantic * semantic.unwrap_or(0.0) + asked.weights.lexical * lexical;
+            let estimated = if text.is_none() { estimate.and_then(|estimate| estimate.cosine(lexical)) } else { None };
+            let score =
+                asked.weights.semantic * semantic.or(estimated).unwrap_or(0.0) + asked.weights.lexical * lexical;
             let (passage, note) = (passage.id, passage.note);
-            all.push(Scored { passage, note, score: score.min(1.0), lexical, semantic, title });
+            all.push(Scored { passage, note, score: score.min(1.0), lexical, semantic, estimated, title });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
@@ -159,11 +162,19 @@ proptest! {
             true => Lexical::of_scores(index.lexical.clone()),
             false => Lexical::none(),
         };
+        let vector = |slot: i64| Ok(index.vector(slot).to_vec());
+        let estimate = Estimate::new(passages, &lexical, &semantic, &vector).unwrap();
+        if asked.weights.semantic > 0.0 {
+            let unfiltered = Source::Loaded(&codes);
+            let unfiltered = Semantic::new(asked.query.clone(), unfiltered, passages, None, asked.with_titles).unwrap();
+            prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
+        }
         let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, weights: asked.weights, grouping: asked.grouping,
+            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, weights: asked.weights,
+            grouping: asked.grouping,
         };
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
-        let best = candidates.best(asked.k, floor, &|slot| Ok(index.vector(slot).to_vec())).unwrap();
-        prop_assert_eq!(best, index.naive(&asked));
+        let best = candidates.best(asked.k, floor, &vector).unwrap();
+        prop_assert_eq!(best, index.naive(&asked, estimate));
     }
 }

@@ -4,6 +4,7 @@
 //! query ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
+//!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
@@ -16,6 +17,7 @@ mod hit;
 mod find_note;
 mod lexical;
 mod semantic;
+mod estimate;
 mod fuse;
 mod snapshot;
 mod eligible;

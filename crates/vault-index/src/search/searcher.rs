@@ -10,6 +10,7 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
 use crate::search::find_note::find_note;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
@@ -163,6 +164,7 @@ pub(super) struct ScoredQuery<'a> {
     eligible: Option<Vec<bool>>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
     pub weights: Weights,
     pub mode: Mode,
 }
@@ -214,7 +216,11 @@ impl<'a> ScoredQuery<'a> {
             },
             None => Semantic::none(),
         };
-        Ok(Self { snapshot, eligible, lexical, semantic, weights, mode })
+        let estimate = {
+            let store = snapshot.store();
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
+        };
+        Ok(Self { snapshot, eligible, lexical, semantic, estimate, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -225,6 +231,7 @@ impl<'a> ScoredQuery<'a> {
             eligible: self.eligible.as_deref(),
             lexical: &self.lexical,
             semantic: &self.semantic,
+            estimate: self.estimate,
             weights: self.weights,
             grouping,
         };
@@ -314,6 +321,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {
         semantic: scored.semantic,
+        estimated: scored.estimated,
         title: scored.title,
         lexical: scored.lexical,
         terms,
