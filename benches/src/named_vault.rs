@@ -13,7 +13,7 @@ const LONGEST: usize = 4;
 /// Other notes that hold a name in their text, at least.
 const HOLDERS: usize = 20;
 /// Bytes of a note, on average.
-const BYTES: usize = 220;
+const BYTES: usize = 320;
 
 /// Writes so many notes into `folder`, which is made: each is called by a phrase of one to four words that stands in
 /// the text of at least twenty others. An odd number has its name as a title instead, and a file name of no meaning.
