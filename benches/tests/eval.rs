@@ -154,7 +154,7 @@ fn notes_are_asked_for_by_their_names() {
     let report = find_names("v", &vault, &folder.path().join("index.db"), &plan()).unwrap();
     // Cormorant, heron, The grey heron, Pond.
     assert_eq!((report.notes, report.names, report.slips), (3, 4, 1));
-    assert_eq!(report.prefixes, 7 + 3 + 12 + 2);
+    assert_eq!(report.prefixes, 7 + 3 + 10 + 2);
     assert_eq!(report.short_lists, report.prefixes);
     assert!(report.modes.iter().all(|mode| mode.first == 1.0 && mode.no_slip3 == 1.0), "{report:?}");
     assert!(report.to_string().contains("| lexical | 1.0000 |"), "{report}");
