@@ -96,6 +96,7 @@ mod tests {
     use super::*;
     use crate::path::FileId;
     use crate::search::fuse::{Candidates, Floor, Weights};
+    use crate::search::names::Bands;
     use crate::search::query::{Grouping, Mode};
     use crate::search::semantic::Source;
     use crate::store::Slot;
@@ -175,6 +176,7 @@ mod tests {
                 lexical: &lexical,
                 semantic: &semantic,
                 estimate: Estimate::new(&passages, &lexical, &semantic, &vector).unwrap(),
+                names: &Bands::default(),
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
             };
