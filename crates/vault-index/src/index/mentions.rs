@@ -69,7 +69,7 @@ fn names_of(store: &Store, note: &str) -> Result<(FileId, Vec<Name>)> {
         }
     }
     let mut names: Vec<Name> = names.into_iter().map(|(folded, text)| Name { text, folded }).collect();
-    names.sort_by(|a, b| b.folded.len().cmp(&a.folded.len()));
+    names.sort_by_key(|name| std::cmp::Reverse(name.folded.len()));
     Ok((id, names))
 }
 
@@ -168,7 +168,7 @@ mod tests {
         let note = parse(&path, text.as_bytes(), &ParseOptions::default());
         let mut names: Vec<Name> =
             names.iter().map(|name| Name { text: name.to_string(), folded: folded(name).collect() }).collect();
-        names.sort_by(|a, b| b.folded.len().cmp(&a.folded.len()));
+        names.sort_by_key(|name| std::cmp::Reverse(name.folded.len()));
         mentions_in(&note, &path, &names).into_iter().map(|mention| (mention.line, mention.name)).collect()
     }
 

@@ -82,10 +82,17 @@ pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
-    /// Blocks of `passage_block` whose passages this transaction has changed.
-    unpacked: RefCell<BTreeSet<i64>>,
-    /// Blocks of `codes` that it has changed.
-    unsummed: RefCell<BTreeSet<i64>>,
+    /// What this transaction has changed.
+    changed: RefCell<BTreeSet<ChangedBlock>>,
+}
+
+/// A block that is finished when the transaction is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ChangedBlock {
+    /// To be packed anew, with its checksum.
+    Passages(i64),
+    /// To get its checksum anew.
+    Codes(i64),
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
@@ -99,8 +106,12 @@ impl Batch<'_> {
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
         store.with(|_| {
-            store.pack()?;
-            store.sum_codes()?;
+            for block in store.changed.take() {
+                match block {
+                    ChangedBlock::Passages(block) => store.pack(block)?,
+                    ChangedBlock::Codes(block) => store.sum_codes(block)?,
+                }
+            }
             transaction.commit()
         })
     }
@@ -198,7 +209,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default(), unsummed: RefCell::default() };
+        let store = Self { conn, path: path.to_path_buf(), changed: RefCell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -222,8 +233,7 @@ impl Store {
         // A newer program may have opened it since; what that expects of a writer, this one does not know.
         schema::check_format(self)?;
         // What a transaction that was rolled back had changed.
-        self.unpacked.borrow_mut().clear();
-        self.unsummed.borrow_mut().clear();
+        self.changed.borrow_mut().clear();
         Ok(Batch { store: self, transaction })
     }
 
@@ -273,12 +283,7 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self {
-            conn: Connection::open("")?,
-            path: PathBuf::new(),
-            unpacked: RefCell::default(),
-            unsummed: RefCell::default(),
-        };
+        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), changed: RefCell::default() };
         store.setup()?;
         schema::migrate(&store)?;
         Ok(store)

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::path::FileId;
 use crate::store::checksum::checksum;
 use crate::store::notes::from_json;
-use crate::store::{EmbeddingKey, PassageFields, Store};
+use crate::store::{ChangedBlock, EmbeddingKey, PassageFields, Store};
 
 /// A passage to be added.
 pub(crate) struct NewPassage {
@@ -246,7 +246,7 @@ fn packed(condition: &str) -> String {
 impl Store {
     /// Has the block of a passage packed anew.
     pub(super) fn mark_passage(&self, id: i64) {
-        self.unpacked.borrow_mut().insert(id >> ID_BITS);
+        self.changed.borrow_mut().insert(ChangedBlock::Passages(id >> ID_BITS));
     }
 
     /// Has the blocks of a note's passages packed anew.
@@ -256,18 +256,15 @@ impl Store {
         Ok(())
     }
 
-    /// Packs the marked blocks anew.
-    pub(super) fn pack(&self) -> rusqlite::Result<()> {
+    /// Packs a block anew.
+    pub(super) fn pack(&self, block: i64) -> rusqlite::Result<()> {
         let mut delete = self.conn.prepare_cached("DELETE FROM passage_block WHERE block = ?1")?;
         let mut insert = self.conn.prepare_cached(&format!(
             "INSERT INTO passage_block(block, bytes, sum) {}",
             packed("WHERE passage.id BETWEEN ?1 << 8 AND (?1 << 8) + 255")
         ))?;
-        for block in std::mem::take(&mut *self.unpacked.borrow_mut()) {
-            delete.execute([block])?;
-            insert.execute([block])?;
-        }
-        Ok(())
+        delete.execute([block])?;
+        insert.execute([block]).map(drop)
     }
 
     /// Packs all blocks: those of an index whose format had none.

@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::checksum::checksum;
-use crate::store::{Store, schema};
+use crate::store::{ChangedBlock, Store, schema};
 use crate::vectors::{
     BLOCK_ROWS, Block, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes,
     row_offsets,
@@ -305,7 +305,7 @@ impl Store {
     /// When it is damaged: the new sum would hide that.
     fn mark_codes(&self, slot: i64) -> Result<()> {
         let block = block_and_row(slot as usize).0 as i64;
-        if !self.unsummed.borrow_mut().insert(block) {
+        if !self.changed.borrow_mut().insert(ChangedBlock::Codes(block)) {
             return Ok(());
         }
         let sql = "SELECT checksum(bytes) IS sum FROM codes LEFT JOIN codes_sum USING(block) WHERE block = ?1";
@@ -315,12 +315,10 @@ impl Store {
         }
     }
 
-    /// Sums the blocks that were changed.
-    pub(super) fn sum_codes(&self) -> rusqlite::Result<()> {
+    /// Sums a block that was changed.
+    pub(super) fn sum_codes(&self, block: i64) -> rusqlite::Result<()> {
         let sql = "INSERT OR REPLACE INTO codes_sum SELECT block, checksum(bytes) FROM codes WHERE block = ?1";
-        let mut sum = self.conn.prepare_cached(sql)?;
-        let blocks = std::mem::take(&mut *self.unsummed.borrow_mut());
-        blocks.into_iter().try_for_each(|block| sum.execute([block]).map(drop))
+        self.conn.prepare_cached(sql)?.execute([block]).map(drop)
     }
 
     /// How many blocks are not as they were written.
