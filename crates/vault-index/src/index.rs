@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, ModelName};
+use crate::embed::{Embedder, ModelName, install_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::WalkRules;
 use crate::index::model::Loaded;
@@ -369,9 +369,13 @@ impl Index {
         let mut advice = Vec::new();
         let unknown_share = unknown_share(store, embedder.as_ref())?;
         if unknown_share >= 0.5 {
+            let install = match cfg!(feature = "fastembed") {
+                true => String::new(),
+                false => format!("{}, then ", install_with("fastembed")),
+            };
             advice.push(format!(
                 "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
-                 search by meaning in other languages than English: \
+                 search by meaning in other languages than English: {install}\
                  vault-index rebuild --model fastembed:multilingual-e5-small",
                 100.0 * unknown_share
             ));

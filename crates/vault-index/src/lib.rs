@@ -82,7 +82,9 @@ pub use vectors::{Kernel, TopK, rescore};
 /// What the crates beside this one need too. No part of the API: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::dirs::{config_folder, default_index_file, home, key_of_vault, state_folder, vault_or_gone};
+    pub use crate::dirs::{
+        config_folder, default_index_file, home, indexed_above, key_of_vault, state_folder, vault_or_gone,
+    };
     pub use crate::files::read_toml;
     pub use crate::lock::{Lock, lock_file};
     pub use crate::private_file::{make_private, private, private_file, private_folder};

@@ -37,6 +37,16 @@ pub(super) struct IndexArgs {
     pub command: Command,
 }
 
+/// Examples with models that are built in.
+const OF_FASTEMBED: &str = match cfg!(feature = "fastembed") {
+    true => "\n  vault-index rebuild --model fastembed:multilingual-e5-small",
+    false => "",
+};
+const OF_HTTP: &str = match cfg!(feature = "http") {
+    true => "\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1",
+    false => "",
+};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Bring the index up to date
@@ -106,7 +116,7 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     Check(CheckArgs),
     /// Rebuild the index, with another model if one is given
     #[command(
-        after_help = "All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model fastembed:multilingual-e5-small\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1"
+        after_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
     /// Delete all that is stored about a vault; the notes stay

@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
+use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
@@ -91,14 +92,33 @@ impl Searcher {
         if query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none() {
             return self.list(query);
         }
-        let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-        let results = scored.best(query.grouping, query.limit, floor)?;
+        let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
+        let mut results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
+            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+            results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
         Ok(hits(&self.snapshot, results, scored.mode, near_misses))
+    }
+
+    /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
+    /// model knows pieces of other languages, and makes of them what lies far from everything. Then words alone rank.
+    /// Filters have no say in it, so that they change no score.
+    fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
+        let is_both = scored.mode == Mode::Hybrid && scored.weights.semantic > 0.0;
+        if !is_both || query.min_score.is_some() || query.limit == 0 {
+            return Ok(false);
+        }
+        if query.filter.is_empty() {
+            return Ok(true);
+        }
+        let everywhere = Query { filter: Filter::default(), ..query.clone() };
+        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
+        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
 
     /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
@@ -232,6 +252,10 @@ impl<'a> ScoredQuery<'a> {
             Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
         };
         Ok(Self { snapshot, eligible, lexical, semantic, estimate, names, weights, mode })
+    }
+
+    fn floor(&self, query: &Query) -> Floor {
+        Floor::of(query.min_score, self.mode, self.weights)
     }
 
     /// The `limit` best with at least `floor`, best first.
