@@ -15,6 +15,8 @@ mod query;
 mod hit;
 mod find_note;
 mod note_passages;
+mod slips;
+mod forms;
 mod lexical;
 mod semantic;
 mod fuse;
@@ -25,11 +27,13 @@ mod unmatched;
 mod rerank;
 
 #[cfg(test)]
+mod lexical_tests;
+#[cfg(test)]
 mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
+pub use hit::{Hit, Hits, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
