@@ -12,6 +12,7 @@
 //! and scores a word that is in more than half of the passages as 0.
 
 use crate::error::Result;
+use crate::path::FileId;
 use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
@@ -46,10 +47,16 @@ pub(super) struct Lexical {
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
     found: Vec<Found>,
+    /// How many words were looked up.
+    words: usize,
+    /// By id: notes whose names together hold a form of each word.
+    in_names: Vec<FileId>,
 }
 
 /// A term that the query stands for, and the passages that hold it, by position, ascending.
 struct Found {
+    /// The word of the query that it stands for, by its place among them.
+    word: usize,
     term: String,
     holders: Vec<u32>,
 }
@@ -62,20 +69,23 @@ struct Counter<'a> {
     average_length: f64,
     sums: Vec<f64>,
     found: Vec<Found>,
-    /// Of one word: its forms in each passage by their weights, and the passages that have any, each once.
+    /// The word that is looked up, by its place among them.
+    word: usize,
+    /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the passages that have any, each once.
+    named: Vec<FileId>,
     counts: Vec<f64>,
     holders: Vec<u32>,
 }
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), found: Vec::new() }
+        Self { scores: Vec::new(), found: Vec::new(), words: 0, in_names: Vec::new() }
     }
 
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
-        Self { scores, found: Vec::new() }
+        Self { scores, found: Vec::new(), words: 0, in_names: Vec::new() }
     }
 
     pub(super) fn run(
@@ -92,10 +102,13 @@ impl Lexical {
             average_length: (total / passages.len().max(1) as f64).max(1.0),
             sums: vec![0.0; passages.len()],
             found: Vec::new(),
+            word: 0,
+            named: Vec::new(),
             counts: vec![0.0; passages.len()],
             holders: Vec::new(),
         };
         let mut ideal = 0.0;
+        let mut in_names: Vec<FileId> = Vec::new();
         for word in &reading.words {
             let (exact, others): (Vec<&Form>, Vec<&Form>) = word.forms.iter().partition(|form| form.is_exact);
             exact.into_iter().try_for_each(|form| counter.look_up(form))?;
@@ -112,15 +125,34 @@ impl Lexical {
                 }
             }
             ideal += counter.add(word.count * (1.0 - share), idf);
-            counter.end_word();
+            let named = counter.end_word();
+            match counter.word {
+                1 => in_names = named,
+                _ => in_names.retain(|note| named.binary_search(note).is_ok()),
+            }
         }
         let scores = counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
-        Ok(Self { scores: if reading.words.is_empty() { Vec::new() } else { scores }, found: counter.found })
+        let words = reading.words.len();
+        Ok(Self { scores: if words == 0 { Vec::new() } else { scores }, found: counter.found, words, in_names })
     }
 
     /// 0 where no word matches.
     pub(super) fn score(&self, position: usize) -> f32 {
         self.scores.get(position).copied().unwrap_or(0.0)
+    }
+
+    /// By id: notes whose names (title, file name, aliases) together hold all words, each in any of its forms.
+    pub(super) fn in_names(&self) -> &[FileId] {
+        &self.in_names
+    }
+
+    /// Whether one name holds all words, each in any of its forms.
+    pub(super) fn is_in_name(&self, terms: &mut Terms, name: &str) -> bool {
+        let mut held = vec![false; self.words];
+        terms.each(name, |term, _| {
+            self.found.iter().filter(|found| found.term == term).for_each(|found| held[found.word] = true);
+        });
+        self.words > 0 && held.into_iter().all(|held| held)
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
@@ -140,6 +172,7 @@ impl Counter<'_> {
     fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64)> = Vec::new();
         let mut found: Vec<Found> = Vec::new();
+        let mut named: Vec<FileId> = Vec::new();
         let mut number = 0;
         let mut at = 0;
         self.store.each_occurrence(&form.text, form.matching, |term, holder, field| {
@@ -148,7 +181,12 @@ impl Counter<'_> {
             }
             number += 1;
             let held = match holder {
-                Holder::Note(note) => self.of_notes.of(note),
+                Holder::Note(note) => {
+                    if matches!(field, Field::Title | Field::Aliases) {
+                        named.push(note);
+                    }
+                    self.of_notes.of(note)
+                }
                 Holder::Passage(id) => match self.position(id, at) {
                     Some(position) => {
                         at = position;
@@ -158,7 +196,7 @@ impl Counter<'_> {
                 },
             };
             if found.last().is_none_or(|found| found.term != term) {
-                found.push(Found { term: term.to_owned(), holders: Vec::new() });
+                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new() });
             }
             let holders = &mut found.last_mut().expect("one was pushed").holders;
             for position in held {
@@ -172,6 +210,7 @@ impl Counter<'_> {
         if number > most {
             return Ok(());
         }
+        self.named.append(&mut named);
         for (position, weight) in places {
             let count = &mut self.counts[position as usize];
             if *count == 0.0 {
@@ -220,8 +259,13 @@ impl Counter<'_> {
         best
     }
 
-    fn end_word(&mut self) {
+    /// Returns the notes that have the word in a name, by id.
+    fn end_word(&mut self) -> Vec<FileId> {
         self.holders.drain(..).for_each(|at| self.counts[at as usize] = 0.0);
+        self.word += 1;
+        self.named.sort_unstable();
+        self.named.dedup();
+        std::mem::take(&mut self.named)
     }
 }
 

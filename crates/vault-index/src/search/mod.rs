@@ -3,6 +3,7 @@
 //! ```text
 //! query ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
+//!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
@@ -18,6 +19,7 @@ mod note_passages;
 mod slips;
 mod forms;
 mod lexical;
+mod names;
 mod semantic;
 mod fuse;
 mod snapshot;
@@ -33,7 +35,7 @@ mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NearMiss, Reranked, Substitution, Why, matched_ranges};
+pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;

@@ -15,6 +15,7 @@ use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Substitution, Why};
 use crate::search::lexical::Lexical;
+use crate::search::names::{Band, Bands, named};
 use crate::search::query::{Grouping, Mode, Query};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
@@ -166,6 +167,7 @@ pub(super) struct ScoredQuery<'a> {
     pub substitutions: Vec<Substitution>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    names: Bands,
     pub weights: Weights,
     pub mode: Mode,
 }
@@ -190,12 +192,17 @@ impl<'a> ScoredQuery<'a> {
             (None, None) => vector,
         };
         let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
-        let text = reading.text(&text);
-        let words = || match mode {
-            Mode::Semantic => Ok(Lexical::none()),
-            _ => Lexical::run(&snapshot.store(), &snapshot.passages, snapshot.of_notes(), &reading),
+        let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
+            if !has_text {
+                return Ok((Lexical::none(), Vec::new()));
+            }
+            let store = snapshot.store();
+            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let named = named(&store, &text, &lexical)?;
+            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
         };
-        let (lexical, weights, vector) = match vector {
+        let text = reading.text(&text);
+        let ((lexical, named), weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
             // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
             // its own: one of a pool might take up another search meanwhile, which waits for the same model.
@@ -219,8 +226,12 @@ impl<'a> ScoredQuery<'a> {
             },
             None => Semantic::none(),
         };
+        let names = match named.is_empty() {
+            true => Bands::default(),
+            false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
+        };
         let substitutions = reading.substitutions;
-        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, weights, mode })
+        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, names, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -235,6 +246,7 @@ impl<'a> ScoredQuery<'a> {
             eligible,
             lexical: &self.lexical,
             semantic: &self.semantic,
+            names: &self.names,
             weights: self.weights,
             grouping,
         };
@@ -341,6 +353,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         lexical: scored.lexical,
         terms,
         weights: (weights.semantic, weights.lexical),
+        name: scored.name,
         rerank: None,
     };
     Ok(Hit {
