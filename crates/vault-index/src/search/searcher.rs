@@ -10,6 +10,7 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
 use crate::search::find_note::find_note;
 use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
@@ -167,6 +168,7 @@ pub(super) struct ScoredQuery<'a> {
     pub substitutions: Vec<Substitution>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
@@ -230,8 +232,12 @@ impl<'a> ScoredQuery<'a> {
             true => Bands::default(),
             false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
         };
+        let estimate = {
+            let store = snapshot.store();
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
+        };
         let substitutions = reading.substitutions;
-        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, names, weights, mode })
+        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -246,6 +252,7 @@ impl<'a> ScoredQuery<'a> {
             eligible,
             lexical: &self.lexical,
             semantic: &self.semantic,
+            estimate: self.estimate,
             names: &self.names,
             weights: self.weights,
             grouping,
@@ -349,6 +356,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {
         semantic: scored.semantic,
+        estimated: scored.estimated,
         title: scored.title,
         lexical: scored.lexical,
         terms,
