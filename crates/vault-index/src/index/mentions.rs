@@ -14,6 +14,7 @@ use crate::path::{FileId, VaultPath};
 use crate::report::Mention;
 use crate::search::{find_note, holders_of};
 use crate::store::{Store, StoredFile};
+use crate::terms::Matching;
 
 impl Index {
     /// Where other notes name a note (its path, or a link to it) by its file's name, title or an alias without linking
@@ -27,7 +28,8 @@ impl Index {
             let (id, names) = names_of(store, note)?;
             let mut holders: HashSet<FileId> = HashSet::new();
             for name in &names {
-                holders.extend(store.notes_of(&holders_of(store, &name.text)?)?);
+                let found = holders_of(store, &name.text, Matching::Whole)?.unwrap_or_default();
+                holders.extend(store.notes_of(&found)?);
             }
             holders.remove(&id);
             let mut mentions = Vec::new();
