@@ -136,8 +136,8 @@ impl Indexer<'_> {
     /// All files known.
     fn known(&self) -> Result<Vec<KnownFile>> {
         let version = self.version();
-        let known = |stored: StoredFile| {
-            let mut file = stored.known;
+        let known = |stored: &StoredFile| {
+            let mut file = stored.known.clone();
             if stored.version != Some(version) {
                 // What another version made of it counts as nothing.
                 file.hash = None;
@@ -148,7 +148,7 @@ impl Indexer<'_> {
             }
             file
         };
-        Ok(self.store.files()?.into_iter().map(known).collect())
+        Ok(self.store.files()?.iter().map(known).collect())
     }
 
     /// Returns the folders that could not be listed.

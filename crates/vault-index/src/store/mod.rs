@@ -41,6 +41,7 @@ mod compare;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -74,6 +75,9 @@ pub(crate) struct Store {
     path: PathBuf,
     /// Blocks of `passage_block` whose passages this transaction has changed.
     unpacked: RefCell<BTreeSet<i64>>,
+    /// The rows of files, and the [data version](Self::data_version) before they were read. Whoever looks at an
+    /// unchanged vault again does not read them again.
+    files: RefCell<Option<(i64, Arc<[StoredFile]>)>>,
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
@@ -182,7 +186,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default() };
+        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default(), files: RefCell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -206,6 +210,7 @@ impl Store {
         schema::check_format(self)?;
         // What a transaction that was rolled back had changed.
         self.unpacked.borrow_mut().clear();
+        self.files.take();
         Ok(Batch { store: self, transaction })
     }
 
@@ -257,7 +262,12 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), unpacked: RefCell::default() };
+        let store = Self {
+            conn: Connection::open("")?,
+            path: PathBuf::new(),
+            unpacked: RefCell::default(),
+            files: RefCell::default(),
+        };
         store.setup()?;
         schema::migrate(&store)?;
         Ok(store)
@@ -279,6 +289,7 @@ impl Store {
 
     /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
     pub(crate) fn replace_with(&mut self, other: &Self) -> Result<()> {
+        self.files.take();
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| Error::from(e).at(&path);
         let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn).map_err(fail)?;

@@ -1,5 +1,7 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
+use std::sync::Arc;
+
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -73,8 +75,14 @@ const NOTE_META: &str = "SELECT note.id, file.path, note.title, note.tags, file.
 const FOUND_BY_WALK: u8 = 2;
 
 impl Store {
-    /// All files known, by path.
-    pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
+    /// All files known, by path. Not for use within a transaction, whose changes they may not show.
+    pub(crate) fn files(&self) -> Result<Arc<[StoredFile]>> {
+        let version = self.data_version()?;
+        if let Some((at, files)) = &*self.files.borrow()
+            && *at == version
+        {
+            return Ok(Arc::clone(files));
+        }
         let mut files = self.all(
             "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
              FROM file",
@@ -82,6 +90,8 @@ impl Store {
             stored_file,
         )?;
         files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
+        let files: Arc<[StoredFile]> = files.into();
+        *self.files.borrow_mut() = Some((version, Arc::clone(&files)));
         Ok(files)
     }
 
@@ -420,4 +430,34 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 pub(super) fn from_json<T: for<'de> Deserialize<'de> + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_are_read_again_once_somebody_wrote() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("index.db");
+        let (store, other) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
+        let put = |store: &Store, id: u32, is_kept: bool| {
+            let batch = store.begin().unwrap();
+            let (path, stat) = (VaultPath::new(&format!("{id}.md")).unwrap(), FileStat::default());
+            let known = KnownFile { id: FileId(id), path, stat, indexed: true, hash: None, checked_at_ns: 0 };
+            store.put_file(&StoredFile { known, disk: None, version: None }).unwrap();
+            if is_kept {
+                batch.commit().unwrap();
+            }
+        };
+        let ids = || store.files().unwrap().iter().map(|file| file.known.id.0).collect::<Vec<_>>();
+        assert!(ids().is_empty());
+        put(&store, 1, true);
+        assert_eq!(ids(), [1]);
+        put(&other, 2, true);
+        assert_eq!(ids(), [1, 2]);
+        put(&store, 3, false);
+        assert_eq!(ids(), [1, 2]);
+        assert!(Arc::ptr_eq(&store.files().unwrap(), &store.files().unwrap()), "nobody wrote in between");
+    }
 }

@@ -191,7 +191,8 @@ impl LinkIndex {
 /// The files that the index has, with whether it knows their links, and its version; `None` where it is not used.
 fn indexed(index: &NoteIndex) -> Option<(Vec<(SafePath, bool)>, IndexVersion)> {
     let index = if index.uses == IndexUse::Index { index.current().ok()? } else { return None };
-    let (files, version) = (index.files().ok()?, index.version().ok()?);
+    // In this order: should something be committed in between, the next look finds another version.
+    let (version, files) = (index.version().ok()?, index.files().ok()?);
     let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
     Some((files.collect(), version))
 }
