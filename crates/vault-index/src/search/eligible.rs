@@ -33,7 +33,7 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<
     }
     let positions = |ids: Vec<i64>| ids.into_iter().filter_map(|id| snapshot.position(id));
     for word in &query.without {
-        let holders = lexical::holders_of_word(&store, word)?;
+        let holders = lexical::holders_of(&store, word)?;
         excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
     }
     let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
@@ -43,7 +43,7 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<
         eligible.resize(eligible.len() + of_note.len(), is_eligible(of_note[0].note));
     }
     for phrase in &query.phrases {
-        let holders: HashSet<usize> = positions(lexical::holders_of_phrase(&store, phrase)?).collect();
+        let holders: HashSet<usize> = positions(lexical::holders_of(&store, phrase)?).collect();
         eligible.iter_mut().enumerate().for_each(|(at, eligible)| *eligible &= holders.contains(&at));
     }
     Ok(Some(eligible))

@@ -14,6 +14,7 @@ mod filter;
 mod query;
 mod hit;
 mod find_note;
+mod note_passages;
 mod lexical;
 mod semantic;
 mod fuse;

@@ -188,7 +188,7 @@ impl<'a> ScoredQuery<'a> {
         };
         let words = || match mode {
             Mode::Semantic => Ok(Lexical::none()),
-            _ => Lexical::run(&snapshot.store(), &snapshot.passages, &text),
+            _ => Lexical::run(&snapshot.store(), &snapshot.passages, snapshot.of_notes(), &text),
         };
         let (lexical, weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),
