@@ -139,8 +139,8 @@ impl Indexer<'_> {
     /// All files known.
     fn known(&self) -> Result<Vec<KnownFile>> {
         let version = self.version();
-        let known = |stored: &StoredFile| {
-            let mut file = stored.known.clone();
+        let known = |stored: StoredFile| {
+            let mut file = stored.known;
             if stored.version != Some(version) {
                 // What another version made of it counts as nothing.
                 file.hash = None;
@@ -151,7 +151,7 @@ impl Indexer<'_> {
             }
             file
         };
-        Ok(self.store.files()?.iter().map(known).collect())
+        Ok(self.store.files()?.into_iter().map(known).collect())
     }
 
     /// Returns the folders that could not be listed.

@@ -9,6 +9,7 @@
 //! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
 //! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
+//! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
 //! | `passage` | a chunk: which note, which vector, how many terms its text has | |
@@ -33,6 +34,7 @@
 
 mod schema;
 mod file;
+mod names;
 mod notes;
 mod links;
 mod fulltext;
@@ -43,7 +45,6 @@ mod compare;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -58,6 +59,7 @@ use crate::report::counted_as;
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
 pub(crate) use links::{LinkRow, StoredLink};
+pub(crate) use names::Name;
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
 pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
@@ -77,9 +79,6 @@ pub(crate) struct Store {
     path: PathBuf,
     /// Blocks of `passage_block` whose passages this transaction has changed.
     unpacked: RefCell<BTreeSet<i64>>,
-    /// The rows of files, and the [data version](Self::data_version) before they were read. Whoever looks at an
-    /// unchanged vault again does not read them again.
-    files: RefCell<Option<(i64, Arc<[StoredFile]>)>>,
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
@@ -188,7 +187,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default(), files: RefCell::default() };
+        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -212,7 +211,6 @@ impl Store {
         schema::check_format(self)?;
         // What a transaction that was rolled back had changed.
         self.unpacked.borrow_mut().clear();
-        self.files.take();
         Ok(Batch { store: self, transaction })
     }
 
@@ -264,12 +262,7 @@ impl Store {
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self {
-            conn: Connection::open("")?,
-            path: PathBuf::new(),
-            unpacked: RefCell::default(),
-            files: RefCell::default(),
-        };
+        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), unpacked: RefCell::default() };
         store.setup()?;
         schema::migrate(&store)?;
         Ok(store)
@@ -291,7 +284,6 @@ impl Store {
 
     /// Replaces all content by that of another index file, in one transaction: readers see the old or the new.
     pub(crate) fn replace_with(&mut self, other: &Self) -> Result<()> {
-        self.files.take();
         let path = self.path.clone();
         let fail = |e: rusqlite::Error| Error::from(e).at(&path);
         let backup = rusqlite::backup::Backup::new(&other.conn, &mut self.conn).map_err(fail)?;

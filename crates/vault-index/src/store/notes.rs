@@ -1,7 +1,5 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
-use std::sync::Arc;
-
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +9,7 @@ use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
 use crate::store::Store;
+use crate::store::names::Name;
 
 /// A file as the walk found it and the index keeps it.
 #[derive(Debug, Clone)]
@@ -38,6 +37,7 @@ pub(crate) struct PropertyValue {
 pub(crate) struct NoteRow {
     pub title: String,
     pub title_source: TitleSource,
+    pub names: Vec<Name>,
     pub aliases: String,
     pub shown_tags: String,
     /// (folded, as first seen).
@@ -86,14 +86,8 @@ const NOTE_META: &str = "SELECT note.id, file.path, note.title, note.tags, file.
 const FOUND_BY_WALK: u8 = 2;
 
 impl Store {
-    /// All files known, by path. Not for use within a transaction, whose changes they may not show.
-    pub(crate) fn files(&self) -> Result<Arc<[StoredFile]>> {
-        let version = self.data_version()?;
-        if let Some((at, files)) = &*self.files.borrow()
-            && *at == version
-        {
-            return Ok(Arc::clone(files));
-        }
+    /// All files known, by path.
+    pub(crate) fn files(&self) -> Result<Vec<StoredFile>> {
         let mut files = self.all(
             "SELECT id, path, disk, indexed, size, modified_ns, changed_ns, inode, seen_ns, hash, version
              FROM file",
@@ -101,8 +95,6 @@ impl Store {
             stored_file,
         )?;
         files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
-        let files: Arc<[StoredFile]> = files.into();
-        *self.files.borrow_mut() = Some((version, Arc::clone(&files)));
         Ok(files)
     }
 
@@ -174,7 +166,7 @@ impl Store {
         )
     }
 
-    /// Adds a note with its tags and properties.
+    /// Adds a note with its names, tags and properties.
     pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
         self.run(
             "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
@@ -191,6 +183,7 @@ impl Store {
                 title_vector,
             ],
         )?;
+        self.put_names(id, &note.names)?;
         for (key, shown) in &note.tags {
             self.run("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)", params![key, id, shown])?;
         }
@@ -205,6 +198,7 @@ impl Store {
 
     /// Forgets a note (its passages and links are removed by their own modules). Whether it was there.
     pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
+        self.remove_names(id)?;
         self.run("DELETE FROM tag WHERE note = ?1", [id])?;
         self.run("DELETE FROM property WHERE note = ?1", [id])?;
         self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))
@@ -454,34 +448,4 @@ pub(crate) fn json(value: &impl Serialize) -> String {
 
 pub(super) fn from_json<T: for<'de> Deserialize<'de> + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_are_read_again_once_somebody_wrote() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("index.db");
-        let (store, other) = (Store::open(&path).unwrap(), Store::open(&path).unwrap());
-        let put = |store: &Store, id: u32, is_kept: bool| {
-            let batch = store.begin().unwrap();
-            let (path, stat) = (VaultPath::new(&format!("{id}.md")).unwrap(), FileStat::default());
-            let known = KnownFile { id: FileId(id), path, stat, indexed: true, hash: None, checked_at_ns: 0 };
-            store.put_file(&StoredFile { known, disk: None, version: None }).unwrap();
-            if is_kept {
-                batch.commit().unwrap();
-            }
-        };
-        let ids = || store.files().unwrap().iter().map(|file| file.known.id.0).collect::<Vec<_>>();
-        assert!(ids().is_empty());
-        put(&store, 1, true);
-        assert_eq!(ids(), [1]);
-        put(&other, 2, true);
-        assert_eq!(ids(), [1, 2]);
-        put(&store, 3, false);
-        assert_eq!(ids(), [1, 2]);
-        assert!(Arc::ptr_eq(&store.files().unwrap(), &store.files().unwrap()), "nobody wrote in between");
-    }
 }
