@@ -15,7 +15,7 @@ use super::hits;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NearMiss, Query, Unmatched};
+use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Unmatched};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -100,7 +100,12 @@ impl SearchAnswer {
             answer.results.extend(results.map(|hit| SearchResult { vault: vault.clone(), hit, vault_index }));
         }
         // Stable: each vault's own order, and the order of the vaults, decide between equal scores.
-        answer.results.sort_by(|a, b| b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal));
+        // Notes of which a name is the query are first, also where a reranker gave the scores.
+        let is_named = |result: &SearchResult| result.hit.why.name == Some(NameMatch::Equal);
+        answer.results.sort_by(|a, b| {
+            let by_score = || b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal);
+            is_named(b).cmp(&is_named(a)).then_with(by_score)
+        });
         answer.results.truncate(query.limit);
         answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
         if !answer.results.is_empty() {

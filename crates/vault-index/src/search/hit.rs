@@ -73,11 +73,29 @@ pub struct Why {
     pub lexical: f32,
     /// The query's terms that the passage, its title, headings or tags hold, as they are indexed.
     pub terms: Vec<String>,
-    /// What `semantic` and `lexical` were multiplied by.
+    /// What `semantic` and `lexical` were multiplied by: their sum is the score, 0 to 0.8, where `name` is absent.
     pub weights: (f32, f32),
+    /// How the note's name matches the query, which gives the score its band; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<NameMatch>,
     /// What the passage had before a reranker gave it its score; absent where none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerank: Option<Reranked>,
+}
+
+/// How a name of a note (title, file name or alias) matches a query. Case, diacritics, punctuation and spaces do not
+/// count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum NameMatch {
+    /// The name is the query: a score above 0.9, which nothing else has.
+    Equal,
+    /// The name begins with the query: 0.8 to 0.9.
+    Begins,
+    /// The name has all words of the query: 0.8 to 0.9.
+    Words,
 }
 
 /// A passage in the ranking that its reranker was given.
@@ -87,7 +105,7 @@ pub struct Why {
 pub struct Reranked {
     /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
-    /// Its score there: `semantic` and `lexical` by their weights.
+    /// Its score there: `what it would have without the reranker.
     pub score: f32,
 }
 

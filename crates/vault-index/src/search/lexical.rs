@@ -14,6 +14,7 @@
 use std::collections::HashMap;
 
 use crate::error::Result;
+use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
@@ -50,11 +51,16 @@ pub(super) struct Lexical {
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
     forms: Vec<Form>,
+    /// By id: notes whose names together hold a form of each word.
+    in_names: Vec<FileId>,
 }
 
 /// A term of notes that was looked up.
 struct Form {
+    /// The word of the query that it stands for, by its place among them.
+    word: usize,
     text: String,
+    matching: Matching,
     weight: f64,
     /// The passages that hold it, by position, ascending.
     holders: Vec<u32>,
@@ -69,23 +75,24 @@ struct Word {
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), forms: Vec::new() }
+        Self { scores: Vec::new(), forms: Vec::new(), in_names: Vec::new() }
     }
 
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
-        Self { scores, forms: Vec::new() }
+        Self { scores, forms: Vec::new(), in_names: Vec::new() }
     }
 
     pub(super) fn run(store: &Store, passages: &[PassageRow], of_notes: &NotePassages, text: &str) -> Result<Self> {
         let mut looked_up: Vec<Form> = Vec::new();
         let mut sums = vec![0.0_f64; passages.len()];
         let mut counts = vec![0.0_f64; passages.len()];
+        let mut in_names: Vec<FileId> = Vec::new();
         let mut ideal = 0.0;
         let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
         let average = (total / passages.len().max(1) as f64).max(1.0);
-        for word in choose(store, text)? {
+        for (order, word) in choose(store, text)?.into_iter().enumerate() {
             // Of any form, each once.
             let mut holders: Vec<u32> = Vec::new();
             let mut count = |at: u32, weight: f64| {
@@ -95,13 +102,19 @@ impl Lexical {
                 }
                 *count += weight;
             };
-            let mut forms = forms_of(store, &word.term)?;
+            let mut named: Vec<FileId> = Vec::new();
+            let mut forms = forms_of(store, order, &word.term)?;
             for form in &mut forms {
                 let mut at = 0;
                 store.each_occurrence(&form.text, word.term.matching, |holder, field| {
                     let weight = FIELDS[field as usize] * form.weight;
                     let held = match holder {
-                        Holder::Note(note) => of_notes.of(note),
+                        Holder::Note(note) => {
+                            if matches!(field, Field::Title | Field::Aliases) {
+                                named.push(note);
+                            }
+                            of_notes.of(note)
+                        }
                         Holder::Passage(id) => {
                             if passages.get(at as usize).is_none_or(|p| p.id != id) {
                                 match passages.binary_search_by_key(&id, |p| p.id) {
@@ -130,10 +143,16 @@ impl Lexical {
                 let length = f64::from(passages[at].length) / average;
                 sums[at] += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
             }
+            named.sort_unstable();
+            named.dedup();
+            match order {
+                0 => in_names = named,
+                _ => in_names.retain(|note| named.binary_search(note).is_ok()),
+            }
             looked_up.extend(forms);
         }
         let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
-        Ok(Self { scores: if looked_up.is_empty() { Vec::new() } else { scores }, forms: looked_up })
+        Ok(Self { scores: if looked_up.is_empty() { Vec::new() } else { scores }, forms: looked_up, in_names })
     }
 
     /// 0 where no word matches.
@@ -141,10 +160,34 @@ impl Lexical {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
+    /// By id: notes whose names (title, file name, aliases) together hold all words, each in any of its forms.
+    pub(super) fn in_names(&self) -> &[FileId] {
+        &self.in_names
+    }
+
+    /// Whether one name holds all words, each in any of its forms.
+    pub(super) fn is_in_name(&self, terms: &mut Terms, name: &str) -> bool {
+        let Some(last) = self.forms.last() else { return false };
+        let mut held = vec![false; last.word + 1];
+        terms.each(name, |term, _| {
+            self.forms.iter().filter(|form| form.stands_for(term)).for_each(|form| held[form.word] = true);
+        });
+        held.into_iter().all(|held| held)
+    }
+
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
     pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |form: &&Form| form.holders.binary_search(&(position as u32)).is_ok();
         self.forms.iter().filter(holds).map(|form| form.text.clone()).collect()
+    }
+}
+
+impl Form {
+    fn stands_for(&self, term: &str) -> bool {
+        match self.matching {
+            Matching::Whole => self.text == term,
+            Matching::Prefix => term.starts_with(&self.text),
+        }
     }
 }
 
@@ -181,8 +224,8 @@ fn choose(store: &Store, text: &str) -> Result<Vec<Word>> {
 }
 
 /// What a word of a query stands for: itself first.
-fn forms_of(store: &Store, term: &QueryTerm) -> Result<Vec<Form>> {
-    let form = |text: String, weight| Form { text, weight, holders: Vec::new() };
+fn forms_of(store: &Store, word: usize, term: &QueryTerm) -> Result<Vec<Form>> {
+    let form = |text: String, weight| Form { word, text, matching: term.matching, weight, holders: Vec::new() };
     let mut forms = vec![form(term.text.clone(), 1.0)];
     if term.matching == Matching::Whole {
         let mates = store.words_with_stem(&stem(&term.text))?.into_iter().filter(|word| *word != term.text);

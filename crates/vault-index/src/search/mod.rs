@@ -3,6 +3,7 @@
 //! ```text
 //! query ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
+//!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
@@ -16,6 +17,7 @@ mod hit;
 mod find_note;
 mod note_passages;
 mod lexical;
+mod names;
 mod semantic;
 mod fuse;
 mod snapshot;
@@ -29,7 +31,7 @@ mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
+pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;

@@ -14,6 +14,7 @@ use crate::search::find_note::find_note;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
 use crate::search::lexical::Lexical;
+use crate::search::names::{Band, Bands, named};
 use crate::search::query::{Grouping, Mode, Query};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
@@ -163,6 +164,7 @@ pub(super) struct ScoredQuery<'a> {
     eligible: Option<Vec<bool>>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    names: Bands,
     pub weights: Weights,
     pub mode: Mode,
 }
@@ -186,11 +188,16 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let words = || match mode {
-            Mode::Semantic => Ok(Lexical::none()),
-            _ => Lexical::run(&snapshot.store(), &snapshot.passages, snapshot.of_notes(), &text),
+        let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
+            if !has_text {
+                return Ok((Lexical::none(), Vec::new()));
+            }
+            let store = snapshot.store();
+            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &text)?;
+            let named = named(&store, &text, &lexical)?;
+            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
         };
-        let (lexical, weights, vector) = match vector {
+        let ((lexical, named), weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),
             // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
             // its own: one of a pool might take up another search meanwhile, which waits for the same model.
@@ -214,7 +221,11 @@ impl<'a> ScoredQuery<'a> {
             },
             None => Semantic::none(),
         };
-        Ok(Self { snapshot, eligible, lexical, semantic, weights, mode })
+        let names = match named.is_empty() {
+            true => Bands::default(),
+            false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
+        };
+        Ok(Self { snapshot, eligible, lexical, semantic, names, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -225,6 +236,7 @@ impl<'a> ScoredQuery<'a> {
             eligible: self.eligible.as_deref(),
             lexical: &self.lexical,
             semantic: &self.semantic,
+            names: &self.names,
             weights: self.weights,
             grouping,
         };
@@ -318,6 +330,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         lexical: scored.lexical,
         terms,
         weights: (weights.semantic, weights.lexical),
+        name: scored.name,
         rerank: None,
     };
     Ok(Hit {
