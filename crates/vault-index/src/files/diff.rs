@@ -161,7 +161,7 @@ fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
 }
 
 /// Whether a file was changed so shortly before it was looked at that another edit may not show in its stat.
-fn is_young(stat: &FileStat, checked_at_ns: i64) -> bool {
+pub(super) fn is_young(stat: &FileStat, checked_at_ns: i64) -> bool {
     stat.latest_ns() > checked_at_ns.saturating_sub(TRUST_NS)
 }
 

@@ -23,7 +23,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
-pub use fingerprint::{Fingerprint, young_notes};
+pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
 pub use toml_file::read_toml;

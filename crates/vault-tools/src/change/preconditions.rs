@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use vault_index::IndexVersion;
+use vault_index::VaultState;
 
 use crate::sandbox::SafePath;
 
@@ -20,28 +20,28 @@ pub(crate) struct Preconditions {
     pub linking: BTreeSet<SafePath>,
     /// The files in a folder that moves or is deleted.
     pub folders: BTreeMap<SafePath, BTreeSet<SafePath>>,
-    /// The index in which all of it was observed.
+    /// The state of vault and index in which all of it was observed.
     pub observed: Observed,
 }
 
-/// The state of the index when it was asked.
+/// The state of vault and index when they were asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Observed {
-    /// It was not.
+    /// They were not.
     #[default]
     Never,
     /// Always this one.
-    At(IndexVersion),
+    At(VaultState),
     /// Not always the same, or the notes themselves were read.
     Unknown,
 }
 
 impl Preconditions {
-    /// What is added was observed in this version of the index, if in the index at all.
-    pub fn observe(&mut self, version: Option<&IndexVersion>) {
-        self.observed = match (version, &self.observed) {
-            (Some(version), Observed::Never) => Observed::At(*version),
-            (Some(version), Observed::At(first)) if version == first => return,
+    /// What is added was observed in this state, if that is certain.
+    pub fn observe(&mut self, state: Option<&VaultState>) {
+        self.observed = match (state, &self.observed) {
+            (Some(state), Observed::Never) => Observed::At(*state),
+            (Some(state), Observed::At(first)) if state == first => return,
             _ => Observed::Unknown,
         };
     }

@@ -7,7 +7,7 @@ use crate::sandbox::files_below;
 use crate::store::VaultStore;
 
 impl Preconditions {
-    /// Looks at all of it again. Where the index says that no file of the vault differs, that is a walk; else it costs
+    /// Looks at all of it again. Where no file of the vault differs, that is a walk; else it costs
     /// what the first look of a rename costs. Nothing if no links were looked at.
     ///
     /// # Errors
@@ -22,8 +22,8 @@ impl Preconditions {
         if self.names.is_empty() && self.keys.is_empty() {
             return Ok(());
         }
-        if let Observed::At(version) = &self.observed
-            && store.index.current()?.version()? == *version
+        if let Observed::At(state) = &self.observed
+            && store.index.opened()?.is_still(state).unwrap_or(false)
         {
             return Ok(());
         }
