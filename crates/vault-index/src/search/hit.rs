@@ -22,7 +22,8 @@ pub struct Hits {
     pub reranker: Option<String>,
     /// Notes in the index.
     pub indexed: usize,
-    /// Passages and file titles still without a vector, as a status counts them: they were ranked by words alone.
+    /// Passages and file titles still without a vector, as a status counts them: they were ranked by their words
+    /// and an estimate of their meaning.
     pub pending: usize,
     /// Notes that were found but not read yet: nothing of them can be among the results.
     pub unread: usize,
@@ -67,6 +68,9 @@ pub struct Hit {
 pub struct Why {
     /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
     pub semantic: Option<f32>,
+    /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<f32>,
     /// Cosine of the title that is only the file's name, where there is one and it was weighed in.
     pub title: Option<f32>,
     /// How much of the best possible BM25 score the passage reached, 0 to 1.

@@ -5,6 +5,7 @@
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
+//!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
@@ -19,6 +20,7 @@ mod note_passages;
 mod lexical;
 mod names;
 mod semantic;
+mod estimate;
 mod fuse;
 mod snapshot;
 mod eligible;

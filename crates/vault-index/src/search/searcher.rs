@@ -10,6 +10,7 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
 use crate::search::find_note::find_note;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Why};
@@ -164,6 +165,7 @@ pub(super) struct ScoredQuery<'a> {
     eligible: Option<Vec<bool>>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
@@ -225,7 +227,11 @@ impl<'a> ScoredQuery<'a> {
             true => Bands::default(),
             false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
         };
-        Ok(Self { snapshot, eligible, lexical, semantic, names, weights, mode })
+        let estimate = {
+            let store = snapshot.store();
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
+        };
+        Ok(Self { snapshot, eligible, lexical, semantic, estimate, names, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -236,6 +242,7 @@ impl<'a> ScoredQuery<'a> {
             eligible: self.eligible.as_deref(),
             lexical: &self.lexical,
             semantic: &self.semantic,
+            estimate: self.estimate,
             names: &self.names,
             weights: self.weights,
             grouping,
@@ -326,6 +333,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {
         semantic: scored.semantic,
+        estimated: scored.estimated,
         title: scored.title,
         lexical: scored.lexical,
         terms,
