@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use vault_index::links::{Names, keys_leading_to, ranked};
-use vault_index::{FileId, VaultPath, VaultState};
+use vault_index::{FileId, VaultFile, VaultPath, VaultState};
 
 use super::occurrences::link_keys;
 use crate::change::Notice;
@@ -50,7 +50,10 @@ impl DiskLinks {
     pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
         // Without a model there may be no index; what links there are can be read from the notes all the same.
         let (mut disk, files) = match indexed(index) {
-            Some((files, state)) => (Self { is_indexed: true, state, ..Self::default() }, files),
+            Some((files, state)) => {
+                let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
+                (Self { is_indexed: true, state, ..Self::default() }, files.collect::<Vec<_>>())
+            }
             None => {
                 let entries = sandbox.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
                 // A link to a note is no note of its own.
@@ -189,12 +192,10 @@ impl LinkIndex {
     }
 }
 
-/// The files that the index has, with whether it knows their links, and the state they are of; `None` where it is not
-/// used.
-fn indexed(index: &NoteIndex) -> Option<(Vec<(SafePath, bool)>, Option<VaultState>)> {
+/// The files that the index has, and the state of vault and index that they are of; `None` where it is not used.
+fn indexed(index: &NoteIndex) -> Option<(Vec<VaultFile>, Option<VaultState>)> {
     let index = if index.uses == IndexUse::Index { index.current().ok()? } else { return None };
     // In this order: should something be committed in between, the next look finds another state.
-    let (state, files) = (index.state().ok()?, index.files().ok()?);
-    let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
-    Some((files.collect(), state))
+    let state = index.state().ok()?;
+    Some((index.files().ok()?, state))
 }
