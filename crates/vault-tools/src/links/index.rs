@@ -9,8 +9,8 @@ use super::occurrences::link_keys;
 use crate::change::Notice;
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::note_index::{IndexUse, NoteIndex};
 use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
+use crate::store::{IndexUse, NoteIndex};
 
 /// Notes above this size are not looked through for links. In bytes.
 const LARGEST: u64 = 100_000_000;
