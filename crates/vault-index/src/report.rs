@@ -181,7 +181,7 @@ pub struct ListedIndex {
     /// The vault's folder; `None` where the index does not say.
     pub vault: Option<PathBuf>,
     /// Whether that folder is there.
-    pub state: VaultState,
+    pub state: FolderState,
     /// The index file.
     #[serde(serialize_with = "lossy")]
     pub index: PathBuf,
@@ -203,7 +203,7 @@ pub struct ListedIndex {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum VaultState {
+pub enum FolderState {
     /// It is.
     There,
     /// There is no such folder.

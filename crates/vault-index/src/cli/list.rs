@@ -5,7 +5,7 @@ use std::io;
 use vault_cli::{CliResult, ListArgs, Out, counted, sanitize_line};
 
 use super::status::{bytes, local_time};
-use crate::{Index, ListedIndex, VaultState};
+use crate::{FolderState, Index, ListedIndex};
 
 pub(super) fn run(args: &ListArgs, out: &mut Out) -> CliResult {
     if args.schema {
@@ -35,10 +35,10 @@ fn show(index: &ListedIndex, out: &mut Out) -> io::Result<()> {
         out.line(&format!("  {}", paint.bad(&sanitize_line(problem))))?;
     }
     let advice = match (&index.vault, index.state) {
-        (Some(vault), VaultState::Gone) => {
+        (Some(vault), FolderState::Gone) => {
             format!("there is no such folder any more: vault-index forget --vault \"{}\"", vault.display())
         }
-        (Some(_), VaultState::Unknown) => "the folder cannot be looked at now".to_string(),
+        (Some(_), FolderState::Unknown) => "the folder cannot be looked at now".to_string(),
         _ => return Ok(()),
     };
     out.line(&format!("  {}", paint.bad(&sanitize_line(&advice))))

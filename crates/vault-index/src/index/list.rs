@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::dirs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::index::{INDEX_FILE, Index};
-use crate::report::{ListedIndex, VaultState};
+use crate::report::{FolderState, ListedIndex};
 use crate::store::{Store, index_bytes};
 
 impl Index {
@@ -46,11 +46,11 @@ fn read(listed: &mut ListedIndex) -> Result<()> {
         return Err(Error::new(ErrorKind::Damaged, "it does not say of which vault it is"));
     };
     listed.state = match std::fs::metadata(&vault) {
-        Ok(what) if what.is_dir() => VaultState::There,
-        Ok(_) => VaultState::Gone,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => VaultState::Gone,
+        Ok(what) if what.is_dir() => FolderState::There,
+        Ok(_) => FolderState::Gone,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => FolderState::Gone,
         // A folder above it may be closed to us, or on a disk that is not there now.
-        Err(_) => VaultState::Unknown,
+        Err(_) => FolderState::Unknown,
     };
     listed.vault = Some(vault);
     listed.model = store.meta("model")?;
