@@ -127,7 +127,8 @@ fn index() -> impl Strategy<Value = Index> {
 /// Notes of equal names, in equal and in other folders, beside such whose names are near.
 fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
     let spelling = prop_oneof![Just(Spelling::Same), Just(Spelling::OtherCase), Just(Spelling::Folded)];
-    let equal = (spelling, 0_u16..3).prop_map(|(spelling, folders)| Band::Equal { spelling, folders });
+    let equal = (spelling, 0_u16..3, any::<bool>());
+    let equal = equal.prop_map(|(spelling, folders, is_file_name)| Band::Equal { spelling, folders, is_file_name });
     let how = prop_oneof![Just(NameMatch::Begins), Just(NameMatch::Words)];
     let nearly = (how, 1_u8..5).prop_map(|(how, part)| Band::Nearly { how, coverage: f32::from(part) / 4.0 });
     prop::collection::btree_map(0_u32..40, prop_oneof![equal, nearly], 0..12)
