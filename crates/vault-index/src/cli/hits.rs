@@ -277,6 +277,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn what_the_name_counts_is_explained() {
+        let mut hit = hit("a.md", 0.98);
+        hit.why.name = Some(NameMatch::Equal);
+        let parts = "meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil";
+        assert_eq!(explained(&hit, None), format!("a name of the note is the query: above 0.9; {parts}"));
+    }
+
+    #[test]
     fn what_a_reranker_did_is_explained() {
         let mut hit = hit("a.md", 0.875);
         hit.why.rerank = Some(Reranked { rank: 7, score: 0.4375 });
