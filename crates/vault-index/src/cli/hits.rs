@@ -36,6 +36,9 @@ pub(super) fn lines(
 pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     let why = &hit.why;
     let mut parts = Vec::new();
+    if let Some(estimated) = why.estimated {
+        parts.push(format!("meaning about {estimated:.3} (not embedded yet) × {:.2}", why.weights.0));
+    }
     if let Some(semantic) = why.semantic {
         parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
     }
@@ -218,6 +221,7 @@ pub(super) mod tests {
             why: Why {
                 name: None,
                 semantic: Some(0.5),
+                estimated: None,
                 title: None,
                 lexical: 0.25,
                 terms: vec!["soil".into()],

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use crate::path::FileId;
+use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
@@ -43,7 +44,7 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked) -> Vec<Scored> {
+    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
@@ -54,11 +55,13 @@ impl Index {
             let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
             let semantic = text.map(|text| title.map_or(text, |title| text.max(0.75 * text + 0.25 * title)).max(0.0));
             let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
-            let sum = asked.weights.semantic * semantic.unwrap_or(0.0) + asked.weights.lexical * lexical;
+            let estimated = if text.is_none() { estimate.and_then(|estimate| estimate.cosine(lexical)) } else { None };
+            let meaning = semantic.or(estimated).unwrap_or(0.0);
+            let sum = asked.weights.semantic * meaning + asked.weights.lexical * lexical;
             let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
             let score = band.map_or(sum.min(ORDINARY), |band| band.score(sum.min(ORDINARY)));
             let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
-            all.push(Scored { passage, note, score, lexical, semantic, title, name });
+            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
@@ -179,13 +182,20 @@ proptest! {
             true => Lexical::of_scores(index.lexical.clone()),
             false => Lexical::none(),
         };
+        let vector = |slot: i64| Ok(index.vector(slot).to_vec());
+        let estimate = Estimate::new(passages, &lexical, &semantic, &vector).unwrap();
+        if asked.weights.semantic > 0.0 {
+            let unfiltered = Source::Loaded(&codes);
+            let unfiltered = Semantic::new(asked.query.clone(), unfiltered, passages, None, asked.with_titles).unwrap();
+            prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
+        }
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
         let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, names: &names, weights: asked.weights,
+            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, weights: asked.weights,
             grouping: asked.grouping,
         };
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
-        let best = candidates.best(asked.k, floor, &|slot| Ok(index.vector(slot).to_vec())).unwrap();
-        prop_assert_eq!(best, index.naive(&asked));
+        let best = candidates.best(asked.k, floor, &vector).unwrap();
+        prop_assert_eq!(best, index.naive(&asked, estimate));
     }
 }
