@@ -199,9 +199,11 @@ impl<'a> ScoredQuery<'a> {
                 return Ok((Lexical::none(), Vec::new()));
             }
             let store = snapshot.store();
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let by_meaning = mode == Mode::Semantic;
+            let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
+            let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
             let named = named(&store, &text, &lexical)?;
-            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
+            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);
         let ((lexical, named), weights, vector) = match vector {
