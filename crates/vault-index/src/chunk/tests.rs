@@ -246,10 +246,7 @@ fn markup_is_left_out() {
     for (text, expected) in [
         ("## Heading\n\ntext **bold** *it* _it_ ~~gone~~ ==mark==", "Heading\ntext bold it it gone mark"),
         ("[[a|b]] [[a]] [[a#b]] [[x/a#^id]] [[#h]] ![[i.png|100]] ![[n|shown]]", "b a a b a h i.png shown"),
-        (
-            "[a](http://x.y/z_(w)) ![alt](i.png \"t\") [a][b] <https://x.y> https://x.y/a_b",
-            "a alt ab",
-        ),
+        ("[a](http://x.y/z_(w)) ![alt](i.png \"t\") [a][b] <https://x.y> https://x.y/a_b", "a alt ab"),
         ("- [ ] task\n- item\n  1. one\n> [!note]- Title\n> > deep", "task\nitem\n1. one\nTitle\ndeep"),
         ("| a | b |\n| --- | :-: |\n| [[x\\|y]] | 2 |", "a b\ny 2"),
         ("a<br>b <span class=\"x\">c</span> 1 < 2 > 1", "a b c  1 < 2 > 1"),
@@ -259,9 +256,11 @@ fn markup_is_left_out() {
         ("text ^id-1\n%%hidden%% #tag C# \\*no\\*", "text\n tag C# *no*"),
         ("a %%b%% c %% d\n%%\ne\n\nf\n%% g\n<!-- h > i --> j\n<!--\nk\n-->\n%% l", "a  c  d\ng\n j\n l"),
         ("```\n%%a%%\n%%\n```\n%%", "%%a%%\n%%"),
-        ("[![Build](https://b.c/d.svg)](https://b.c) see (https://x.y/z), httpd://日本 `curl ftp://a`", " see ( 日本 curl"),
+        (
+            "[![Build](https://b.c/d.svg)](https://b.c) see (https://x.y/z), httpd://日本 `curl ftp://a`",
+            " see ( 日本 curl",
+        ),
         ("[![a](b) c](d) [![e]", "a c e"),
-
         ("a[^1] b [^ c\n***\n---", "a b ^ c"),
         ("日本*語*です", "日本語です"),
         ("", ""),
