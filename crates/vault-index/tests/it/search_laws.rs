@@ -345,11 +345,13 @@ fn near_misses_are_notes_whatever_is_listed() {
 /// What many notes repeat, a footer whose address differs, is not what they are about.
 #[test]
 fn a_note_about_the_words_of_a_footer_comes_before_those_that_have_it() {
-    let body = "Seeds want light soil, water each morning, and a window that looks south. ".repeat(4);
+    let body = "Seeds want light soil, water each morning, and a window that looks south. ".repeat(30);
     let mut files = String::new();
     for n in 0..8 {
         files += &format!("//- Plant {n}.md\n{body} {n}\n\n## About this page\n\n");
-        files += &format!("[![Edit](https://img.example/e.svg)](https://g.example/{n}) This note in GitHub\n");
+        files += &format!("[![Edit](https://img.example/e.svg)](https://g.example/{n}) This note in GitHub. ");
+        files += "Whoever finds a mistake can mend the page there, and all readers see what was changed on the next ";
+        files += "day, when somebody has looked at it and found that it is right and well said.\n";
         files += &format!("https://git.example/notes/{n} %%made by a template, number {n}%%\n");
     }
     files += "//- Publishing.md\nEach evening a script sends every changed note to GitHub, where readers find it.\n";
