@@ -73,7 +73,7 @@ pub use report::{
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NameMatch, NearMiss, PropertyTest, Query, Rerank,
-    Reranked, Searcher, Unmatched, Why, matched_ranges,
+    Reranked, Searcher, Substitution, Unmatched, Why, matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};

@@ -15,7 +15,7 @@ use super::hits;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Unmatched};
+use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Substitution, Unmatched};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,6 +45,9 @@ pub(super) struct SearchAnswer {
     /// Why there is no answer; only with `--queries`, which goes on with the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
     /// Best first.
     pub results: Vec<SearchResult>,
     /// Notes that are not read yet.
@@ -84,6 +87,7 @@ impl SearchAnswer {
             pending: 0,
             took_ms: 0,
             error: None,
+            substitutions: Vec::new(),
             results: Vec::new(),
             unread: 0,
             near_misses: Vec::new(),
@@ -94,6 +98,8 @@ impl SearchAnswer {
             answer.indexed += hits.indexed;
             answer.pending += hits.pending + hits.unread;
             answer.unread += hits.unread;
+            let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
+            answer.substitutions.extend(new.collect::<Vec<_>>());
             answer.near_misses.extend(hits.near_misses);
             let vault = several.then(|| text(&vaults[vault_index]));
             let results = hits.results.into_iter();
@@ -242,8 +248,18 @@ fn print_results(
     Ok(())
 }
 
+/// What a word that is in no note was taken for.
+fn substituted(read: &Substitution) -> String {
+    let words = match read.read_as.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => read.read_as.concat(),
+    };
+    format!("searched for {words} ({} is in no note)", read.word)
+}
+
 /// Says on standard error what an answer lacks; `why` is the reason that the index is not up to date.
 fn say_missing(answer: &SearchAnswer, why: Option<String>, unmatched: &Unmatched, is_ranked: bool) {
+    answer.substitutions.iter().for_each(|read| note(&substituted(read)));
     if answer.results.is_empty() {
         note("nothing was found");
         unmatched.wanted.iter().for_each(|text| note(text));
@@ -291,6 +307,7 @@ mod tests {
             indexed: 3,
             pending: 1,
             unread: 1,
+            substitutions: Vec::new(),
             near_misses: vec![near.clone()],
         };
         let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();

@@ -27,7 +27,11 @@ pub struct Hits {
     pub pending: usize,
     /// Notes that were found but not read yet: nothing of them can be among the results.
     pub unread: usize,
-    /// When nothing reached the floor: titles of the nearest notes, best first.
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
+    /// When nothing was found: the nearest notes that hold a word of the query, or would be found if no higher score were
+    /// asked for than the usual one; best first.
     pub near_misses: Vec<NearMiss>,
 }
 
@@ -114,6 +118,17 @@ pub struct Reranked {
     pub rank: usize,
     /// Its score there: `what it would have without the reranker.
     pub score: f32,
+}
+
+/// A word of the query that is in no note and was read as a slip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Substitution {
+    /// The word, folded.
+    pub word: String,
+    /// The nearest words of the vault, most frequent first.
+    pub read_as: Vec<String>,
 }
 
 /// A note that nearly matched.

@@ -18,6 +18,8 @@ mod hit;
 mod find_note;
 mod note_passages;
 mod repeated;
+mod slips;
+mod forms;
 mod lexical;
 mod names;
 mod semantic;
@@ -30,11 +32,13 @@ mod unmatched;
 mod rerank;
 
 #[cfg(test)]
+mod lexical_tests;
+#[cfg(test)]
 mod exact_tests;
 
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Why, matched_ranges};
+pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
