@@ -256,6 +256,7 @@ impl<'a> ScoredQuery<'a> {
             semantic: &self.semantic,
             estimate: self.estimate,
             names: &self.names,
+            repeated: self.snapshot.repeated(),
             weights: self.weights,
             grouping,
         };
@@ -364,6 +365,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         terms,
         weights: (weights.semantic, weights.lexical),
         name: scored.name,
+        repeated: scored.repeated,
         rerank: None,
     };
     Ok(Hit {
