@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
+use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
 use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
@@ -92,15 +93,34 @@ impl Searcher {
         if query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none() {
             return self.list(query);
         }
-        let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-        let results = scored.best(query.grouping, query.limit, floor)?;
+        let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
+        let mut results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
+            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+            results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
         let substitutions = scored.substitutions;
         Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
+    }
+
+    /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
+    /// model knows pieces of other languages, and makes of them what lies far from everything. Then words alone rank.
+    /// Filters have no say in it, so that they change no score.
+    fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
+        let is_both = scored.mode == Mode::Hybrid && scored.weights.semantic > 0.0;
+        if !is_both || query.min_score.is_some() || query.limit == 0 {
+            return Ok(false);
+        }
+        if query.filter.is_empty() {
+            return Ok(true);
+        }
+        let everywhere = Query { filter: Filter::default(), ..query.clone() };
+        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
+        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
 
     /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
@@ -199,9 +219,11 @@ impl<'a> ScoredQuery<'a> {
                 return Ok((Lexical::none(), Vec::new()));
             }
             let store = snapshot.store();
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let by_meaning = mode == Mode::Semantic;
+            let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
+            let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
             let named = named(&store, &text, &lexical)?;
-            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
+            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);
         let ((lexical, named), weights, vector) = match vector {
@@ -240,6 +262,10 @@ impl<'a> ScoredQuery<'a> {
         Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
     }
 
+    fn floor(&self, query: &Query) -> Floor {
+        Floor::of(query.min_score, self.mode, self.weights)
+    }
+
     /// The `limit` best with at least `floor`, best first.
     pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
         self.best_of(self.eligible.as_deref(), grouping, limit, floor)
@@ -254,6 +280,7 @@ impl<'a> ScoredQuery<'a> {
             semantic: &self.semantic,
             estimate: self.estimate,
             names: &self.names,
+            repeated: self.snapshot.repeated(),
             weights: self.weights,
             grouping,
         };
@@ -362,6 +389,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         terms,
         weights: (weights.semantic, weights.lexical),
         name: scored.name,
+        repeated: scored.repeated,
         rerank: None,
     };
     Ok(Hit {
