@@ -5,20 +5,22 @@ mod model;
 mod forget;
 mod rebuild;
 mod check;
+mod list;
 mod graph;
+mod mentions;
 #[cfg(feature = "watch")]
 mod watch;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, ModelName};
+use crate::embed::{Embedder, ModelName, install_with};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::WalkRules;
+use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
 use crate::index::mutex::lock;
 use crate::indexer::{Indexer, Pace, SyncOptions};
@@ -27,7 +29,7 @@ use crate::path::VaultPath;
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::{PACE, REBUILDING_TO, Store};
+use crate::store::{PACE, REBUILDING_TO, REPAIR, Store};
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
@@ -62,16 +64,25 @@ pub struct Index {
     /// How many readers have been opened.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
+    /// The files that the last sync of this handle found, if all of them are in the index.
+    synced: Mutex<Option<Fingerprint>>,
     /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
     writer: Mutex<Option<Store>>,
 }
 
 /// A state of the index, as one reader numbers it: the data versions of two connections cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(hidden)]
-pub struct IndexVersion {
+struct IndexVersion {
     reader: u64,
     data_version: i64,
+}
+
+/// The state of a vault and its index after a sync, to be compared with a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct VaultState {
+    files: Fingerprint,
+    version: IndexVersion,
 }
 
 /// How an index is opened. The default: the bundled model, the user's cache folder.
@@ -190,6 +201,7 @@ impl Index {
             loaded: Mutex::default(),
             writer: Mutex::new(None),
             reader: Mutex::new(None),
+            synced: Mutex::new(None),
             snapshot: Mutex::new(None),
             readers: AtomicU64::new(0),
         })
@@ -223,6 +235,7 @@ impl Index {
     /// [`ErrorKind::Store`]; whatever was committed before stays, and the next sync goes on from there.
     pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
+        *lock(&self.synced) = None;
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
         if self.differs(store)?.is_some() {
@@ -246,7 +259,8 @@ impl Index {
         let embedder = self.embedder(store)?;
         let (vault, rules) = (&self.vault, &self.rules);
         let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
-        let report = indexer.sync()?;
+        let (report, fingerprint) = indexer.sync()?;
+        *lock(&self.synced) = fingerprint;
         if !options.vectors || options.vectors_within.is_some() || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
         }
@@ -261,14 +275,34 @@ impl Index {
         }
     }
 
-    /// The state of the index: another one after every commit, whoever made it. If it is the same after two syncs by this
-    /// handle, no file of the vault changed between them.
+    /// The state after the last sync by this handle; `None` where not all that is in the vault is known.
     ///
     /// # Errors
     /// Those of reading.
     #[doc(hidden)]
-    pub fn version(&self) -> Result<IndexVersion> {
-        self.read(|store| self.version_of(store))
+    pub fn state(&self) -> Result<Option<VaultState>> {
+        // In this order: a sync in between gives a version that [`Index::is_still`] does not find again.
+        let version = self.read(|store| self.version_of(store))?;
+        let files = *lock(&self.synced);
+        Ok(files.map(|files| VaultState { files, version }))
+    }
+
+    /// Whether no file of the vault has changed since, and nothing was written to the index. Costs a walk of the vault,
+    /// and the reading of the notes that were edited in the two seconds before `state`; nothing is synced.
+    ///
+    /// # Errors
+    /// When the vault cannot be listed, or those of reading.
+    #[doc(hidden)]
+    pub fn is_still(&self, state: &VaultState) -> Result<bool> {
+        let walked = walk(&self.vault, &self.rules, &AtomicBool::new(false))?;
+        let Some(young) = state.files.same_but(&walked) else { return Ok(false) };
+        let known: Option<Vec<_>> = self.read(|store| {
+            let is_same = self.version_of(store)? == state.version;
+            is_same.then(|| young.iter().map(|file| store.content_hash(&file.path)).collect()).transpose()
+        })?;
+        let Some(known) = known else { return Ok(false) };
+        let hash = |file: &DiskFile| Some(read_note(&self.vault, file, MAX_NOTE_BYTES).ok()?.hash);
+        Ok(young.into_iter().zip(known).all(|(file, known)| hash(file) == known))
     }
 
     fn version_of(&self, store: &Store) -> Result<IndexVersion> {
@@ -354,6 +388,7 @@ impl Index {
     /// [`ErrorKind::NotFound`] when there is no index yet.
     pub fn status(&self) -> Result<Status> {
         self.read(|store| {
+            self.check_vault(store)?;
             let (notes, attachments, tags) = store.counts()?;
             let (links, unresolved) = store.link_counts()?;
             let (skipped, warnings) = store.warnings()?;
@@ -397,9 +432,13 @@ impl Index {
         let mut advice = Vec::new();
         let unknown_share = unknown_share(store, embedder.as_ref())?;
         if unknown_share >= 0.5 {
+            let install = match cfg!(feature = "fastembed") {
+                true => String::new(),
+                false => format!("{}, then ", install_with("fastembed")),
+            };
             advice.push(format!(
                 "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
-                 search by meaning in other languages than English: \
+                 search by meaning in other languages than English: {install}\
                  vault-index rebuild --model fastembed:multilingual-e5-small",
                 100.0 * unknown_share
             ));
@@ -471,11 +510,7 @@ impl Index {
 
     fn check_vault(&self, store: &Store) -> Result<()> {
         match store.meta("vault")? {
-            Some(vault) if vault != self.vault.to_string_lossy() => {
-                Err(Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}"))
-                    .at(&self.file)
-                    .with_remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
-            }
+            Some(vault) if vault != self.vault.to_string_lossy() => Err(self.is_of(&vault)),
             Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
             // A new index gets its settings before it gets anything else.
             _ if store.has_content()? => Err(self.has_lost_settings()),
@@ -483,10 +518,27 @@ impl Index {
         }
     }
 
+    fn is_of(&self, vault: &str) -> Error {
+        let Some(file) = &self.options.index_file else {
+            // Its folder is this vault's own.
+            return self.has_lost_settings();
+        };
+        let error = Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}")).at(&self.file);
+        let (here, file) = (self.vault.display(), file.display());
+        match Path::new(vault).is_dir() {
+            true => error.with_remedy(format!(
+                "name that vault with --vault \"{vault}\"; an index of {here} needs another file"
+            )),
+            false => error.with_remedy(format!(
+                "if that vault has moved here, run `vault-index adopt \"{vault}\" --vault \"{here}\" --index \"{file}\"`"
+            )),
+        }
+    }
+
     fn has_lost_settings(&self) -> Error {
         Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
             .at(&self.file)
-            .with_remedy("run `vault-index rebuild`; your notes are not touched")
+            .with_remedy(REPAIR)
     }
 }
 
@@ -504,3 +556,39 @@ fn is_of_the_model(error: &Error) -> bool {
 
 /// The name of the index file in its folder.
 const INDEX_FILE: &str = "index.db";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_vault_is_still_as_it_was_until_a_file_or_the_index_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (vault, note) = (folder.path().join("vault"), folder.path().join("vault/a.md"));
+        fs::create_dir(&vault).unwrap();
+        fs::write(&note, "one").unwrap();
+        let options = Options::new().index_file(folder.path().join("index.db")).model(ModelName::Hashed);
+        let index = Index::open(&vault, options).unwrap();
+        let synced = || {
+            index.sync().unwrap();
+            index.state().unwrap().unwrap()
+        };
+        let first = synced();
+        assert!(index.is_still(&first).unwrap() && index.is_still(&synced()).unwrap());
+        fs::write(&note, "two").unwrap();
+        assert!(!index.is_still(&first).unwrap());
+        // A clock may tick too seldom to tell of the second of two edits: as if the stat were still that of the first.
+        let now_ns = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap();
+        let walked = walk(&index.vault, &index.rules, &AtomicBool::new(false)).unwrap();
+        let edited = VaultState { files: Fingerprint::of(&walked, now_ns).unwrap(), ..first };
+        assert!(!index.is_still(&edited).unwrap());
+        let second = synced();
+        assert!(index.is_still(&second).unwrap());
+        index.writer().unwrap().as_ref().unwrap().set_meta("anything", "new").unwrap();
+        assert!(!index.is_still(&second).unwrap(), "somebody wrote to the index");
+        fs::remove_file(&note).unwrap();
+        assert!(!index.is_still(&second).unwrap());
+    }
+}

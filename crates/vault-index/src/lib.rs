@@ -60,7 +60,7 @@ pub use chunk::TokenCount;
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 #[doc(hidden)]
-pub use index::IndexVersion;
+pub use index::VaultState;
 pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
 #[cfg(feature = "watch")]
 pub use index::{WatchEvent, WatchOptions, Watcher};
@@ -68,12 +68,13 @@ pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
-    CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
+    CheckReport, FolderState, LinkRow, ListedIndex, Mention, NoteWarning, Progress, Report, Resolved, Skipped, Stage,
+    Status, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
     Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NameMatch, NearMiss, PropertyTest, Query, Rerank,
-    Reranked, Searcher, Sort, Unmatched, Why, matched_ranges,
+    Reranked, Searcher, Sort, Substitution, Unmatched, Why, matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};
@@ -81,7 +82,9 @@ pub use vectors::{Kernel, TopK, rescore};
 /// What the crates beside this one need too. No part of the API: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::dirs::{config_folder, default_index_file, home, key_of_vault, state_folder, vault_or_gone};
+    pub use crate::dirs::{
+        config_folder, default_index_file, home, indexed_above, key_of_vault, state_folder, vault_or_gone,
+    };
     pub use crate::files::read_toml;
     pub use crate::lock::{Lock, lock_file};
     pub use crate::private_file::{make_private, private, private_file, private_folder};

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort};
+use crate::{Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort, Substitution};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,6 +37,9 @@ pub(super) struct SearchAnswer {
     /// Why there is no answer; only with `--queries`, which goes on with the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
     /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
@@ -51,6 +54,9 @@ pub(super) struct SearchAnswer {
     /// The nearest notes where nothing was found, best first.
     #[serde(skip)]
     pub near_misses: Vec<NearMiss>,
+    /// Words alone rank, though meaning was to.
+    #[serde(skip)]
+    pub fell_back: bool,
 }
 
 /// One result of a search.
@@ -106,13 +112,18 @@ impl SearchAnswer {
             results: Vec::new(),
             unread: 0,
             near_misses: Vec::new(),
+            substitutions: Vec::new(),
+            fell_back: false,
         };
         for (vault_index, hits) in hits.into_iter().enumerate() {
             answer.mode = hits.mode;
+            answer.fell_back |= query.mode == Mode::Hybrid && hits.mode == Mode::Lexical;
             answer.reranker = hits.reranker;
             answer.indexed += hits.indexed;
             answer.pending += hits.pending + hits.unread;
             answer.unread += hits.unread;
+            let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
+            answer.substitutions.extend(new.collect::<Vec<_>>());
             answer.near_misses.extend(hits.near_misses);
             answer.results.extend(hits.results.into_iter().map(|hit| SearchResult {
                 vault: several.then(|| text(&vaults[vault_index])),
@@ -200,6 +211,8 @@ pub(super) mod tests {
             why: Why {
                 name: None,
                 semantic: Some(0.5),
+                estimated: None,
+                repeated: None,
                 title: None,
                 lexical: 0.25,
                 terms: vec!["soil".into()],
@@ -218,6 +231,7 @@ pub(super) mod tests {
             indexed: 3,
             pending: 1,
             unread: 1,
+            substitutions: Vec::new(),
             near_misses: vec![near.clone()],
         };
         let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
@@ -237,6 +251,12 @@ pub(super) mod tests {
         assert_eq!((answer.indexed, answer.pending, answer.unread), (6, 4, 2));
         assert_eq!((answer.vault, answer.vaults.len(), answer.near_misses.len()), (None, 2, 0));
         assert_eq!(merged(vec![vec![]], &query).near_misses.len(), 1);
+
+        // As a reranker may have scored it.
+        let mut named = hit("e.md", 0.2);
+        named.why.name = Some(NameMatch::Equal);
+        let with_named = merged(vec![vec![hit("a.md", 0.9)], vec![named, hit("d.md", 0.5)]], &query.clone().limit(2));
+        assert_eq!(paths(&with_named), ["/v1/e.md", "/v0/a.md"]);
 
         let mut hits = hits();
         hits[1][1].modified = "2026-02-02T03:04:05Z".parse().unwrap();

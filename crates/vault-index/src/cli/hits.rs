@@ -236,11 +236,17 @@ fn url(result: &SearchResult, shown: &Shown<'_>, paint: Paint) -> String {
 pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     let why = &hit.why;
     let mut parts = Vec::new();
+    if let Some(estimated) = why.estimated {
+        parts.push(format!("meaning about {estimated:.3} (not embedded yet) × {:.2}", why.weights.0));
+    }
     if let Some(semantic) = why.semantic {
         parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
     }
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
+    if let Some(notes) = why.repeated {
+        text = format!("({text}) × 0.50, since {notes} notes have this very passage");
+    }
     if let Some(name) = why.name {
         let how = match name {
             NameMatch::Equal => "a name of the note is the query: above 0.9",
@@ -387,6 +393,14 @@ mod tests {
         assert_eq!(shortened("alpha/beta/c.md", 8), "…/c.md");
         assert_eq!(shortened("alpha/a long name.md", 8), "…/a long name.md");
         assert_eq!(shortened("a long name.md", 8), "a long name.md");
+    }
+
+    #[test]
+    fn what_the_name_counts_is_explained() {
+        let mut hit = hit("a.md", 0.98);
+        hit.why.name = Some(NameMatch::Equal);
+        let parts = "meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil";
+        assert_eq!(explained(&hit, None), format!("a name of the note is the query: above 0.9; {parts}"));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use vault_cli::{Paint, columns, counted, padded};
 
 use super::answer::SearchAnswer;
 use super::progress::about;
-use crate::{Index, Mode, Unmatched};
+use crate::{Index, Mode, Substitution, Unmatched};
 
 /// The notices to an answer; `why` is the reason that the index is not up to date.
 pub(super) fn of(
@@ -14,13 +14,17 @@ pub(super) fn of(
     unmatched: &Unmatched,
     is_ranked: bool,
 ) -> Vec<String> {
-    let mut notices = Vec::new();
+    let mut notices: Vec<String> = answer.substitutions.iter().map(substituted).collect();
     if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
         notices.push("nothing was found".to_string());
         notices.extend(unmatched.wanted.iter().cloned());
         for miss in &answer.near_misses {
             notices.push(format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
         }
+    }
+    if answer.fell_back && !answer.results.is_empty() {
+        let why = "nothing is near it in meaning, so words alone rank (is it in another language than the model's?)";
+        notices.push(why.to_string());
     }
     notices.extend(unmatched.excluded.iter().cloned());
     let is_unexplained = why.is_none();
@@ -40,9 +44,18 @@ pub(super) fn of(
     notices
 }
 
+/// What a word that is in no note was taken for.
+fn substituted(read: &Substitution) -> String {
+    let words = match read.read_as.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => read.read_as.concat(),
+    };
+    format!("searched for {words} ({} is in no note)", read.word)
+}
+
 /// How many passages have no vector, what that means, who makes them, and how long that takes.
 fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index]) -> String {
-    let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are found by words alone" };
+    let so = if mode == Mode::Semantic { "cannot be found by meaning" } else { "are ranked by their words" };
     let time = indexes.iter().filter_map(|index| index.time_to_embed().ok().flatten()).reduce(|a, b| a + b);
     let time = time.map_or_else(String::new, |time| format!(", in about {}", about(time)));
     let others = indexes.iter().find_map(|index| index.watcher().or_else(|| index.embedding()));

@@ -13,6 +13,7 @@ use crate::search::path_pattern::{PathPattern, any_matches};
 use crate::search::query::Query;
 use crate::search::snapshot::Snapshot;
 use crate::store::{PropertyValue, Store};
+use crate::terms::Matching;
 
 /// Whether each passage may be found, by position. `None`: all may.
 pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
@@ -33,7 +34,7 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<
     }
     let positions = |ids: Vec<i64>| ids.into_iter().filter_map(|id| snapshot.position(id));
     for word in &query.without {
-        let holders = lexical::holders_of(&store, word)?;
+        let holders = lexical::holders_of(&store, word, Matching::Whole)?.unwrap_or_default();
         excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
     }
     let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
@@ -43,7 +44,8 @@ pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<
         eligible.resize(eligible.len() + of_note.len(), is_eligible(of_note[0].note));
     }
     for phrase in &query.phrases {
-        let holders: HashSet<usize> = positions(lexical::holders_of(&store, phrase)?).collect();
+        let holders = lexical::holders_of(&store, phrase, Matching::Whole)?.unwrap_or_default();
+        let holders: HashSet<usize> = positions(holders).collect();
         eligible.iter_mut().enumerate().for_each(|(at, eligible)| *eligible &= holders.contains(&at));
     }
     Ok(Some(eligible))

@@ -2,7 +2,8 @@
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches, and the best possible one is 1.
+//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`); one
+//! that many notes repeat has half of the sum (`repeated.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -18,10 +19,12 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::path::FileId;
+use crate::search::estimate::Estimate;
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, ORDINARY};
 use crate::search::query::{Grouping, Mode};
+use crate::search::repeated::{REPEATED, Repeated};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
@@ -90,15 +93,29 @@ pub(super) struct Scored {
     pub score: f32,
     pub lexical: f32,
     pub semantic: Option<f32>,
+    /// The cosine that a passage without a vector is taken to have.
+    pub estimated: Option<f32>,
     pub title: Option<f32>,
     pub name: Option<NameMatch>,
+    /// How many notes have the passage, where that halves its score.
+    pub repeated: Option<usize>,
 }
 
 impl Scored {
     /// A passage that is listed, not ranked.
     pub(super) fn listed(passage: &PassageRow) -> Self {
         let (passage, note) = (passage.id, passage.note);
-        Self { passage, note, score: 1.0, lexical: 0.0, semantic: None, title: None, name: None }
+        Self {
+            passage,
+            note,
+            score: 1.0,
+            lexical: 0.0,
+            semantic: None,
+            estimated: None,
+            title: None,
+            name: None,
+            repeated: None,
+        }
     }
 }
 
@@ -109,7 +126,10 @@ pub(super) struct Candidates<'a> {
     pub eligible: Option<&'a [bool]>,
     pub lexical: &'a Lexical,
     pub semantic: &'a Semantic<'a>,
+    /// For passages without a vector.
+    pub estimate: Option<Estimate>,
     pub names: &'a Bands,
+    pub repeated: &'a Repeated,
     pub weights: Weights,
     pub grouping: Grouping,
 }
@@ -205,24 +225,33 @@ impl Candidates<'_> {
 
     /// The score of a passage whose cosine with the query is `cosine`; grows with it.
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
-        let meaning = cosine.map_or(0.0, |cosine| cosine.max(0.0));
-        let sum = self.weights.semantic * meaning + self.weights.lexical * self.lexical.score(position);
-        let ordinary = sum.min(ORDINARY);
+        let lexical = self.lexical.score(position);
+        let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
+        let sum = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        let is_repeated = self.repeated.notes_with(&self.passages[position]).is_some();
+        let ordinary = if is_repeated { REPEATED * sum } else { sum };
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
+    }
+
+    fn estimated(&self, lexical: f32) -> Option<f32> {
+        self.estimate.and_then(|estimate| estimate.cosine(lexical))
     }
 
     fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
         let position = position as usize;
         let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
+        let lexical = self.lexical.score(position);
         Ok(Scored {
             passage: passage.id,
             note: passage.note,
             score: self.score(position, cosine.map(|cosine| cosine.score)),
-            lexical: self.lexical.score(position),
+            lexical,
             semantic: cosine.map(|cosine| cosine.score.max(0.0)),
+            estimated: if cosine.is_none() { self.estimated(lexical) } else { None },
             title: cosine.and_then(|cosine| cosine.title),
             name: self.names.of(position).map(Band::name_match),
+            repeated: self.repeated.notes_with(passage),
         })
     }
 }

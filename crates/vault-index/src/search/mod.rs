@@ -5,6 +5,7 @@
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
+//!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs, excerpt.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
@@ -17,9 +18,13 @@ mod hit;
 mod excerpt;
 mod find_note;
 mod note_passages;
+mod repeated;
+mod slips;
+mod forms;
 mod lexical;
 mod names;
 mod semantic;
+mod estimate;
 mod fuse;
 mod snapshot;
 mod eligible;
@@ -28,13 +33,16 @@ mod unmatched;
 mod rerank;
 
 #[cfg(test)]
+mod lexical_tests;
+#[cfg(test)]
 mod exact_tests;
 
 #[cfg(feature = "cli")]
 pub(crate) use excerpt::{best_match, body_start};
 pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Why, matched_ranges};
+pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
+pub(crate) use lexical::holders_of;
 pub use query::{Grouping, Mode, Query, Sort};
 pub use rerank::Rerank;
 pub use searcher::Searcher;

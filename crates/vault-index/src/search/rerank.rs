@@ -104,7 +104,7 @@ impl Searcher {
         };
         results.truncate(query.limit);
         let hits = hits(&self.snapshot, results, ranking.mode, near_misses);
-        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), ..hits })
+        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), substitutions: ranking.substitutions, ..hits })
     }
 }
 

@@ -11,10 +11,13 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
 use crate::search::excerpt::best_match;
+use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
+use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
-use crate::search::hit::{Hit, Hits, NearMiss, Why};
+use crate::search::hit::{Hit, Hits, NearMiss, Substitution, Why};
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, named};
 use crate::search::query::{Grouping, Mode, Query, Sort};
@@ -92,27 +95,51 @@ impl Searcher {
         if is_list(query) {
             return self.list(query);
         }
-        let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-        let results = match query.sort {
-            Sort::Score => scored.best(query.grouping, query.limit, floor)?,
-            sort => {
-                let mut all = scored.ranked(query.grouping, usize::MAX, floor)?;
-                let notes = self.notes()?;
-                all.sort_by_cached_key(|scored| (key(notes.get(&scored.note), sort), scored.passage));
-                all.truncate(query.limit);
-                scored.hits(&all)?
-            }
-        };
+        let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
+        let mut results = self.sorted(&scored, query)?;
+        if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
+            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+            results = self.sorted(&scored, query)?;
+        }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
-        Ok(hits(&self.snapshot, results, scored.mode, near_misses))
+        let substitutions = scored.substitutions;
+        Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
+    }
+
+    /// The first results in the order that the query wants.
+    fn sorted(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Hit>> {
+        if query.sort == Sort::Score {
+            return scored.best(query.grouping, query.limit, scored.floor(query));
+        }
+        let mut all = scored.ranked(scored.eligible.as_deref(), query.grouping, usize::MAX, scored.floor(query))?;
+        let notes = self.notes()?;
+        all.sort_by_cached_key(|scored| (key(notes.get(&scored.note), query.sort), scored.passage));
+        all.truncate(query.limit);
+        scored.hits(&all)
+    }
+
+    /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
+    /// model knows pieces of other languages, and makes of them what lies far from everything. Then words alone rank.
+    /// Filters have no say in it, so that they change no score.
+    fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
+        let is_both = scored.mode == Mode::Hybrid && scored.weights.semantic > 0.0;
+        if !is_both || query.min_score.is_some() || query.limit == 0 {
+            return Ok(false);
+        }
+        if query.filter.is_empty() {
+            return Ok(true);
+        }
+        let everywhere = Query { filter: Filter::default(), ..query.clone() };
+        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
+        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
 
     /// The notes that match, each once, or with [`Grouping::Passages`] once for each of its passages that does, in the
-    /// order of the results: what [`search`](Self::search) would find without a limit. No text is read.
+    /// order of the results: what [`search`](Self::search) would find without a limit, best first or, without anything to
+    /// rank by, newest first. No text is read.
     ///
     /// # Errors
     /// Those of [`search`](Self::search).
@@ -121,9 +148,16 @@ impl Searcher {
         let ids: Vec<FileId> = match is_list(query) {
             true => self.listed(query)?.into_iter().map(|passage| passage.note).collect(),
             false => {
-                let scored = ScoredQuery::new(&self.snapshot, query, None)?;
-                let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-                scored.ranked(query.grouping, usize::MAX, floor)?.into_iter().map(|scored| scored.note).collect()
+                let mut scored = ScoredQuery::new(&self.snapshot, query, None)?;
+                let all = |scored: &ScoredQuery<'_>| {
+                    scored.ranked(scored.eligible.as_deref(), query.grouping, usize::MAX, scored.floor(query))
+                };
+                let mut ranked = all(&scored)?;
+                if ranked.is_empty() && self.is_beyond_the_model(query, &scored)? {
+                    (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+                    ranked = all(&scored)?;
+                }
+                ranked.into_iter().map(|scored| scored.note).collect()
             }
         };
         let notes = self.notes()?;
@@ -211,8 +245,10 @@ const NEAR_MISSES: usize = 3;
 pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
     eligible: Option<Vec<bool>>,
+    pub substitutions: Vec<Substitution>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
     names: Bands,
     pub weights: Weights,
     pub mode: Mode,
@@ -237,28 +273,32 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
+        let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
         let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
             if !has_text {
                 return Ok((Lexical::none(), Vec::new()));
             }
             let store = snapshot.store();
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &text)?;
+            let by_meaning = mode == Mode::Semantic;
+            let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
+            let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
             let named = named(&store, &text, &lexical)?;
-            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
+            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
+        let text = reading.text(&text);
         let ((lexical, named), weights, vector) = match vector {
-            Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),
+            Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
             // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
             // its own: one of a pool might take up another search meanwhile, which waits for the same model.
             None => std::thread::scope(|scope| {
                 let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
-                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, &text)).ok();
+                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, text)).ok();
                 let embedding = is_both.then(spawn).flatten();
                 let lexical = words();
                 let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
                     Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     // Where no thread can be had, one after the other.
-                    None => embedded(snapshot, mode, &text),
+                    None => embedded(snapshot, mode, text),
                 }?;
                 Ok::<_, Error>((lexical?, weights, vector))
             })?,
@@ -274,26 +314,41 @@ impl<'a> ScoredQuery<'a> {
             true => Bands::default(),
             false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
         };
-        Ok(Self { snapshot, eligible, lexical, semantic, names, weights, mode })
+        let estimate = {
+            let store = snapshot.store();
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
+        };
+        let substitutions = reading.substitutions;
+        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
+    }
+
+    fn floor(&self, query: &Query) -> Floor {
+        Floor::of(query.min_score, self.mode, self.weights)
     }
 
     /// The `limit` best with at least `floor`, best first.
     pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
-        let mut results = self.hits(&self.ranked(grouping, limit, floor)?)?;
+        self.best_of(self.eligible.as_deref(), grouping, limit, floor)
+    }
+
+    fn best_of(&self, eligible: Option<&[bool]>, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+        let mut results = self.hits(&self.ranked(eligible, grouping, limit, floor)?)?;
         order(&mut results);
         results.truncate(limit);
         Ok(results)
     }
 
     /// The same, and all that tie with the last of them, without their texts.
-    fn ranked(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Scored>> {
+    fn ranked(&self, eligible: Option<&[bool]>, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Scored>> {
         let store = self.snapshot.store();
         let candidates = Candidates {
             passages: &self.snapshot.passages,
-            eligible: self.eligible.as_deref(),
+            eligible,
             lexical: &self.lexical,
             semantic: &self.semantic,
+            estimate: self.estimate,
             names: &self.names,
+            repeated: self.snapshot.repeated(),
             weights: self.weights,
             grouping,
         };
@@ -309,9 +364,16 @@ impl<'a> ScoredQuery<'a> {
         ranked.iter().map(hit).collect()
     }
 
-    /// The best notes, whatever their scores.
+    /// The best notes of those that would be found if no higher score were asked for than the measured floor, and of those
+    /// that hold a word of the query. Meaning alone is near to anything, also to words that mean nothing.
     pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
-        Ok(near_misses(&self.best(Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?))
+        let mut near = self.best(Grouping::BestPassage, NEAR_MISSES, Floor::of(None, self.mode, self.weights))?;
+        let is_eligible = |at: usize| self.eligible.as_ref().is_none_or(|eligible| eligible[at]);
+        let holds_a_word = |at: usize| is_eligible(at) && self.lexical.score(at) > 0.0;
+        let holders: Vec<bool> = (0..self.snapshot.passages.len()).map(holds_a_word).collect();
+        near.extend(self.best_of(Some(&holders), Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?);
+        order(&mut near);
+        Ok(near_misses(&near))
     }
 }
 
@@ -325,9 +387,10 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && weights(snapshot, query.mode, &text).is_ok_and(|weights| weights.semantic > 0.0)
+            && let Ok(reading) = read(snapshot, &text)
+            && weights(snapshot, query.mode, reading.text(&text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, text));
+            texts.push((at, reading.text(&text).to_owned()));
         }
     }
     let made = || {
@@ -340,6 +403,11 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         texts.iter().zip(made).for_each(|((at, _), vector)| vectors[*at] = Some(vector));
     }
     vectors
+}
+
+/// What the words of a query stand for.
+fn read(snapshot: &Snapshot, text: &str) -> Result<Reading> {
+    Reading::new(&snapshot.store(), &Asked { text, prefixes: &[] }, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone
@@ -385,11 +453,13 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {
         semantic: scored.semantic,
+        estimated: scored.estimated,
         title: scored.title,
         lexical: scored.lexical,
         terms,
         weights: (weights.semantic, weights.lexical),
         name: scored.name,
+        repeated: scored.repeated,
         rerank: None,
     };
     let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
@@ -414,7 +484,8 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
 
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
     let (indexed, pending, unread) = (snapshot.notes, snapshot.pending, snapshot.unread);
-    Hits { results, mode, reranker: None, indexed, pending, unread, near_misses }
+    let substitutions = Vec::new();
+    Hits { results, mode, reranker: None, indexed, pending, unread, substitutions, near_misses }
 }
 
 /// The best notes of a ranking none of which is a result.

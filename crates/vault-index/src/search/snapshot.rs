@@ -7,7 +7,9 @@ use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
+use crate::search::repeated::Repeated;
 use crate::search::semantic::Source;
+use crate::search::slips::Vocabulary;
 use crate::store::{PassageRow, Store};
 use crate::vectors::Codes;
 
@@ -23,11 +25,13 @@ pub(super) struct Snapshot {
     /// By id.
     pub passages: Vec<PassageRow>,
     of_notes: OnceLock<NotePassages>,
+    vocabulary: OnceLock<Vocabulary>,
     pub notes: usize,
     /// Passages and file titles without a vector, as a status counts them.
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
+    repeated: OnceLock<Repeated>,
     /// Whether a search by meaning has read the codes in the index.
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
@@ -52,11 +56,13 @@ impl Snapshot {
             embedder,
             passages,
             of_notes: OnceLock::new(),
+            vocabulary: OnceLock::new(),
             notes,
             pending,
             has_vectors,
             unread,
             was_searched: AtomicBool::new(false),
+            repeated: OnceLock::new(),
             codes: OnceLock::new(),
         })
     }
@@ -74,6 +80,20 @@ impl Snapshot {
     /// Which passages each note has. Made when first asked for.
     pub(super) fn of_notes(&self) -> &NotePassages {
         self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
+    }
+
+    /// Passages that many notes repeat. Counted when first asked for.
+    pub(super) fn repeated(&self) -> &Repeated {
+        self.repeated.get_or_init(|| Repeated::new(&self.passages, Repeated::allowed(self.notes)))
+    }
+
+    /// All words of the vault. Read when first asked for.
+    pub(super) fn vocabulary(&self, store: &Store) -> Result<&Vocabulary> {
+        if self.vocabulary.get().is_none() {
+            let words = store.vocabulary()?;
+            _ = self.vocabulary.set(Vocabulary::new(words.iter().map(String::as_str)));
+        }
+        Ok(self.vocabulary.get_or_init(Vocabulary::default))
     }
 
     /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there

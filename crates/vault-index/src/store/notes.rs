@@ -1,5 +1,7 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -96,6 +98,12 @@ impl Store {
         )?;
         files.sort_unstable_by(|a, b| a.known.path.cmp(&b.known.path));
         Ok(files)
+    }
+
+    /// The hash of a file's content, where it was read.
+    pub(crate) fn content_hash(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
+        let hash = self.first("SELECT hash FROM file WHERE path = ?1", [path.as_str()], |row| content_hash(row, 0))?;
+        Ok(hash.flatten())
     }
 
     /// Paths of all files, for the name table.
@@ -212,6 +220,12 @@ impl Store {
     /// The same of all notes, by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
+    }
+
+    /// The notes that passages belong to.
+    pub(crate) fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
+        let note = |id: &i64| self.first("SELECT note FROM passage WHERE id = ?1", [id], |row| row.get(0));
+        passages.iter().filter_map(|id| note(id).transpose()).collect()
     }
 
     /// The texts of a note's own fields. `None`: the file is no indexed note.
@@ -401,7 +415,6 @@ fn has_inner(value: &Property, key: &str) -> bool {
 const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
-    let hash: Option<Vec<u8>> = row.get(9)?;
     let disk: Option<Vec<u8>> = row.get(2)?;
     Ok(StoredFile {
         known: KnownFile {
@@ -415,11 +428,17 @@ fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
                 inode: row.get::<_, i64>(7)? as u64,
             },
             checked_at_ns: row.get(8)?,
-            hash: hash.and_then(|h| h.try_into().ok()).filter(|hash| *hash != UNREAD),
+            hash: content_hash(row, 9)?,
         },
         disk: disk.map(os_path),
         version: row.get(10)?,
     })
+}
+
+/// `None` for a note that waits to be read, too.
+fn content_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentHash>> {
+    let hash: Option<Vec<u8>> = row.get(column)?;
+    Ok(hash.and_then(|hash| hash.try_into().ok()).filter(|hash| *hash != UNREAD))
 }
 
 /// The path whose encoded bytes were stored by this system.
