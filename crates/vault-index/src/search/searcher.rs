@@ -86,7 +86,7 @@ impl Searcher {
     /// `vector` is that of the query's text, where it is known already.
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;
-        if query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none() {
+        if query.text.trim().is_empty() && query.like.is_none() && query.vector.is_none() {
             return self.list(query);
         }
         let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
@@ -173,7 +173,7 @@ impl<'a> ScoredQuery<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
         let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
-        let text = query.ranked_text();
+        let text = query.text.clone();
         let has_text = like.is_none() && !text.trim().is_empty();
         let mode = if has_text { query.mode } else { Mode::Semantic };
         let vector = match (like, &query.vector) {
@@ -250,13 +250,13 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
     let mut vectors = vec![None; queries.len()];
     let mut texts: Vec<(usize, String)> = Vec::new();
     for (at, query) in queries.iter().enumerate() {
-        let text = query.ranked_text();
+        let text = &query.text;
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && weights(snapshot, query.mode, &text).is_ok_and(|weights| weights.semantic > 0.0)
+            && weights(snapshot, query.mode, text).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, text));
+            texts.push((at, text.clone()));
         }
     }
     let made = || {
