@@ -15,11 +15,9 @@
 //!
 //! The same note, counts and options give the same chunks. Time is linear in the text and its counting.
 
-mod plain;
 mod embedded;
-mod parts;
-mod pieces;
 mod sections;
+mod pieces;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +25,7 @@ use std::ops::Range;
 
 pub use embedded::{embedded_text, file_title_text};
 
-use self::parts::{Part, parts};
+use self::sections::{Part, parts};
 use crate::note::{Note, TitleSource};
 
 /// Raised whenever the same note can give other chunks or texts to embed, so that old ones are made again.
@@ -139,12 +137,12 @@ impl<'a> Chunker<'a> {
 
     /// The tokens of a part of the body by itself.
     fn count(&self, span: &Range<usize>) -> usize {
-        self.tokens.count(&plain::plain(self.note.slice(span.clone())))
+        self.tokens.count(&embedded::plain(self.note.slice(span.clone())))
     }
 
     /// The tokens of the title and headings that go before `text`, the beginning of a chunk.
     fn context_tokens(&self, headings: &[String], text: &str) -> usize {
-        let text = plain::plain(text);
+        let text = embedded::plain(text);
         self.tokens.count(&embedded::context(self.title, headings, &text, self.tokens, self.options))
     }
 

@@ -15,6 +15,7 @@
 //! an update from empty.
 
 mod options;
+mod words;
 mod prepare;
 mod text;
 mod embed;
@@ -34,11 +35,13 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::files::{
     Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle, walk,
 };
+use crate::indexer::words::{NoteTexts, SentWords, WordReader};
 use crate::links::{Names, Resolver, keys_leading_to};
 use crate::lock::{self, Lock, LockName};
+use crate::note::TitleSource;
 use crate::path::{FileId, VaultPath};
 use crate::report::{Progress, Report, Stage};
-use crate::store::{Store, StoredFile, StoredLink};
+use crate::store::{NoteFields, Store, StoredFile, StoredLink, StoredTexts};
 
 /// Up to this many changed names, only links by these names are resolved again; above, all links.
 const FEW_NAMES: usize = 2000;
@@ -227,6 +230,7 @@ impl Indexer<'_> {
         let mut next_id = store.next_file_id()?;
         let mut written = Written::default();
         let Written { jobs, names, moved } = &mut written;
+        let mut in_other_folders = Vec::new();
         let mut read = |id, file: &DiskFile, counts_as| jobs.push(Job { id, file: file.clone(), counts_as });
         // New files get their ids in the order in which they are read, so that rows are appended.
         changes.sort_by_key(|change| if let Change::Added(file) = change { Some(newest_first(file)) } else { None });
@@ -250,7 +254,11 @@ impl Indexer<'_> {
                     put(known.id, file, known.hash.filter(|_| !is_read_again))?;
                     match is_read_again {
                         true => read(known.id, file, CountsAs::Renamed),
-                        false => report.renamed += usize::from(file.is_read()),
+                        false if file.is_read() => {
+                            report.renamed += 1;
+                            in_other_folders.push((known.id, &file.path));
+                        }
+                        false => {}
                     }
                 }
                 Change::Flipped(Pair { known, file }) => {
@@ -281,8 +289,35 @@ impl Indexer<'_> {
                 }
             }
         }
+        self.write_note_words(&in_other_folders)?;
         jobs.sort_by(|a, b| newest_first(&a.file).cmp(&newest_first(&b.file)));
         Ok(written)
+    }
+
+    /// Writes the words of notes' own fields again, from their rows: the names of their folders are among them.
+    fn write_note_words(&self, notes: &[(FileId, &VaultPath)]) -> Result<()> {
+        let sent = SentWords::new();
+        let mut reader = WordReader::new(&sent);
+        let mut written: Vec<(FileId, NoteFields)> = Vec::with_capacity(notes.len());
+        for (id, path) in notes {
+            if let Some(StoredTexts { title, title_source, aliases, tags, properties }) = self.store.note_texts(*id)? {
+                let named_by_file = title_source == TitleSource::FileName as i64;
+                let texts = NoteTexts {
+                    title: &title,
+                    named_by_file,
+                    aliases: &aliases,
+                    tags: &tags,
+                    properties: &properties,
+                    path,
+                };
+                written.push((*id, reader.note_fields(&texts)));
+            }
+        }
+        // First all removals, then the rest by id: otherwise the keyword index is written out for each.
+        written.sort_unstable_by_key(|(id, _)| *id);
+        written.iter().try_for_each(|(id, _)| self.store.remove_note_words(*id))?;
+        self.store.put_vocabulary(&reader.into_new())?;
+        written.iter().try_for_each(|(id, fields)| self.store.put_note_words(*id, fields))
     }
 
     fn put_file(&self, id: FileId, file: &DiskFile, hash: Option<ContentHash>, checked_at_ns: i64) -> Result<()> {

@@ -2,9 +2,9 @@
 //!
 //! | text | terms | rule |
 //! | --- | --- | --- |
-//! | `Gardening`, `gardens` | `garden` | case folded, English stemmed (Snowball; ASCII letters only, from 3 on) |
-//! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strass`, `strass`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
-//! | `don’t`, `garden's` | `dont`, `garden` | an apostrophe before at most two last letters is dropped ... |
+//! | `Gardening` | `gardening` | case folded; words are not stemmed here, [`stem`] says which belong together |
+//! | `Café`, `STRASSE`, `straße`, `Łódź` | `cafe`, `strasse`, `strasse`, `lodz` | marks are dropped where a script can be read without them: Latin, Greek, Cyrillic, Hebrew, Arabic |
+//! | `don’t`, `garden's` | `dont`, `gardens` | an apostrophe before at most two last letters is dropped ... |
 //! | `l'été`, `O'Brien` | `l` `ete`, `o` `brien` | ... any other one splits |
 //! | `snake_case`, `v1.2`, `3.14`, `a-b` | `snake` `case`, `v1` `2`, `3` `14`, `a` `b` | all other punctuation splits; camelCase does not |
 //! | `C++`, `C#`, `F#` | `cpp`, `csharp`, `fsharp` | the three names that are nothing without their punctuation |
@@ -22,7 +22,7 @@
 
 mod fold;
 mod script;
-mod stems;
+mod stem;
 mod stop;
 #[cfg(test)]
 mod tests;
@@ -32,25 +32,27 @@ use std::ops::Range;
 use fold::Fold;
 pub(crate) use fold::letters;
 use script::{Class, Script, apostrophe_joins, class, extends_unit};
-use stems::Stems;
+pub(crate) use stem::stem;
 pub use stop::is_stop_word;
 
 /// Raised whenever the same text can give other terms, so that the text index is made again.
-pub const TERMS_VERSION: u32 = 1;
+pub const TERMS_VERSION: u32 = 2;
 
 /// The bytes a term can have.
 pub const MAX_TERM: usize = 64;
 
-/// Makes terms. Reuses its buffers and caches stems: make one and use it for many texts.
+/// Stands between the items of a list: no term of any text, so that no phrase goes from one item to the next.
+pub const BETWEEN_ITEMS: char = '\u{E000}';
+
+/// Makes terms. Reuses its buffers: make one and use it for many texts.
 pub struct Terms {
-    stems: Stems,
     ascii: [u8; MAX_TERM],
     fold: Fold,
     pair: String,
 }
 
 /// A term of a query.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct QueryTerm {
     /// The term, or how it begins.
     pub text: String,
@@ -59,7 +61,7 @@ pub struct QueryTerm {
 }
 
 /// Which terms of a note a [`QueryTerm`] stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Matching {
     /// The same term.
     Whole,
@@ -82,14 +84,14 @@ enum Part {
 
 impl Default for Terms {
     fn default() -> Self {
-        Self::new()
+        Self { ascii: [0; MAX_TERM], fold: Fold::default(), pair: String::new() }
     }
 }
 
 impl Terms {
-    /// With an empty cache, which grows to at most 0.8 MB.
+    /// With empty buffers.
     pub fn new() -> Self {
-        Self { stems: Stems::new(), ascii: [0; MAX_TERM], fold: Fold::default(), pair: String::new() }
+        Self::default()
     }
 
     /// Calls `emit` with each term as a note is indexed by it, and the bytes of `text` it came from.
@@ -100,13 +102,17 @@ impl Terms {
         self.scan(text, &mut |term, span, _| emit(term, span));
     }
 
-    /// Appends the terms of `text` to `out`, with one space between them and after what `out` held.
-    pub fn write_joined(&mut self, text: &str, out: &mut String) {
-        self.scan(text, &mut |term, _, _| {
+    /// Appends the terms of `text` to `out`, with one space between them and after what `out` held, and calls `each_word`
+    /// with those that are words or emoji.
+    pub fn write_joined(&mut self, text: &str, out: &mut String, mut each_word: impl FnMut(&str)) {
+        self.scan(text, &mut |term, _, part| {
             if !out.is_empty() {
                 out.push(' ');
             }
             out.push_str(term);
+            if part == Part::Word {
+                each_word(term);
+            }
         });
     }
 
@@ -158,7 +164,7 @@ impl Terms {
     /// The fast path: a word of ASCII letters and digits. Returns where to continue.
     fn ascii_word(&mut self, text: &str, start: usize, emit: &mut impl FnMut(&str, Range<usize>, Part)) -> usize {
         let bytes = text.as_bytes();
-        let (mut at, mut length, mut digits, mut folds) = (start, 0, false, false);
+        let (mut at, mut length, mut folds) = (start, 0, false);
         while let Some(&byte) = bytes.get(at) {
             let folded = ASCII[byte as usize];
             if folded == NOT_ASCII {
@@ -179,7 +185,6 @@ impl Terms {
                     self.ascii[length] = folded;
                     length += 1;
                 }
-                digits |= folded <= b'9';
                 folds |= folded != byte;
             }
             at += 1;
@@ -194,7 +199,7 @@ impl Terms {
             true => std::str::from_utf8(&self.ascii[..length]).expect("ASCII"),
             false => &text[start..at],
         };
-        emit(if digits { term } else { self.stems.stem(term) }, start..at, Part::Word);
+        emit(term, start..at, Part::Word);
         at
     }
 
@@ -240,11 +245,7 @@ impl Terms {
             next += c.len_utf8();
         }
         let term = self.fold.finish();
-        if term.bytes().all(|b| b.is_ascii_lowercase()) {
-            if !term.is_empty() {
-                emit(self.stems.stem(term), start..end, Part::Word);
-            }
-        } else {
+        if !term.is_empty() {
             emit(term, start..end, Part::Word);
         }
         next

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::parts::{Part, line_start};
+use super::sections::{Part, line_start};
 use super::{Chunk, Chunker};
 use crate::note::BlockKind;
 

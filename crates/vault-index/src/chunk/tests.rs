@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
 
-use super::plain::plain;
+use super::embedded::plain;
 use super::*;
 use crate::note::BlockKind;
 use crate::note::{ParseOptions, parse};

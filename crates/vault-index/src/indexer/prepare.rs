@@ -1,6 +1,5 @@
 //! One file -> all that the store takes of it: parsed, chunked, its fields as terms, its texts hashed. Pure but for the read.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -8,13 +7,15 @@ use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embe
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
+use crate::indexer::words::{NoteTexts, SentWords, WordReader};
 use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::store::{
-    Anchors, EmbeddingKey, Fields, LinkRow, NewPassage, NoteRow, PropertyValue, json, key_of, number_of,
+    Anchors, EmbeddingKey, LinkRow, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json, key_of,
+    number_of,
 };
-use crate::terms::{TERMS_VERSION, Terms};
+use crate::terms::TERMS_VERSION;
 
 /// What the store takes of one note.
 pub(super) struct PreparedNote {
@@ -27,16 +28,15 @@ pub(super) struct PreparedNote {
     /// Of the text that stands for a title that is only the file's name.
     pub title_key: Option<EmbeddingKey>,
     pub links: Vec<LinkRow>,
+    pub fields: NoteFields,
     pub passages: Vec<NewPassage>,
+    /// Those that the vocabulary may not have yet.
+    pub words: Vec<Word>,
     pub warnings: Vec<Warning>,
 }
 
 /// Raised whenever the same note can give its passages other words.
-const FIELDS_VERSION: u32 = 2;
-
-/// So many bytes of the terms of title, aliases and tags go with every passage of a note, that they are found together
-/// with its text; with the first one go all. Otherwise a note of many tags would cost the product of both.
-const TERMS_WITH_EACH: usize = 1024;
+const FIELDS_VERSION: u32 = 3;
 
 /// What makes a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder) -> i64 {
@@ -55,16 +55,12 @@ pub(super) struct Preparer<'a> {
     embedder: &'a dyn Embedder,
     options: ChunkOptions,
     resolver: Resolver<'a>,
-}
-
-thread_local! {
-    /// Its cache of stems pays over many notes.
-    static TERMS: RefCell<Terms> = RefCell::new(Terms::new());
+    sent: SentWords,
 }
 
 impl<'a> Preparer<'a> {
     pub(super) fn new(vault: &'a Path, embedder: &'a dyn Embedder, resolver: Resolver<'a>) -> Self {
-        Self { vault, embedder, options: chunk_options(embedder), resolver }
+        Self { vault, embedder, options: chunk_options(embedder), resolver, sent: SentWords::new() }
     }
 
     /// # Errors
@@ -77,67 +73,57 @@ impl<'a> Preparer<'a> {
         // A note keeps its own text.
         drop(content.bytes);
         let path = &file.path;
-        TERMS.with_borrow_mut(|terms| {
-            let named_by_file = note.title.source == TitleSource::FileName;
-            let title = (!named_by_file).then_some(note.title.text.as_str());
-            let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
-            if chunks.is_empty() {
-                // A note without text is found by its title, tags and aliases.
-                let line = note.lines.line_at(note.body.start);
-                let span = note.body.start..note.body.start;
-                let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
-                chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
-            }
-            let title_terms = joined(terms, [note.title.text.as_str()]);
-            // People look for a note by its file's name too, where the title says something else.
-            let stem = (!named_by_file).then(|| path.stem());
-            let alias_terms = joined(terms, note.aliases.iter().map(String::as_str).chain(stem));
-            let tag_terms = joined(terms, note.tags.iter().map(|tag| tag.shown.as_str()));
-            let passages = chunks
-                .into_iter()
-                .enumerate()
-                .map(|(n, (chunk, embedded))| {
-                    let some = |terms: &str| if n == 0 { terms } else { first_terms(terms) }.to_string();
-                    let text = note.slice(chunk.span.clone()).to_string();
-                    let fields = Fields {
-                        title: some(&title_terms),
-                        aliases: some(&alias_terms),
-                        headings: joined(terms, chunk.headings.iter().map(String::as_str)),
-                        tags: some(&tag_terms),
-                        body: joined(terms, [text.as_str()]),
-                    };
-                    let key = key_of(or_title(&embedded, &note.title.text));
-                    NewPassage {
-                        headings: json(&chunk.headings),
-                        lines: chunk.lines,
-                        span: chunk.span,
-                        text,
-                        key,
-                        fields,
-                    }
-                })
-                .collect();
-            let anchors = Anchors {
-                headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
-                blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
-            };
-            let shown: Vec<&str> = note.tags.iter().map(|tag| tag.shown.as_str()).collect();
-            let row = NoteRow {
-                title_source: note.title.source,
-                aliases: json(&note.aliases),
-                shown_tags: json(&shown),
-                tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
-                frontmatter: json(&note.properties),
-                properties: property_values(&note),
-                anchors: json(&anchors),
-                words: note.words,
-                title: note.title.text,
-            };
-            let title_key = named_by_file.then(|| key_of(&row.title));
-            let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
-            let warnings = note.warnings;
-            Ok(PreparedNote { stat, hash, checked_at_ns, row, title_key, links, passages, warnings })
-        })
+        let named_by_file = note.title.source == TitleSource::FileName;
+        let title = (!named_by_file).then_some(note.title.text.as_str());
+        let mut chunks = chunks_with_texts(&note, self.embedder, &self.options);
+        if chunks.is_empty() {
+            // A note without text is found by its title, tags, aliases and properties.
+            let line = note.lines.line_at(note.body.start);
+            let span = note.body.start..note.body.start;
+            let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
+            chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
+        }
+        let shown: Vec<String> = note.tags.iter().map(|tag| tag.shown.clone()).collect();
+        let mut reader = WordReader::new(&self.sent);
+        let fields = reader.note_fields(&NoteTexts {
+            title: &note.title.text,
+            named_by_file,
+            aliases: &note.aliases,
+            tags: &shown,
+            properties: &note.properties,
+            path,
+        });
+        let passages = chunks
+            .into_iter()
+            .map(|(chunk, embedded)| {
+                let text = note.slice(chunk.span.clone()).to_string();
+                let fields = PassageFields {
+                    headings: reader.joined(chunk.headings.iter().map(String::as_str)),
+                    body: reader.joined([text.as_str()]),
+                };
+                let key = key_of(or_title(&embedded, &note.title.text));
+                NewPassage { headings: json(&chunk.headings), lines: chunk.lines, span: chunk.span, text, key, fields }
+            })
+            .collect();
+        let anchors = Anchors {
+            headings: note.headings.iter().map(|h| (h.level, h.text.clone(), h.line)).collect(),
+            blocks: note.block_ids.iter().map(|b| (b.id.clone(), b.line)).collect(),
+        };
+        let row = NoteRow {
+            title_source: note.title.source,
+            aliases: json(&note.aliases),
+            shown_tags: json(&shown),
+            tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
+            frontmatter: json(&note.properties),
+            properties: property_values(&note),
+            anchors: json(&anchors),
+            words: note.words,
+            title: note.title.text,
+        };
+        let title_key = named_by_file.then(|| key_of(&row.title));
+        let links = note.links.into_iter().map(|link| self.link(link, path)).collect();
+        let (words, warnings) = (reader.into_new(), note.warnings);
+        Ok(PreparedNote { stat, hash, checked_at_ns, row, title_key, links, fields, passages, words, warnings })
     }
 
     fn link(&self, link: Link, source: &VaultPath) -> LinkRow {
@@ -161,22 +147,6 @@ pub(super) fn text_to_embed(
 
 fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {
     if embedded.trim().is_empty() { note_title } else { embedded }
-}
-
-fn joined<'t>(terms: &mut Terms, texts: impl IntoIterator<Item = &'t str>) -> String {
-    let mut out = String::new();
-    texts.into_iter().for_each(|text| terms.write_joined(text, &mut out));
-    out
-}
-
-/// The terms that fit in [`TERMS_WITH_EACH`].
-fn first_terms(terms: &str) -> &str {
-    match terms.len() <= TERMS_WITH_EACH {
-        true => terms,
-        false => {
-            terms[..terms.floor_char_boundary(TERMS_WITH_EACH + 1)].rsplit_once(' ').map_or("", |(first, _)| first)
-        }
-    }
 }
 
 /// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.

@@ -8,8 +8,9 @@ use crate::error::{Error, Result, Warning};
 use crate::indexer::prepare::{PreparedNote, Preparer};
 use crate::indexer::{CountsAs, Indexer, Job};
 use crate::links::{Names, Resolver};
+use crate::path::FileId;
 use crate::report::{Report, Stage};
-use crate::store::{Batch, Fields};
+use crate::store::{Batch, NoteFields, PassageFields};
 
 /// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
 /// enough that memory does not grow with the vault.
@@ -39,8 +40,9 @@ struct Writer<'a> {
     /// What the transaction has so far, in notes and bytes of words.
     notes: usize,
     bytes: usize,
-    /// The words that are written last, by passage.
-    words: Vec<(i64, Fields)>,
+    /// The words that are written last, by note and by passage.
+    note_words: Vec<(FileId, NoteFields)>,
+    words: Vec<(i64, PassageFields)>,
 }
 
 impl Indexer<'_> {
@@ -55,6 +57,7 @@ impl Indexer<'_> {
             transaction: None,
             notes: 0,
             bytes: 0,
+            note_words: Vec::new(),
             words: Vec::new(),
         };
         let options = self.options;
@@ -120,6 +123,12 @@ impl Writer<'_> {
         let title_vector = note.title_key.map_or(Ok(None), |key| store.find_vector(&key))?;
         store.put_note(job.id, &note.row, title_vector)?;
         store.put_links(job.id, &note.links)?;
+        store.put_vocabulary(&note.words)?;
+        self.bytes += note.fields.bytes();
+        match is_new {
+            true => store.put_note_words(job.id, &note.fields)?,
+            false => self.note_words.push((job.id, note.fields.clone())),
+        }
         for passage in &note.passages {
             let vector = store.find_vector(&passage.key)?;
             report.reused += usize::from(vector.is_some());
@@ -137,9 +146,10 @@ impl Writer<'_> {
     fn commit(&mut self) -> Result<()> {
         let Some(transaction) = self.transaction.take() else { return Ok(()) };
         let store = self.indexer.store;
-        for (passage, fields) in self.words.drain(..) {
-            store.put_words(passage, &fields)?;
-        }
+        // In the order of their ids: at a lower one than the last, the keyword index is written out.
+        self.note_words.sort_unstable_by_key(|(note, _)| *note);
+        self.note_words.drain(..).try_for_each(|(note, fields)| store.put_note_words(note, &fields))?;
+        self.words.drain(..).try_for_each(|(passage, fields)| store.put_words(passage, &fields))?;
         store.set_unread(self.unread)?;
         store.set_next_passage_id(self.next_passage)?;
         (self.notes, self.bytes) = (0, 0);

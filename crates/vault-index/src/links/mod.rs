@@ -4,7 +4,6 @@
 //! [`Graph`] is what comes out. The rules of resolution are page one of `resolve.rs`.
 
 mod graph;
-mod keys;
 mod names;
 mod resolve;
 mod subpath;
@@ -12,7 +11,6 @@ mod subpath;
 mod tests;
 
 pub use graph::{Direction, Graph, Step};
-pub use keys::{keys_leading_to, link_key, unresolved_key};
-pub use names::Names;
+pub use names::{Names, keys_leading_to, link_key, unresolved_key};
 pub use resolve::{Resolution, Resolver, Rule, ranked, resolve};
 pub use subpath::{block_at, heading_at};

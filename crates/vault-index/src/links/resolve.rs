@@ -33,8 +33,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use super::keys::last_segment;
-use super::names::Names;
+use super::names::{Names, last_segment};
 use crate::note::tidy;
 use crate::path::{FileId, VaultPath};
 

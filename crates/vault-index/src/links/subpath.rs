@@ -2,7 +2,7 @@
 
 use unicode_normalization::UnicodeNormalization;
 
-use super::keys::fold_case;
+use super::names::fold_case;
 
 /// The heading a subpath leads to, as an index into `headings` (level and text, in order).
 ///

@@ -4,8 +4,7 @@ use std::ops::Range;
 
 use serde_json::Value;
 
-use super::blocks::trimmed;
-use super::body::{self, Found};
+use super::body::{self, Found, trimmed};
 use super::wikilink::tidy;
 use super::{Block, BlockKind, LineMap, Link, LinkKind, Note};
 use crate::error::{Warning, WarningKind};

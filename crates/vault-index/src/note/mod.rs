@@ -1,12 +1,10 @@
 //! A note as a value: what one file says, read in one pass that cannot fail.
 
 mod line_map;
-mod words;
 mod tag;
 mod wikilink;
 mod property;
 mod mask;
-mod blocks;
 mod body;
 mod inline;
 mod frontmatter;

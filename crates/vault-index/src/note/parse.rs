@@ -1,8 +1,10 @@
 //! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
 
+use unicode_normalization::char::is_combining_mark;
+
 use super::body::{self, Found};
 use super::frontmatter::{self, Frontmatter};
-use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas, words};
+use super::{LineMap, Link, LinkKind, Note, Title, TitleSource, canvas};
 use crate::error::{Warning, WarningKind};
 use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
@@ -57,7 +59,7 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     if note.title.text.is_empty() {
         note.title = title(path, &found);
     }
-    note.words = words::count(&note.text[note.body.clone()]);
+    note.words = count_words(&note.text[note.body.clone()]);
     note.headings = found.headings;
     note.blocks = found.blocks;
     note.block_ids = found.block_ids;
@@ -122,6 +124,67 @@ fn decode(bytes: &[u8]) -> (String, Option<Warning>) {
             let message = "bytes that are not UTF-8 were read as \u{fffd}";
             let warning = Warning::new(WarningKind::Encoding, message).on_line(line);
             (String::from_utf8_lossy(bytes).into_owned(), Some(warning))
+        }
+    }
+}
+
+/// Counts runs of letters and digits; each CJK character counts as one. One pass, no allocation.
+fn count_words(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let mut words = 0;
+    let mut inside = false;
+    let mut at = 0;
+    while at < bytes.len() {
+        let byte = bytes[at];
+        if byte < 0x80 {
+            let letter = byte.is_ascii_alphanumeric();
+            words += usize::from(letter && !inside);
+            inside = letter;
+            at += 1;
+            continue;
+        }
+        let Some(c) = text[at..].chars().next() else { break };
+        at += c.len_utf8();
+        if is_cjk(c) {
+            words += 1;
+            inside = false;
+        } else if c.is_alphanumeric() {
+            words += usize::from(!inside);
+            inside = true;
+        } else if !is_combining_mark(c) {
+            inside = false;
+        }
+    }
+    words
+}
+
+/// Han, kana, bopomofo and Hangul syllables.
+fn is_cjk(c: char) -> bool {
+    matches!(c,
+        '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{3096}' | '\u{30a1}'..='\u{30ff}'
+        | '\u{3105}'..='\u{312f}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7a3}' | '\u{f900}'..='\u{faff}' | '\u{ff66}'..='\u{ff9d}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn words_are_runs_of_letters_and_digits() {
+        for (text, expected) in [
+            ("", 0),
+            ("one two", 2),
+            ("v1.2 plan", 3),
+            ("don't", 2),
+            ("**bold**ly", 2),
+            ("re\u{301}sume\u{301}", 1),
+            ("Grüße, Welt", 2),
+            ("漢字かな", 4),
+            ("a漢b", 3),
+            ("हिन्दी भाषा", 2),
+            ("🎉 --- 🎉", 0),
+        ] {
+            assert_eq!(super::count_words(text), expected, "{text:?}");
         }
     }
 }

@@ -138,7 +138,8 @@ mod tests {
             let marked: Vec<&str> = matched_ranges(text, &terms).into_iter().map(|r| &text[r]).collect();
             assert_eq!(marked, expected, "{text:?}");
         }
-        check("Gardens and gardening", &["garden"], &["Gardens", "gardening"]);
+        check("Gardens and gardening", &["gardens", "gardening"], &["Gardens", "gardening"]);
+        check("Gardens and gardening", &["garden"], &[]);
         check("Le Café est là", &["cafe"], &["Café"]);
         check("東京都に", &["東京", "京都"], &["東京都"]);
         check("nothing here", &["x"], &[]);

@@ -36,6 +36,8 @@ pub struct Query {
     pub like: Option<String>,
     /// The vector to rank by meaning with, instead of that of `text`: see [`Query::from_vector`].
     pub vector: Option<Vec<f32>>,
+    /// Whether all words stand in the condition: each note that meets it is a result then, however it is ranked.
+    pub(crate) finds_all: bool,
     /// What must hold besides.
     pub filter: Filter,
     /// How passages are ranked.
@@ -90,6 +92,7 @@ impl Default for Query {
             text: String::new(),
             prefixes: Vec::new(),
             condition: None,
+            finds_all: false,
             unknown_operators: Vec::new(),
             like: None,
             vector: None,
@@ -195,8 +198,9 @@ impl Query {
     /// # Errors
     /// As [`Query::parse`].
     pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
-        let Parsed { text, prefixes, condition, unknown } = grammar::parse(text, now)?;
-        Ok(Self { text, prefixes, condition, unknown_operators: unknown, ..Self::default() })
+        let Parsed { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
+        let finds_all = condition.is_some() && !has_free_words;
+        Ok(Self { text, prefixes, condition, finds_all, unknown_operators: unknown, ..Self::default() })
     }
 
     /// Whether there is nothing to rank by and nothing to filter by.

@@ -87,11 +87,23 @@ impl Searcher {
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;
         if query.text.trim().is_empty() && query.like.is_none() && query.vector.is_none() {
-            return self.list(query);
+            let eligible = eligible(&self.snapshot, query)?;
+            let results = self.list(eligible.as_deref(), query.grouping, query.limit)?;
+            return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
         let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let floor = Floor::of(query.min_score, scored.mode, scored.weights);
-        let results = scored.best(query.grouping, query.limit, floor)?;
+        // The words of such a query ask nothing of a note that its condition does not.
+        let finds_all = query.finds_all && query.like.is_none() && query.min_score.is_none_or(|least| least <= 0.0);
+        let floor = if finds_all { Floor::NONE } else { Floor::of(query.min_score, scored.mode, scored.weights) };
+        let mut results = scored.best(query.grouping, query.limit, floor)?;
+        if finds_all && results.len() < query.limit {
+            let shown = |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.line));
+            let ranked: HashSet<_> = results.iter().map(shown).collect();
+            let others = self.list(scored.eligible.as_deref(), query.grouping, query.limit + results.len())?;
+            let others = others.into_iter().filter(|hit| !ranked.contains(&shown(hit)));
+            results.extend(others.map(|hit| Hit { score: 0.0, ..hit }));
+            results.truncate(query.limit);
+        }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
             false => Vec::new(),
@@ -99,17 +111,16 @@ impl Searcher {
         Ok(hits(&self.snapshot, results, scored.mode, near_misses))
     }
 
-    /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
-    fn list(&self, query: &Query) -> Result<Hits> {
-        let eligible = eligible(&self.snapshot, query)?;
+    /// What may be found, without a ranking: newest notes first; equal times by path, then by line.
+    fn list(&self, eligible: Option<&[bool]>, grouping: Grouping, limit: usize) -> Result<Vec<Hit>> {
         let store = self.snapshot.store();
         let notes: HashMap<FileId, (VaultPath, i64)> =
             store.notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect();
         let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
-            if eligible.as_ref().is_none_or(|eligible| eligible[at])
-                && (query.grouping == Grouping::Passages || listed.insert(passage.note))
+            if eligible.is_none_or(|eligible| eligible[at])
+                && (grouping == Grouping::Passages || listed.insert(passage.note))
             {
                 rows.push((notes.get(&passage.note), passage));
             }
@@ -118,12 +129,8 @@ impl Searcher {
         rows.sort_by_key(|(note, passage)| {
             (std::cmp::Reverse(note.map(|(_, time)| time)), note.map(|(path, _)| path), passage.id)
         });
-        rows.truncate(query.limit);
-        let results = rows
-            .iter()
-            .map(|(_, passage)| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE))
-            .collect::<Result<_>>()?;
-        Ok(hits(&self.snapshot, results, query.mode, Vec::new()))
+        rows.truncate(limit);
+        rows.iter().map(|(_, passage)| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE)).collect()
     }
 }
 
@@ -188,7 +195,7 @@ impl<'a> ScoredQuery<'a> {
         };
         let words = || match mode {
             Mode::Semantic => Ok(Lexical::none()),
-            _ => Lexical::run(&snapshot.store(), &snapshot.passages, &text),
+            _ => Lexical::run(&snapshot.store(), &snapshot.passages, snapshot.of_notes(), &text),
         };
         let (lexical, weights, vector) = match vector {
             Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),

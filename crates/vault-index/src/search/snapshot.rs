@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
+use crate::search::note_passages::NotePassages;
 use crate::search::semantic::Source;
 use crate::store::{PassageRow, Store};
 use crate::vectors::Codes;
@@ -21,6 +22,7 @@ pub(super) struct Snapshot {
     pub embedder: EmbedderSource,
     /// By id.
     pub passages: Vec<PassageRow>,
+    of_notes: OnceLock<NotePassages>,
     pub notes: usize,
     /// Passages and file titles without a vector, as a status counts them.
     pub pending: usize,
@@ -49,6 +51,7 @@ impl Snapshot {
             other: Mutex::new(other),
             embedder,
             passages,
+            of_notes: OnceLock::new(),
             notes,
             pending,
             has_vectors,
@@ -66,6 +69,11 @@ impl Snapshot {
     /// The position in `passages` of a passage's id.
     pub(super) fn position(&self, id: i64) -> Option<usize> {
         self.passages.binary_search_by_key(&id, |passage| passage.id).ok()
+    }
+
+    /// Which passages each note has. Made when first asked for.
+    pub(super) fn of_notes(&self) -> &NotePassages {
+        self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
     }
 
     /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there

@@ -7,7 +7,7 @@ use regex::{Regex, RegexBuilder};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::terms::letters;
+use crate::terms::{Matching, Terms, letters};
 
 /// Characters that a regular expression may have.
 const MAX_PATTERN: usize = 1000;
@@ -29,8 +29,8 @@ pub struct TextTest {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Holds {
-    /// These words, side by side. Diacritics and punctuation do not count. What has no letters and digits is looked for
-    /// as it stands.
+    /// These words, side by side. Diacritics and punctuation do not count. What has no word in it, such as `=>`, is
+    /// looked for as it stands.
     Words(String),
     /// A word that begins so.
     Prefix(String),
@@ -56,12 +56,20 @@ impl TextTest {
     pub(super) fn matcher(&self) -> Result<Matcher> {
         let case = self.match_case;
         Ok(match &self.holds {
-            Holds::Words(text) => {
-                let words = folded_words(text, case);
-                // Nothing but punctuation, such as `=>`.
-                if words.trim().is_empty() { Matcher::Raw(text.clone()) } else { Matcher::Words { words, case } }
+            Holds::Words(text) | Holds::Prefix(text) => {
+                let matching = if matches!(self.holds, Holds::Prefix(_)) { Matching::Prefix } else { Matching::Whole };
+                match terms(text, matching) {
+                    None => Matcher::Raw(text.clone()),
+                    Some(terms) => {
+                        let cased = case.then(|| cased_words(text, matching)).map(|words| {
+                            // Scripts without spaces between words have no cases.
+                            let spaced = words.chars().all(|c| (c as u32) < 0x0e00);
+                            if spaced { words } else { words.trim().to_string() }
+                        });
+                        Matcher::Words { terms, cased }
+                    }
+                }
             }
-            Holds::Prefix(text) => Matcher::Words { words: folded_words(text, case).trim_end().to_string(), case },
             Holds::Characters(text) => Matcher::Characters { text: folded(text, case), case },
             Holds::Regex(pattern) => Matcher::Regex(regex(pattern, case)?),
         })
@@ -89,8 +97,16 @@ pub(super) fn quoted(text: &str) -> String {
 
 /// A [`TextTest`] that is compiled.
 pub(super) enum Matcher {
-    Words { words: String, case: bool },
-    Characters { text: String, case: bool },
+    /// Terms as the keyword index has them, and the words with their case where that matters.
+    Words {
+        terms: String,
+        cased: Option<String>,
+    },
+    Characters {
+        text: String,
+        case: bool,
+    },
+    /// What has no term, such as `=>`.
     Raw(String),
     Regex(Regex),
 }
@@ -98,10 +114,10 @@ pub(super) enum Matcher {
 impl Matcher {
     pub(super) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
-            Self::Words { words, case: false } => {
-                contains_words(text.words.get_or_init(|| folded_words(text.raw, false)), words)
+            Self::Words { terms, cased } => {
+                text.terms().contains(terms)
+                    && cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
             }
-            Self::Words { words, case: true } => contains_words(&folded_words(text.raw, true), words),
             Self::Characters { text: wanted, case } => folded(text.raw, *case).contains(wanted),
             Self::Raw(wanted) => text.raw.contains(wanted),
             Self::Regex(regex) => regex.is_match(text.raw),
@@ -109,16 +125,36 @@ impl Matcher {
     }
 }
 
-/// A text that several tests are asked of: it is folded once.
+/// A text that several tests are asked of: its terms are made once.
 pub(super) struct Text<'a> {
     raw: &'a str,
-    words: OnceCell<String>,
+    terms: OnceCell<String>,
 }
 
 impl<'a> Text<'a> {
     pub(super) fn new(raw: &'a str) -> Self {
-        Self { raw, words: OnceCell::new() }
+        Self { raw, terms: OnceCell::new() }
     }
+
+    /// One after another, with a space before and behind each.
+    fn terms(&self) -> &str {
+        self.terms.get_or_init(|| {
+            let mut terms = String::from(" ");
+            Terms::new().each(self.raw, |term, _| {
+                terms.push_str(term);
+                terms.push(' ');
+            });
+            terms
+        })
+    }
+}
+
+/// The terms of a phrase as they stand in [`Text::terms`]. `None`: there are none.
+fn terms(phrase: &str, matching: Matching) -> Option<String> {
+    let terms = Terms::new().phrase(phrase);
+    let is_prefix = matching == Matching::Prefix || terms.last()?.matching == Matching::Prefix;
+    let joined: String = terms.iter().map(|term| format!(" {}", term.text)).collect();
+    Some(if is_prefix { joined } else { joined + " " })
 }
 
 fn regex(pattern: &str, case: bool) -> Result<Regex> {
@@ -153,40 +189,33 @@ fn reason(picture: &str) -> String {
     }
 }
 
-/// Letters and digits only, one space between words and at both ends; diacritics are dropped, and case is where `case`
-/// is false.
-pub(super) fn folded_words(text: &str, case: bool) -> String {
-    let mut folded = String::with_capacity(text.len() + 2);
-    folded.push(' ');
-    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
+/// Letters and digits with their case, without diacritics, a space before and behind each word; with
+/// [`Matching::Prefix`] none at the end.
+fn cased_words(text: &str, matching: Matching) -> String {
+    let mut words = String::with_capacity(text.len() + 2);
+    words.push(' ');
+    for c in folded(text, true).chars() {
         if c.is_alphanumeric() {
-            push(c, case, &mut folded);
-        } else if !folded.ends_with(' ') && !matches!(c, '\'' | '’') {
-            folded.push(' ');
+            words.push(c);
+        } else if !words.ends_with(' ') && !matches!(c, '\'' | '’') {
+            words.push(' ');
         }
     }
-    if !folded.ends_with(' ') {
-        folded.push(' ');
+    if matching == Matching::Prefix {
+        words.truncate(words.trim_end().len());
+    } else if !words.ends_with(' ') {
+        words.push(' ');
     }
-    folded
+    words
 }
 
 /// Text without diacritics, and in lower case where `case` is false.
-pub(super) fn folded(text: &str, case: bool) -> String {
+fn folded(text: &str, case: bool) -> String {
     let mut folded = String::with_capacity(text.len());
-    text.nfkd().filter(|c| !is_combining_mark(*c)).for_each(|c| push(c, case, &mut folded));
+    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
+        if case { folded.push(c) } else { letters(c, |c| folded.push(c)) }
+    }
     folded
-}
-
-fn push(c: char, case: bool, out: &mut String) {
-    if case { out.push(c) } else { letters(c, |c| out.push(c)) }
-}
-
-/// Whether the text contains the words. Scripts without spaces are compared letter by letter.
-pub(super) fn contains_words(text: &str, words: &str) -> bool {
-    let trimmed = words.trim();
-    let spaced = trimmed.is_ascii() || trimmed.chars().all(|c| (c as u32) < 0x0e00);
-    if spaced { text.contains(words) } else { text.contains(trimmed) }
 }
 
 #[cfg(test)]

@@ -33,7 +33,8 @@ const PARTS: &[(&str, &str)] = &[
     (
         WORDS,
         "SELECT path, start, sz FROM words_docsize LEFT JOIN passage USING(id) LEFT JOIN passage_text USING(id)
-         LEFT JOIN file ON file.id = note",
+         LEFT JOIN file ON file.id = note
+         UNION ALL SELECT path, 'note', sz FROM note_words_docsize LEFT JOIN note USING(id) LEFT JOIN file USING(id)",
     ),
     (
         "links",
@@ -56,11 +57,12 @@ const CONTENT: &str = "content";
 const NOTE: &str = "note";
 const PASSAGES: &str = "passages";
 const WORDS: &str = "words";
+const VOCABULARY: &str = "vocabulary";
 const VECTORS: &str = "vectors";
 
 /// Tables, indexes, views and triggers. What extensions keep below their virtual tables is theirs.
 const OBJECTS: &str = "SELECT type || ' ' || name, sql FROM sqlite_master WHERE name NOT LIKE 'sqlite!_%' ESCAPE '!'
-   AND (sql LIKE 'CREATE VIRTUAL%' OR NOT (name LIKE 'words!_%' ESCAPE '!' OR name LIKE 'vectors!_%' ESCAPE '!'))";
+   AND (sql LIKE 'CREATE VIRTUAL%' OR NOT (name LIKE 'words!_%' ESCAPE '!' OR name LIKE 'note!_words!_%' ESCAPE '!' OR name LIKE 'vectors!_%' ESCAPE '!'))";
 
 /// The vector of each passage, and that of the title as the one at -1.
 const SLOTS: &str = "SELECT path, start, vector FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note
@@ -114,6 +116,9 @@ impl Store {
                 differences.rows.entry(path.clone()).or_default().push(part);
             }
         }
+        if self.missing_words(expected)? > 0 {
+            differences.rows.entry(String::new()).or_default().push(VOCABULARY);
+        }
         let expected = expected.slots()?;
         for ((path, start), slot) in self.slots()? {
             let parts = differences.rows.get(&path);
@@ -163,27 +168,45 @@ impl Store {
 
     /// Adds where each term stands: in which passage of which file, in which field, after how many others.
     fn add_word_hashes(&self, hashes: &mut HashMap<String, u64>) -> Result<()> {
-        self.words_instances()?;
-        let passages: HashMap<i64, (String, i64)> = self
-            .all(
+        self.occurrence_views()?;
+        let tables = [
+            (
                 "SELECT passage.id, path, start FROM passage JOIN passage_text USING(id) JOIN file ON file.id = note",
-                [],
-                |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))),
-            )?
-            .into_iter()
-            .collect();
-        self.with(|conn| {
-            let mut statement = conn.prepare("SELECT doc, term, col, offset FROM temp.words_instances")?;
-            let mut rows = statement.query([])?;
-            while let Some(row) = rows.next()? {
-                let mut hasher = DefaultHasher::new();
-                (1..4).try_for_each(|column| row.get_ref(column).map(|value| hash_value(value, &mut hasher)))?;
-                let (path, start) = passages.get(&row.get(0)?).map_or(("", 0), |(path, start)| (path, *start));
-                hasher.write_i64(start);
-                add(hashes, path, hasher.finish());
-            }
-            Ok(())
-        })
+                "SELECT doc, term, col, offset FROM temp.words_instances",
+            ),
+            (
+                "SELECT note.id, path, 0 FROM note JOIN file USING(id)",
+                "SELECT doc, term, col, offset FROM temp.note_words_instances",
+            ),
+        ];
+        for (places, terms) in tables {
+            let places = self.all(places, [], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+            let places: HashMap<i64, (String, i64)> = places.into_iter().collect();
+            self.with(|conn| {
+                let mut statement = conn.prepare(terms)?;
+                let mut rows = statement.query([])?;
+                while let Some(row) = rows.next()? {
+                    let mut hasher = DefaultHasher::new();
+                    (1..4).try_for_each(|column| row.get_ref(column).map(|value| hash_value(value, &mut hasher)))?;
+                    let (path, start) = places.get(&row.get(0)?).map_or(("", 0), |(path, start)| (path, *start));
+                    hasher.write_i64(start);
+                    add(hashes, path, hasher.finish());
+                }
+                Ok(())
+            })?;
+        }
+        Ok(())
+    }
+
+    /// How many words of another index the vocabulary does not have as there. Those that it has besides are no
+    /// difference: words stay in it.
+    fn missing_words(&self, expected: &Self) -> Result<usize> {
+        let vocabulary = |store: &Self| -> Result<HashMap<String, Option<String>>> {
+            let words = store.all("SELECT word, stem FROM vocabulary", [], |row| row.try_into())?;
+            Ok(words.into_iter().collect())
+        };
+        let here = vocabulary(self)?;
+        Ok(vocabulary(expected)?.iter().filter(|(word, stem)| here.get(*word) != Some(*stem)).count())
     }
 
     /// The slots of vectors, by path and place in it.

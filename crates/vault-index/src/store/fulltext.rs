@@ -1,23 +1,37 @@
-//! The keyword index: FTS5 fed with terms, and what BM25 needs to know about them.
+//! The keyword index: FTS5 fed with terms, the words that notes have, and what BM25 needs to know about them.
 
 use rusqlite::params;
 
 use crate::error::Result;
+use crate::path::FileId;
 use crate::store::Store;
-use crate::store::notes::from_json;
 use crate::terms::Matching;
 
-/// The fields of a passage in the keyword index, each as terms joined by spaces.
+/// The fields of a note in the keyword index, each as terms joined by spaces. They are words of all its passages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Fields {
+pub(crate) struct NoteFields {
     pub title: String,
     pub aliases: String,
-    pub headings: String,
     pub tags: String,
+    pub properties: String,
+    pub path: String,
+}
+
+/// The fields of a passage.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct PassageFields {
+    pub headings: String,
     pub body: String,
 }
 
-impl Fields {
+impl NoteFields {
+    /// The length of all terms together.
+    pub(crate) fn bytes(&self) -> usize {
+        [&self.title, &self.aliases, &self.tags, &self.properties, &self.path].into_iter().map(String::len).sum()
+    }
+}
+
+impl PassageFields {
     /// How many terms the text has.
     pub(crate) fn length(&self) -> u32 {
         let spaces = self.body.bytes().filter(|byte| *byte == b' ').count() as u32;
@@ -26,91 +40,141 @@ impl Fields {
 
     /// The length of all terms together.
     pub(crate) fn bytes(&self) -> usize {
-        [&self.title, &self.aliases, &self.headings, &self.tags, &self.body].into_iter().map(String::len).sum()
+        self.headings.len() + self.body.len()
     }
 }
 
-/// A field of [`Fields`], in their order.
-pub(crate) type Field = usize;
+/// Where a term can stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Field {
+    Title,
+    Aliases,
+    Headings,
+    Tags,
+    Properties,
+    Path,
+    Body,
+}
 
 /// How many fields there are.
-pub(crate) const FIELD_COUNT: usize = 5;
+pub(crate) const FIELD_COUNT: usize = 7;
+
+/// Whose field a term stands in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Holder {
+    Note(FileId),
+    Passage(i64),
+}
+
+/// A word of the vocabulary, and its stem where that is another one.
+pub(crate) type Word = (String, Option<String>);
+
+/// The two tables of terms.
+const TABLES: [&str; 2] = ["note_words", "words"];
 
 impl Store {
-    /// Adds the words of a passage.
-    pub(crate) fn put_words(&self, passage: i64, fields: &Fields) -> Result<()> {
-        let Fields { title, aliases, headings, tags, body } = fields;
+    /// Adds the words of a note's own fields.
+    pub(crate) fn put_note_words(&self, note: FileId, fields: &NoteFields) -> Result<()> {
+        let NoteFields { title, aliases, tags, properties, path } = fields;
         self.run(
-            "INSERT INTO words(rowid, title, aliases, headings, tags, body) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
-            params![passage, title, aliases, headings, tags, body],
+            "INSERT INTO note_words(rowid, title, aliases, tags, properties, path) VALUES(?1, ?2, ?3, ?4, ?5, ?6)",
+            params![note, title, aliases, tags, properties, path],
         )
     }
 
-    /// Calls `each` for every place at which a term stands, with its passage and field. A third of a microsecond each.
+    /// Removes them.
+    pub(crate) fn remove_note_words(&self, note: FileId) -> Result<()> {
+        self.run("DELETE FROM note_words WHERE rowid = ?1", [note])
+    }
+
+    /// Adds the words of a passage.
+    pub(crate) fn put_words(&self, passage: i64, fields: &PassageFields) -> Result<()> {
+        let PassageFields { headings, body } = fields;
+        self.run("INSERT INTO words(rowid, headings, body) VALUES(?1, ?2, ?3)", params![passage, headings, body])
+    }
+
+    /// Adds words to the vocabulary; those it has stay. A word stays when no note has it any more.
+    pub(crate) fn put_vocabulary(&self, words: &[Word]) -> Result<()> {
+        words.iter().try_for_each(|(word, stem)| {
+            self.run("INSERT OR IGNORE INTO vocabulary(word, stem) VALUES(?1, ?2)", params![word, stem])
+        })
+    }
+
+    /// The words with a stem, which may be one of them.
+    pub(crate) fn words_with_stem(&self, stem: &str) -> Result<Vec<String>> {
+        self.all(
+            "SELECT word FROM vocabulary WHERE stem = ?1
+             UNION ALL SELECT word FROM vocabulary WHERE word = ?1 AND stem IS NULL",
+            [stem],
+            |row| row.get(0),
+        )
+    }
+
+    /// Calls `each` for every place at which a term stands, with whose it is, in which field, and the term. Terms come in
+    /// order, and of each term all places in notes, by id, then those in passages. A third of a microsecond each.
     pub(crate) fn each_occurrence(
         &self,
         term: &str,
         matching: Matching,
-        mut each: impl FnMut(i64, Field),
+        mut each: impl FnMut(Holder, Field),
     ) -> Result<()> {
-        self.words_instances()?;
+        self.occurrence_views()?;
         self.with(|conn| {
-            let (sql, end) = match matching {
-                Matching::Whole => ("SELECT doc, col FROM temp.words_instances WHERE term = ?1", None),
-                Matching::Prefix => (
-                    "SELECT doc, col FROM temp.words_instances WHERE term >= ?1 AND term < ?2",
+            for table in TABLES {
+                let (condition, end) = match matching {
+                    Matching::Whole => ("term = ?1", None),
                     // Greater than all that begin with the term: terms are text, and no text holds this character.
-                    Some(format!("{term}\u{10ffff}")),
-                ),
-            };
-            let mut statement = conn.prepare_cached(sql)?;
-            let mut rows = statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
-            while let Some(row) = rows.next()? {
-                let field = match row.get_ref(1)?.as_bytes()? {
-                    b"title" => 0,
-                    b"aliases" => 1,
-                    b"headings" => 2,
-                    b"tags" => 3,
-                    _ => 4,
+                    Matching::Prefix => ("term >= ?1 AND term < ?2", Some(format!("{term}\u{10ffff}"))),
                 };
-                each(row.get(0)?, field);
+                let sql = format!("SELECT doc, col FROM temp.{table}_instances WHERE {condition}");
+                let mut statement = conn.prepare_cached(&sql)?;
+                let mut rows =
+                    statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
+                while let Some(row) = rows.next()? {
+                    let (holder, field) = match row.get_ref(1)?.as_bytes()? {
+                        b"body" => (Holder::Passage(row.get(0)?), Field::Body),
+                        b"headings" => (Holder::Passage(row.get(0)?), Field::Headings),
+                        b"title" => (Holder::Note(row.get(0)?), Field::Title),
+                        b"aliases" => (Holder::Note(row.get(0)?), Field::Aliases),
+                        b"tags" => (Holder::Note(row.get(0)?), Field::Tags),
+                        b"properties" => (Holder::Note(row.get(0)?), Field::Properties),
+                        _ => (Holder::Note(row.get(0)?), Field::Path),
+                    };
+                    each(holder, field);
+                }
             }
             Ok(())
         })
     }
 
-    /// Makes the table of all places of all terms be there: a view into the keyword index, which holds nothing itself.
-    pub(super) fn words_instances(&self) -> Result<()> {
-        let sql = "CREATE VIRTUAL TABLE IF NOT EXISTS temp.words_instances USING fts5vocab(main, words, instance)";
-        self.with(|conn| conn.execute_batch(sql))
+    /// Makes tables be there that list the places of all terms, and count them: views into the keyword index, which hold
+    /// nothing themselves.
+    pub(super) fn occurrence_views(&self) -> Result<()> {
+        let view = |table, kind, of| {
+            format!("CREATE VIRTUAL TABLE IF NOT EXISTS temp.{table}_{kind} USING fts5vocab(main, {table}, {of});")
+        };
+        let views = TABLES.map(|table| view(table, "instances", "instance") + &view(table, "counts", "row"));
+        self.with(|conn| views.iter().try_for_each(|sql| conn.execute_batch(sql)))
     }
 
-    /// Passages that an FTS5 expression matches.
+    /// Passages that an FTS5 expression matches, in one of their fields or of their note's. In no order, some twice.
     pub(crate) fn passages_with(&self, expression: &str) -> Result<Vec<i64>> {
-        self.all("SELECT rowid FROM words WHERE words MATCH ?1", [expression], |row| row.get(0))
+        self.all(
+            "SELECT rowid FROM words WHERE words MATCH ?1
+             UNION ALL SELECT passage.id FROM passage
+               WHERE passage.note IN (SELECT rowid FROM note_words WHERE note_words MATCH ?1)",
+            [expression],
+            |row| row.get(0),
+        )
     }
 
-    /// What a passage's words were made of: text, title, headings, aliases and tags, one after another.
-    pub(crate) fn searchable_texts(&self, passage: i64) -> Result<Vec<String>> {
-        let texts = self.first(
-            "SELECT passage_text.text, note.title, passage_text.headings, note.aliases, note.tags
-             FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
-             WHERE passage.id = ?1",
-            [passage],
-            |row| {
-                let mut texts: Vec<String> = vec![row.get(0)?, row.get(1)?];
-                for column in 2..5 {
-                    texts.extend(from_json::<Vec<String>>(row.get_ref(column)?.as_str()?));
-                }
-                Ok(texts)
-            },
-        )?;
-        Ok(texts.unwrap_or_default())
-    }
-
-    /// In how many passages a term stands.
+    /// In how many notes' own fields and how many passages a term stands.
     pub(crate) fn document_frequency(&self, term: &str) -> Result<u64> {
-        let found = self.first("SELECT doc FROM words_vocabulary WHERE term = ?1", [term], |row| row.get(0))?;
-        Ok(found.unwrap_or(0))
+        self.occurrence_views()?;
+        self.only(
+            "SELECT ifnull((SELECT doc FROM temp.note_words_counts WHERE term = ?1), 0)
+                  + ifnull((SELECT doc FROM temp.words_counts WHERE term = ?1), 0)",
+            [term],
+        )
     }
 }

@@ -15,7 +15,9 @@
 //! | `passage_block` | the same of 256 passages, packed | what a search reads of all of them; layout in [`passages`] |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |
-//! | `words` | FTS5 over a passage's title, aliases, headings, tags and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
+//! | `words` | FTS5 over a passage's headings and body | contentless; fed with the terms of [`crate::terms`] joined by spaces; rowid = passage id |
+//! | `note_words` | FTS5 over a note's title, aliases, tags, values of properties and folder names | the same; rowid = note id; they are words of all its passages |
+//! | `vocabulary` | a word that a note has or had, folded | `stem` where it is another word; what a query's words are expanded by |
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
@@ -34,7 +36,6 @@ mod file;
 mod notes;
 mod links;
 mod fulltext;
-mod codes;
 mod vectors;
 mod passages;
 mod compare;
@@ -54,9 +55,9 @@ use crate::private_file::{make_private, private_file};
 use crate::report::counted_as;
 
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
-pub(crate) use fulltext::{FIELD_COUNT, Fields};
+pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
 pub(crate) use links::{LinkRow, StoredLink};
-pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, json};
+pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
 pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};
 

@@ -66,6 +66,17 @@ pub(crate) struct NoteMeta {
     pub modified_ns: i64,
 }
 
+/// What the words of a note's own fields are made of, but for its path.
+#[derive(Debug)]
+pub(crate) struct StoredTexts {
+    pub title: String,
+    /// [`TitleSource`].
+    pub title_source: i64,
+    pub aliases: Vec<String>,
+    pub tags: Vec<String>,
+    pub properties: Properties,
+}
+
 const NOTE_META: &str = "SELECT note.id, file.path, note.title, note.tags, file.modified_ns
   FROM note JOIN file ON file.id = note.id";
 
@@ -197,6 +208,19 @@ impl Store {
     /// The same of all notes, by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
+    }
+
+    /// The texts of a note's own fields. `None`: the file is no indexed note.
+    pub(crate) fn note_texts(&self, id: FileId) -> Result<Option<StoredTexts>> {
+        self.first("SELECT title, title_source, aliases, tags, frontmatter FROM note WHERE id = ?1", [id], |row| {
+            Ok(StoredTexts {
+                title: row.get(0)?,
+                title_source: row.get(1)?,
+                aliases: from_json(row.get_ref(2)?.as_str()?),
+                tags: from_json(row.get_ref(3)?.as_str()?),
+                properties: from_json(row.get_ref(4)?.as_str()?),
+            })
+        })
     }
 
     /// The headings and block ids of a note.

@@ -13,7 +13,7 @@ use rusqlite::{Row, params};
 use crate::error::Result;
 use crate::path::FileId;
 use crate::store::notes::from_json;
-use crate::store::{EmbeddingKey, Fields, Store};
+use crate::store::{EmbeddingKey, PassageFields, Store};
 
 /// A passage to be added.
 pub(crate) struct NewPassage {
@@ -24,7 +24,7 @@ pub(crate) struct NewPassage {
     pub text: String,
     /// Of the text that is embedded.
     pub key: EmbeddingKey,
-    pub fields: Fields,
+    pub fields: PassageFields,
 }
 
 /// What a hit shows of a passage.
@@ -76,9 +76,10 @@ impl Store {
         )
     }
 
-    /// Removes a note's passages with their words.
+    /// Removes a note's passages with their words, and those of its own fields.
     pub(crate) fn remove_passages(&self, note: FileId) -> Result<()> {
         self.mark_passages_of(note)?;
+        self.remove_note_words(note)?;
         self.run("DELETE FROM words WHERE rowid IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
         self.run("DELETE FROM passage_text WHERE id IN (SELECT id FROM passage WHERE note = ?1)", [note])?;
         self.run("DELETE FROM passage WHERE note = ?1", [note])

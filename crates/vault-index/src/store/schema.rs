@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::Store;
 
 /// The format this program writes.
-pub(crate) const FORMAT: i64 = 8;
+pub(crate) const FORMAT: i64 = 9;
 
 /// The oldest format it reads; what is older was never released.
 const OLDEST: i64 = 5;
@@ -16,7 +16,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS)];
+const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
@@ -28,6 +28,31 @@ UPDATE warning SET skipped = 2 WHERE (file, message) IN (
   SELECT found.value ->> 0, found.value ->> '$[1].message'
   FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) AS found WHERE meta.key = 'walk_warnings');
 DELETE FROM meta WHERE key = 'walk_warnings';
+";
+
+/// Terms that are not stemmed, in a table of passages and one of notes. All notes are read again.
+const WORDS_AS_THEY_STAND: &str = "
+DROP TABLE words_vocabulary;
+DROP TABLE words;
+
+CREATE VIRTUAL TABLE note_words USING fts5(
+  title, aliases, tags, properties, path,
+  content='', contentless_delete=1, tokenize='ascii'
+);
+CREATE VIRTUAL TABLE words USING fts5(
+  headings, body,
+  content='', contentless_delete=1, tokenize='ascii'
+);
+-- Bytes of words that are gathered in memory before they are written: each write is a part to be merged later.
+INSERT INTO note_words(note_words, rank) VALUES('hashsize', 33554432);
+INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
+
+CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
+CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
+
+UPDATE file SET version = NULL;
+INSERT INTO meta(key, value) SELECT 'unread', count(*) FROM note WHERE true
+  ON CONFLICT DO UPDATE SET value = excluded.value;
 ";
 
 const FIRST: &str = "

@@ -1,13 +1,15 @@
 //! English stop words. They are indexed, and left out of queries only.
 
+use super::stem;
+
 /// Whether a term (as [`super::Terms`] makes it) can be left out of a query.
 ///
 /// A query of nothing but such terms keeps them.
 pub fn is_stop_word(term: &str) -> bool {
-    STOP_WORDS.binary_search(&term).is_ok()
+    STOP_WORDS.binary_search(&stem(term).as_ref()).is_ok()
 }
 
-/// Sorted, and stemmed as all terms are.
+/// Their stems, sorted.
 pub(super) const STOP_WORDS: &[&str] = &[
     "a", "about", "after", "all", "also", "am", "an", "and", "ani", "are", "arent", "as", "at", "be", "becaus", "been",
     "befor", "but", "by", "can", "cannot", "cant", "could", "couldnt", "did", "didnt", "do", "doe", "doesnt", "dont",

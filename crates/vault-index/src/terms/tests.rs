@@ -29,11 +29,14 @@ fn folded(word: &str) -> String {
 }
 
 #[test]
-fn english_inflections_are_one_term() {
-    check("garden gardens Gardening GARDENED garden's gardens'", "garden garden garden garden garden garden");
-    check("the ponies were happier", "the poni were happier");
-    check("as is us", "as is us");
-    check("gardens2 gardens_2", "gardens2 garden 2");
+fn english_inflections_have_one_stem() {
+    for word in terms_of("garden gardens Gardening GARDENED garden's gardens'") {
+        assert_eq!(stem(&word), "garden", "{word}");
+    }
+    check("gardens2 gardens_2", "gardens2 gardens 2");
+    for word in ["as", "us", "is", "gardens2", "gärten", "садами", "東京", ""] {
+        assert_eq!(stem(word), word);
+    }
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn spellings_of_one_word_are_one_term() {
         assert_eq!(terms_of(a), terms_of(b), "{a} {b}");
     }
     check("Ελλάδα Москва", "ελλαδα москва");
-    check("STRASSE straße Łódź Café", "strass strass lodz cafe");
+    check("STRASSE straße Łódź Café", "strasse strasse lodz cafe");
 }
 
 #[test]
@@ -91,12 +94,12 @@ fn scripts_without_spaces_are_pairs() {
 
 #[test]
 fn punctuation_splits() {
-    check("3.14 v1.2 snake_case a-b camelCase", "3 14 v1 2 snake case a b camelcas");
-    check("https://example.org/a?b=c", "https exampl org a b c");
+    check("3.14 v1.2 snake_case a-b camelCase", "3 14 v1 2 snake case a b camelcase");
+    check("https://example.org/a?b=c", "https example org a b c");
     check("[[Note#Head|shown]] **bold** `code`", "note head shown bold code");
     check("C++ c# F# C# C C+ c#tag g++ C++11", "cpp csharp fsharp csharp c c c tag g c 11");
     check("m² ½ ⑴ ①", "m2 1 1");
-    check("l'été O'Brien ’tis rock'n'roll 5'10 we’re dogs’", "l ete o brien tis rockn roll 5 10 were dog");
+    check("l'été O'Brien ’tis rock'n'roll 5'10 we’re dogs’", "l ete o brien tis rockn roll 5 10 were dogs");
     check("", "");
     check(" \n…— ", "");
 }
@@ -118,10 +121,12 @@ fn spans_are_where_the_terms_came_from() {
 fn joined_terms_are_appended() {
     let mut terms = Terms::new();
     let mut out = String::new();
-    terms.write_joined("Two gardens", &mut out);
-    terms.write_joined("", &mut out);
-    terms.write_joined("東京", &mut out);
-    assert_eq!(out, "two garden 東京 京");
+    let mut words = Vec::new();
+    for text in ["Two gardens", "", "東京"] {
+        terms.write_joined(text, &mut out, |word| words.push(word.to_owned()));
+    }
+    assert_eq!((out.as_str(), words), ("two gardens 東京 京", vec!["two".to_owned(), "gardens".to_owned()]));
+    assert_eq!(terms_of(&BETWEEN_ITEMS.to_string()), [""; 0]);
 }
 
 #[test]
@@ -135,9 +140,9 @@ fn a_query_of_one_character_finds_it_anywhere() {
     };
     let mut terms = Terms::new();
     assert_eq!(shown(terms.words("京")), "京*");
-    assert_eq!(shown(terms.words("東京都 gardens 3月")), "東京 京都 garden 3 月*");
+    assert_eq!(shown(terms.words("東京都 gardens 3月")), "東京 京都 gardens 3 月*");
     assert_eq!(shown(terms.phrase("東京都")), "東京 京都");
-    assert_eq!(shown(terms.phrase("東京 gardens")), "東京 京 garden");
+    assert_eq!(shown(terms.phrase("東京 gardens")), "東京 京 gardens");
     assert_eq!(shown(terms.phrase("2024年1月")), "2024 年 1 月*");
     let query = terms.words("京").remove(0);
     for text in ["東京", "京都", "東京都", "京"] {
@@ -240,7 +245,7 @@ proptest! {
             all.push(term.to_owned());
         });
         let mut joined = String::new();
-        Terms::new().write_joined(&text, &mut joined);
+        Terms::new().write_joined(&text, &mut joined, |_| {});
         prop_assert_eq!(joined, all.join(" "));
     }
 
@@ -275,8 +280,6 @@ proptest! {
 
     #[test]
     fn any_word_can_be_stemmed(word in "[a-z]{1,40}") {
-        let mut stems = Stems::new();
-        let once = stems.stem(&word).to_owned();
-        prop_assert_eq!(stems.stem(&word), once);
+        prop_assert!(!stem(&word).is_empty());
     }
 }

@@ -26,7 +26,7 @@
 //!
 //! The first line and the fine estimates are computed here (`Codes::upper_bounds`, `Codes::intervals`); the rest is
 //! `search/fuse.rs`, where the scores of words and of titles are added to the bounds. The first search by meaning of a
-//! snapshot has fine estimates of all rows instead, made as `store/codes.rs` reads them.
+//! snapshot has fine estimates of all rows instead, made as `store/vectors.rs` reads them.
 //!
 //! 1. **Codes.** A row is kept as one byte a dimension (`v̂ = scale · codes`), a quarter of its f32 size, with
 //!    `‖v − v̂‖` rounded up. That turns the estimate `q̂·v̂` into an interval that holds the true score, about ±.015.

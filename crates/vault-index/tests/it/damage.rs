@@ -48,7 +48,11 @@ const TAMPERED: &[&str] = &[
     "INSERT INTO warning VALUES('gone.md', 0, '\"name-clash\"', NULL, 'two files')",
     "UPDATE meta SET value = '7' WHERE key = 'unread'",
     "UPDATE file SET modified_ns = 5",
-    "UPDATE words SET title = 'x', aliases = '', headings = '', tags = '', body = 'other' WHERE rowid = 1",
+    "UPDATE words SET headings = '', body = 'other' WHERE rowid = 1",
+    "UPDATE note_words SET title = 'x', aliases = '', tags = '', properties = '', path = '' WHERE rowid = (SELECT min(id) FROM note)",
+    "DELETE FROM note_words",
+    "DELETE FROM vocabulary WHERE word > 'l'",
+    "UPDATE vocabulary SET stem = 'other'",
     // What is said once more.
     "DELETE FROM passage_block",
     "UPDATE passage_block SET bytes = zeroblob(length(bytes))",
@@ -207,6 +211,15 @@ fn the_command_says_what_it_found_and_repaired() {
     assert_eq!(command(&vault, &["check"]).status.code(), Some(0));
 }
 
+/// What the keyword index was before format 9.
+const STEMMED_WORDS: &str = "
+    DROP TABLE words; DROP TABLE note_words; DROP TABLE vocabulary;
+    CREATE VIRTUAL TABLE words USING fts5(
+      title, aliases, headings, tags, body, content='', contentless_delete=1, tokenize='ascii'
+    );
+    CREATE VIRTUAL TABLE words_vocabulary USING fts5vocab(words, row);
+    INSERT INTO words(rowid, title, body) SELECT id, 'lime', 'lime' FROM passage;";
+
 #[test]
 fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
     let vault = vault();
@@ -214,7 +227,7 @@ fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
     let search = || run(&vault, "vault-search", &["--no-sync", "--json", "--mode", "semantic", "lime"]);
     let before = search();
     assert!(before.status.success() && before.stdout.len() > 100, "{}", stderr(&before));
-    tamper(&vault, "DROP TABLE passage_block; PRAGMA user_version = 5");
+    tamper(&vault, &format!("DROP TABLE passage_block; {STEMMED_WORDS} PRAGMA user_version = 5"));
     // An older program may have written the same statement with other spaces.
     tamper(
         &vault,
@@ -228,6 +241,13 @@ fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
         record["results"].as_array().expect("a list").clone()
     };
     assert_eq!(results(&before), results(&after));
+    // All notes are read again for their words, and nothing is embedded again.
+    let by_words = |options: &[&str]| run(&vault, "vault-search", &[options, &["--mode", "lexical", "lime"]].concat());
+    let unread = by_words(&["--no-sync"]);
+    assert!(stderr(&unread).contains("4 notes"), "{}", stderr(&unread));
+    let synced: serde_json::Value = serde_json::from_slice(&command(&vault, &["sync", "--json"]).stdout).unwrap();
+    assert_eq!((&synced["changed"], &synced["embedded"]), (&4.into(), &0.into()), "{synced}");
+    assert!(by_words(&["--no-sync"]).status.success());
     let sound = command(&vault, &["check"]);
     assert_eq!(sound.status.code(), Some(0), "{}", stdout(&sound));
 }
@@ -243,7 +263,7 @@ fn the_walks_warnings_of_format_7_become_rows() {
             &format!(
                 "DELETE FROM warning; CREATE TABLE codes_state(block, state);
                  INSERT INTO warning(file, skipped, kind, message) VALUES ('gone', 1, 'unreadable', 'cannot be listed');
-                 INSERT INTO meta VALUES ('walk_warnings', '{setting}'); PRAGMA user_version = 7"
+                 INSERT INTO meta VALUES ('walk_warnings', '{setting}'); {STEMMED_WORDS} PRAGMA user_version = 7"
             ),
         );
         assert_eq!(warnings(), 1, "{setting}");

@@ -1,7 +1,7 @@
 //! Any sequence of changes, then a sync: the index is the one that a rebuild would give.
 
 use proptest::prelude::*;
-use vault_index::Query;
+use vault_index::{Mode, Query};
 
 use crate::vault::Vault;
 
@@ -194,7 +194,12 @@ fn many_notes_in_one_sync_make_one_part_of_the_keyword_index() {
     let vault = Vault::new("");
     let parts = || {
         let db = rusqlite::Connection::open(vault.index_file()).unwrap();
-        db.query_row("SELECT count(DISTINCT segid) FROM words_idx", [], |row| row.get::<_, u32>(0)).unwrap()
+        let parts = |table: &str| {
+            let sql = format!("SELECT count(DISTINCT segid) FROM {table}_idx");
+            db.query_row(&sql, [], |row| row.get::<_, u32>(0)).unwrap()
+        };
+        assert_eq!(parts("note_words"), parts("words"));
+        parts("words")
     };
     let write = |word: &str| {
         for n in 0..700 {
@@ -210,4 +215,29 @@ fn many_notes_in_one_sync_make_one_part_of_the_keyword_index() {
     assert_eq!((vault.sync().changed, parts()), (700, 2));
     let found = vault.index().search(&Query::literal("second699")).unwrap();
     assert_eq!(found.results[0].path.as_str(), "699.md");
+}
+
+#[test]
+fn folder_names_and_properties_are_words_and_move_with_the_note() {
+    let vault = Vault::new(
+        "//- Bicycle/Chain.md\n---\ngear: [green tourer, \"[[Old hub]]\"]\nyear: 1998\n---\nReplace it.\n//- Empty.md\n---\nrider: Eleanor\n---\n",
+    );
+    vault.sync();
+    let found = |query: &str| -> Vec<String> {
+        let hits = vault.index().search(&Query::parse(query).unwrap().mode(Mode::Lexical)).unwrap();
+        hits.results.iter().map(|hit| hit.path.to_string()).collect()
+    };
+    for query in ["bicycle", "\"green tourer\"", "hub", "1998", "\"old hub\""] {
+        assert_eq!(found(query), ["Bicycle/Chain.md"], "{query}");
+    }
+    assert_eq!(found("eleanor"), ["Empty.md"]);
+    // Not from one item of a list to the next, and the names of properties are no words.
+    for query in ["\"tourer old\"", "gear", "rider"] {
+        assert_eq!(found(query), [""; 0], "{query}");
+    }
+    std::fs::create_dir(vault.root().join("Barrow")).unwrap();
+    std::fs::rename(vault.root().join("Bicycle/Chain.md"), vault.root().join("Barrow/Chain.md")).unwrap();
+    assert_eq!(vault.sync().renamed, 1);
+    assert_eq!((found("bicycle"), found("barrow tourer")), (vec![], vec!["Barrow/Chain.md".to_owned()]));
+    assert_eq!(vault.dump(), vault.dump_of_rebuild());
 }

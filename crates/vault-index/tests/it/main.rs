@@ -12,6 +12,7 @@ mod damage;
 mod demo;
 mod architecture;
 mod incremental;
+mod operators;
 mod readers;
 mod rerank;
 mod search_laws;

@@ -84,6 +84,11 @@ pub fn dump(index: &Path) -> String {
     let options = Options::new().index_file(index);
     drop(Index::open(std::env::temp_dir(), options).unwrap().tags());
     let db = Connection::open(index).unwrap();
+    db.execute_batch(
+        "CREATE VIRTUAL TABLE temp.passages USING fts5vocab(main, words, row);
+         CREATE VIRTUAL TABLE temp.notes USING fts5vocab(main, note_words, row);",
+    )
+    .unwrap();
     let mut text = String::new();
     for sql in [
         "SELECT path, title, frontmatter, word_count, size, content_hash FROM documents ORDER BY path",
@@ -96,7 +101,8 @@ pub fn dump(index: &Path) -> String {
         "SELECT key, shown, path FROM tag JOIN file ON file.id = note ORDER BY key, path",
         "SELECT key, number, text, path FROM property JOIN file ON file.id = note ORDER BY path, key, text",
         "SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, message",
-        "SELECT term, doc, cnt FROM words_vocabulary ORDER BY term",
+        "SELECT term, doc, cnt FROM temp.passages ORDER BY term",
+        "SELECT term, doc, cnt FROM temp.notes ORDER BY term",
     ] {
         let mut statement = db.prepare(sql).unwrap();
         let columns = statement.column_count();

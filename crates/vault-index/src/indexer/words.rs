@@ -1,0 +1,124 @@
+//! A note -> its fields in the keyword index as terms, and the words that the vocabulary may not have yet.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::note::{Properties, Property, property_key};
+use crate::path::VaultPath;
+use crate::store::{NoteFields, Word};
+use crate::terms::{BETWEEN_ITEMS, Terms, stem};
+
+/// What a note's own fields are made of.
+pub(super) struct NoteTexts<'a> {
+    pub title: &'a str,
+    /// Whether the title is only the file's name.
+    pub named_by_file: bool,
+    pub aliases: &'a [String],
+    pub tags: &'a [String],
+    pub properties: &'a Properties,
+    pub path: &'a VaultPath,
+}
+
+/// Makes terms, and gathers the words among them that may be new.
+pub(super) struct WordReader<'a> {
+    terms: Terms,
+    sent: &'a SentWords,
+    new: Vec<Word>,
+}
+
+impl<'a> WordReader<'a> {
+    pub(super) fn new(sent: &'a SentWords) -> Self {
+        Self { terms: Terms::new(), sent, new: Vec::new() }
+    }
+
+    /// The terms of some texts. No phrase goes from one of them to the next.
+    pub(super) fn joined<'t>(&mut self, texts: impl IntoIterator<Item = &'t str>) -> String {
+        let mut out = String::new();
+        for text in texts {
+            if !out.is_empty() {
+                out.push(' ');
+                out.push(BETWEEN_ITEMS);
+            }
+            self.terms.write_joined(text, &mut out, |word| {
+                if self.sent.is_first(word) {
+                    let stem = stem(word);
+                    self.new.push((word.to_owned(), (stem != word).then(|| stem.into_owned())));
+                }
+            });
+        }
+        out
+    }
+
+    /// The fields of a note that all its passages are found by.
+    pub(super) fn note_fields(&mut self, note: &NoteTexts<'_>) -> NoteFields {
+        let mut values = Vec::new();
+        for (key, value) in note.properties.iter() {
+            let has_field = match property_key(key).as_str() {
+                "title" => !matches!(value, Property::List(_) | Property::Map(_)),
+                key => matches!(key, "aliases" | "tags"),
+            };
+            if !has_field {
+                collect_values(value, &mut values);
+            }
+        }
+        // People look for a note by its file's name too, where the title says something else.
+        let stem = (!note.named_by_file).then(|| note.path.stem());
+        let folders = note.path.as_str().rsplit_once('/').map_or("", |(folders, _)| folders);
+        NoteFields {
+            title: self.joined([note.title]),
+            aliases: self.joined(note.aliases.iter().map(String::as_str).chain(stem)),
+            tags: self.joined(note.tags.iter().map(String::as_str)),
+            properties: self.joined(values.iter().map(String::as_str)),
+            path: self.joined(folders.split('/').filter(|folder| !folder.is_empty())),
+        }
+    }
+
+    /// The words that may be new.
+    pub(super) fn into_new(self) -> Vec<Word> {
+        self.new
+    }
+}
+
+/// All values, in order. Whether something is true is no word of a note.
+fn collect_values(property: &Property, values: &mut Vec<String>) {
+    match property {
+        Property::Null | Property::Bool(_) => {}
+        Property::Number(number) => values.push(number.to_string()),
+        Property::Text(text) | Property::Date(text) | Property::DateTime(text) => values.push(text.clone()),
+        Property::List(items) => items.iter().for_each(|item| collect_values(item, values)),
+        Property::Map(entries) => entries.iter().for_each(|(_, value)| collect_values(value, values)),
+    }
+}
+
+/// Words that this sync has handed to the writer already, as far as remembered: two words that share a slot are handed
+/// over again and again, and the vocabulary takes each once. Used by many threads; a word counts as handed over before
+/// the writer has it, but with its batch, which is written as a whole or ends the sync.
+pub(super) struct SentWords(Vec<AtomicU64>);
+
+/// A power of two, of some bytes each.
+const SLOTS: usize = 1 << 17;
+
+impl SentWords {
+    pub(super) fn new() -> Self {
+        Self(std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect())
+    }
+
+    /// Whether the word was not handed over before, or that is forgotten.
+    fn is_first(&self, word: &str) -> bool {
+        let hash = hash(word.as_bytes());
+        let slot = &self.0[(hash >> 40) as usize & (SLOTS - 1)];
+        // Most words were: a read is cheaper than a write that other processors see.
+        slot.load(Ordering::Relaxed) != hash && slot.swap(hash, Ordering::Relaxed) != hash
+    }
+}
+
+/// Never 0.
+fn hash(word: &[u8]) -> u64 {
+    let mut hash = word.len() as u64;
+    for part in word.chunks(8) {
+        let mut eight = [0; 8];
+        eight[..part.len()].copy_from_slice(part);
+        hash = (hash ^ u64::from_le_bytes(eight)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        hash ^= hash >> 29;
+    }
+    hash | 1
+}
