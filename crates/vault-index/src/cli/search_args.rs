@@ -392,6 +392,8 @@ mod tests {
             "2025",
             "--before",
             "2027",
+            "--date",
+            ">=2026-01",
             "--prop",
             "rating>=4",
             "--prop",
@@ -403,7 +405,8 @@ mod tests {
             "lexical",
         ])
         .unwrap();
-        assert_eq!(query.filter.tags, ["a", "b"]);
+        assert_eq!(query.condition.unwrap().to_string(), "tag:a");
+        assert_eq!((query.filter.tags.as_slice(), query.filter.dates.len()), (&["b".to_string()][..], 1));
         assert_eq!(query.filter.paths, ["Daily"]);
         assert_eq!(query.filter.after.unwrap().to_string(), "2025-12-31T23:00:00Z");
         assert_eq!(query.filter.before.unwrap().to_string(), "2026-01-31T23:00:00Z");
@@ -424,6 +427,8 @@ mod tests {
             &["-word", "--rerank", "onnx:m"],
             &["x", "--after", "soon"],
             &["x", "--prop", "=3"],
+            &["x", "--prop", "by~/(/"],
+            &["x", "--date", "1/2/2026"],
             &["x", "--prop", "s=>1"],
             &["x", "--tag", ""],
             &["x", "--tag", "#"],
