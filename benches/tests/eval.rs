@@ -4,7 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use benches::eval::{
-    Collection, PassagePlan, Plan, find_known_items, find_passages, known_items, retrieve, rows_as_text,
+    Collection, PassagePlan, Plan, ask_with_shares, find_known_items, find_names, find_passages, known_items, retrieve,
+    rows_as_text,
 };
 use tempfile::TempDir;
 use vault_index::{Index, Mode, ModelName, Options, SyncOptions};
@@ -139,4 +140,34 @@ fn the_notes_that_link_are_not_the_answer() {
     let empty = self::vault(&[("a.md", "[[b]]"), ("b.md", "b")]);
     let error = find_known_items("v", empty.path(), &place.path().join("2/index.db"), &plan()).unwrap_err();
     assert!(error.to_string().contains("no link has words of its own"), "{error}");
+}
+
+#[test]
+fn notes_are_asked_for_by_their_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let vault = folder.path().join("vault");
+    fs::create_dir(&vault).unwrap();
+    for (name, text) in [("Cormorant", "A black bird."), ("heron", "# The grey heron\n\nIt waits."), ("Pond", "Frogs.")]
+    {
+        fs::write(vault.join(format!("{name}.md")), text).unwrap();
+    }
+    let report = find_names("v", &vault, &folder.path().join("index.db"), &plan()).unwrap();
+    // Cormorant, heron, The grey heron, Pond.
+    assert_eq!((report.notes, report.names, report.slips), (3, 4, 1));
+    assert_eq!(report.prefixes, 7 + 3 + 10 + 2);
+    assert_eq!(report.short_lists, report.prefixes);
+    assert!(report.modes.iter().all(|mode| mode.first == 1.0 && mode.no_slip3 == 1.0), "{report:?}");
+    assert!(report.to_string().contains("| lexical | 1.0000 |"), "{report}");
+}
+
+#[test]
+fn a_collection_is_asked_while_vectors_come_in() {
+    let (collection, folder) = (collection(), tempfile::tempdir().unwrap());
+    let report = ask_with_shares(&collection, folder.path(), &plan()).unwrap();
+    assert_eq!((report.documents, report.queries, report.shares.len()), (5, 3, 9));
+    assert_eq!(report.shares[0].ndcg10.0, report.words, "without vectors words rank");
+    let full = retrieve(&collection, &folder.path().join("full"), &plan()).unwrap().0;
+    assert_eq!(report.shares[8].ndcg10.0, full.modes[2].ndcg10, "with all of them nothing is missing");
+    // The vectors were kept.
+    assert_eq!(ask_with_shares(&collection, folder.path(), &plan()).unwrap(), report);
 }

@@ -9,7 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use benches::eval::{
-    Collection, PassagePlan, Plan, QueryRow, Result, find_known_items, find_passages, retrieve, rows_as_text,
+    Collection, PassagePlan, Plan, QueryRow, Result, ask_with_shares, find_known_items, find_names, find_passages,
+    retrieve, rows_as_text,
 };
 use clap::{Parser, ValueEnum};
 use serde::Serialize;
@@ -45,6 +46,13 @@ struct Args {
     /// hold the link are left out
     #[arg(long, conflicts_with = "passages")]
     known_item: bool,
+    /// Folders are vaults: their notes are asked for by their names, by the beginnings of names, and by names with a
+    /// slip; words and hybrid, unless --mode says which
+    #[arg(long, conflicts_with_all = ["passages", "known_item"])]
+    names: bool,
+    /// The queries are asked while only a share of the passages has a vector
+    #[arg(long, conflicts_with_all = ["passages", "known_item", "names"])]
+    shares: bool,
     /// Documents become sections of long notes; a passage must show the lines of the right section
     #[arg(long)]
     passages: bool,
@@ -134,11 +142,19 @@ impl Outcome {
 
 fn measure(args: &Args, plan: &Plan, name: &str, folder: &Path, keep: &Path) -> Result<Outcome> {
     let place = keep.join(task(args)).join(name);
+    if args.names {
+        let mut plan = plan.clone();
+        plan.modes.retain(|mode| *mode != Mode::Semantic);
+        return Outcome::of((find_names(name, folder, &place.join("index.db"), &plan)?, Vec::new()));
+    }
     if args.known_item {
         return Outcome::of(find_known_items(name, folder, &place.join("index.db"), plan)?);
     }
     let collection = Collection::read(folder)?;
     fs::create_dir_all(&place)?;
+    if args.shares {
+        return Outcome::of((ask_with_shares(&collection, &place, plan)?, Vec::new()));
+    }
     if args.passages {
         let notes = PassagePlan { sections: args.sections, seed: args.seed };
         return Outcome::of(find_passages(&collection, &place, plan, notes)?);
@@ -147,9 +163,11 @@ fn measure(args: &Args, plan: &Plan, name: &str, folder: &Path, keep: &Path) -> 
 }
 
 fn task(args: &Args) -> &'static str {
-    match (args.known_item, args.passages) {
-        (true, _) => "known-item",
-        (_, true) => "passages",
+    match args {
+        Args { known_item: true, .. } => "known-item",
+        Args { names: true, .. } => "names",
+        Args { shares: true, .. } => "shares",
+        Args { passages: true, .. } => "passages",
         _ => "retrieval",
     }
 }

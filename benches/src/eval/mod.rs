@@ -4,6 +4,8 @@
 //! | --- | --- | --- |
 //! | retrieval: questions to a collection, the documents that people judged | [`retrieve`] | `retrieval.rs` |
 //! | known-item search: the words of a link, the note it leads to | [`find_known_items`] | `known_item.rs` |
+//! | typed names: a note's name, its beginnings, a slip in it | [`find_names`] | `names.rs` |
+//! | shares of vectors: the questions while passages wait for their vectors | [`ask_with_shares`] | `shares.rs` |
 //! | passages: the same questions, documents as sections of long notes | [`find_passages`] | `passages.rs` |
 //!
 //! A collection is read ([`Collection`]), written as notes (`as_notes.rs`), synced ([`Indexed`]) and asked, each
@@ -19,6 +21,8 @@ mod rrf;
 mod retrieval;
 mod known_item;
 mod passages;
+mod names;
+mod shares;
 mod table;
 
 use vault_index::{Mode, ModelName};
@@ -27,10 +31,12 @@ pub use beir::{Collection, Document, JudgedQuery};
 pub use indexed::Indexed;
 pub use known_item::{KnownItem, KnownItemMode, KnownItemReport, find_known_items, known_items};
 pub use measure::{Judgments, Means, Scores};
+pub use names::{NamesMode, NamesReport, find_names};
 pub use passages::{PassageMode, PassagePlan, PassageReport, find_passages};
 pub use retrieval::{Above, RetrievalMode, RetrievalReport, retrieve};
 pub use rows::{QueryRow, rows_as_text};
 pub use rrf::{RRF_K, reciprocal_rank_fusion};
+pub use shares::{ShareOfVectors, SharesReport, ask_with_shares};
 
 /// A result of an evaluation; the error says which file it is about.
 pub type Result<T> = std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{KnownItemReport, PassageReport, RetrievalReport};
+use super::{KnownItemReport, NamesReport, PassageReport, RetrievalReport, SharesReport};
 
 impl fmt::Display for RetrievalReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -57,6 +57,46 @@ impl fmt::Display for PassageReport {
                 "| {} | {ndcg10} | {recall10} | {note_ndcg10} | {note_recall10} | {:.1} |",
                 mode.mode, mode.ms
             )?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for NamesReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { vault, model, notes, names, prefixes, short_lists, slips, .. } = self;
+        write!(
+            out,
+            "{vault}: {notes} notes, {names} names, {prefixes} prefixes of names ({short_lists} of them begin "
+        )?;
+        writeln!(out, "at most ten notes' names), {slips} names with a slip, model {model}\n")?;
+        writeln!(
+            out,
+            "| mode | name first | prefix in 10 | the same of at most ten names | slip in 3 | without it | ms a prefix, most |"
+        )?;
+        writeln!(out, "| --- | --- | --- | --- | --- | --- | --- |")?;
+        for mode in &self.modes {
+            let (first, prefix10, short10) = (share(mode.first), share(mode.prefix10), share(mode.short_list10));
+            let (slip3, no_slip3, (ms, most)) = (share(mode.slip3), share(mode.no_slip3), mode.prefix_ms);
+            let mode = &mode.mode;
+            writeln!(out, "| {mode} | {first} | {prefix10} | {short10} | {slip3} | {no_slip3} | {ms:.1}, {most:.1} |")?;
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for SharesReport {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { collection, model, documents, texts, queries, words, .. } = self;
+        write!(
+            out,
+            "{collection}: {documents} documents, {texts} texts with a vector in the end, {queries} queries, "
+        )?;
+        writeln!(out, "model {model}; nDCG@10 by words alone {}\n", share(*words))?;
+        writeln!(out, "| share of vectors | nDCG@10 | least | most |\n| --- | --- | --- | --- |")?;
+        for of in &self.shares {
+            let (mean, least, most) = of.ndcg10;
+            writeln!(out, "| {:.0} % | {} | {} | {} |", 100.0 * of.share, share(mean), share(least), share(most))?;
         }
         Ok(())
     }

@@ -72,8 +72,9 @@ pub use report::{
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
-    Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Holds, Mode, NearMiss,
-    PropertyTest, Query, Rerank, Reranked, Scope, Searcher, Test, TextTest, Unmatched, Why, matched_ranges,
+    Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Holds, Mode, NameMatch,
+    NearMiss, PropertyTest, Query, Rerank, Reranked, Scope, Searcher, Substitution, Test, TextTest, Unmatched, Why,
+    matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};

@@ -22,6 +22,7 @@
 
 mod fold;
 mod script;
+mod name_key;
 mod stem;
 mod stop;
 #[cfg(test)]
@@ -31,6 +32,7 @@ use std::ops::Range;
 
 use fold::Fold;
 pub(crate) use fold::letters;
+pub(crate) use name_key::name_key;
 use script::{Class, Script, apostrophe_joins, class, extends_unit};
 pub(crate) use stem::stem;
 pub use stop::is_stop_word;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use vault_cli::{Paint, char_columns, sanitize_line};
 
-use crate::Hit;
 use crate::search::matched_ranges;
+use crate::{Hit, NameMatch};
 
 /// The lines of one result; `path` is shown, `file` is what it opens.
 pub(super) fn lines(
@@ -36,11 +36,22 @@ pub(super) fn lines(
 pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     let why = &hit.why;
     let mut parts = Vec::new();
+    if let Some(estimated) = why.estimated {
+        parts.push(format!("meaning about {estimated:.3} (not embedded yet) × {:.2}", why.weights.0));
+    }
     if let Some(semantic) = why.semantic {
         parts.push(format!("meaning {semantic:.3} × {:.2}", why.weights.0));
     }
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
+    if let Some(name) = why.name {
+        let how = match name {
+            NameMatch::Equal => "a name of the note is the query: above 0.9",
+            NameMatch::Begins => "a name of the note begins with the query: 0.8 to 0.9",
+            NameMatch::Words => "a name of the note has all words of the query: 0.8 to 0.9",
+        };
+        text = format!("{how}; {text}");
+    }
     if let Some(before) = why.rerank {
         let by = sanitize_line(reranker.unwrap_or_default());
         text = format!("reranked {:.3} by {by}; before: rank {}, {:.3} = {text}", hit.score, before.rank, before.score);
@@ -208,7 +219,9 @@ pub(super) mod tests {
             tags: vec!["garden".into()],
             modified: "2026-01-02T03:04:05Z".parse().unwrap(),
             why: Why {
+                name: None,
                 semantic: Some(0.5),
+                estimated: None,
                 title: None,
                 lexical: 0.25,
                 terms: vec!["soil".into()],

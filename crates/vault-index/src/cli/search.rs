@@ -15,7 +15,10 @@ use super::hits;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Condition, Error, ErrorKind, Expression, Hit, Hits, Index, Mode, NearMiss, Query, Unmatched};
+use crate::{
+    Condition, Error, ErrorKind, Expression, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Substitution,
+    Unmatched,
+};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,6 +48,9 @@ pub(super) struct SearchAnswer {
     /// Why there is no answer; only with `--queries`, which goes on with the next one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
     /// Best first.
     pub results: Vec<SearchResult>,
     /// Notes that are not read yet.
@@ -84,6 +90,7 @@ impl SearchAnswer {
             pending: 0,
             took_ms: 0,
             error: None,
+            substitutions: Vec::new(),
             results: Vec::new(),
             unread: 0,
             near_misses: Vec::new(),
@@ -94,13 +101,20 @@ impl SearchAnswer {
             answer.indexed += hits.indexed;
             answer.pending += hits.pending + hits.unread;
             answer.unread += hits.unread;
+            let new = hits.substitutions.into_iter().filter(|read| !answer.substitutions.contains(read));
+            answer.substitutions.extend(new.collect::<Vec<_>>());
             answer.near_misses.extend(hits.near_misses);
             let vault = several.then(|| text(&vaults[vault_index]));
             let results = hits.results.into_iter();
             answer.results.extend(results.map(|hit| SearchResult { vault: vault.clone(), hit, vault_index }));
         }
         // Stable: each vault's own order, and the order of the vaults, decide between equal scores.
-        answer.results.sort_by(|a, b| b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal));
+        // Notes of which a name is the query are first, also where a reranker gave the scores.
+        let is_named = |result: &SearchResult| result.hit.why.name == Some(NameMatch::Equal);
+        answer.results.sort_by(|a, b| {
+            let by_score = || b.hit.score.partial_cmp(&a.hit.score).unwrap_or(Ordering::Equal);
+            is_named(b).cmp(&is_named(a)).then_with(by_score)
+        });
         answer.results.truncate(query.limit);
         answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
         if !answer.results.is_empty() {
@@ -250,8 +264,18 @@ fn say_unknown(query: &Query) {
     }
 }
 
+/// What a word that is in no note was taken for.
+fn substituted(read: &Substitution) -> String {
+    let words = match read.read_as.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        _ => read.read_as.concat(),
+    };
+    format!("searched for {words} ({} is in no note)", read.word)
+}
+
 /// Says on standard error what an answer lacks; `why` is the reason that the index is not up to date.
 fn say_missing(answer: &SearchAnswer, why: Option<String>, unmatched: &Unmatched, is_ranked: bool) {
+    answer.substitutions.iter().for_each(|read| note(&substituted(read)));
     if answer.results.is_empty() {
         note("nothing was found");
         unmatched.wanted.iter().for_each(|text| note(text));
@@ -299,6 +323,7 @@ mod tests {
             indexed: 3,
             pending: 1,
             unread: 1,
+            substitutions: Vec::new(),
             near_misses: vec![near.clone()],
         };
         let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();

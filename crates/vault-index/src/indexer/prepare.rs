@@ -1,5 +1,6 @@
 //! One file -> all that the store takes of it: parsed, chunked, its fields as terms, its texts hashed. Pure but for the read.
 
+use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -12,10 +13,10 @@ use crate::links::{Resolver, link_key};
 use crate::note::{Link, Note, PARSER_VERSION, ParseOptions, Property, TitleSource, parse};
 use crate::path::VaultPath;
 use crate::store::{
-    Anchors, EmbeddingKey, LinkRow, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json, key_of,
-    number_of,
+    Anchors, EmbeddingKey, LinkRow, Name, NewPassage, NoteFields, NoteRow, PassageFields, PropertyValue, Word, json,
+    key_of, number_of,
 };
-use crate::terms::TERMS_VERSION;
+use crate::terms::{TERMS_VERSION, name_key};
 
 /// What the store takes of one note.
 pub(super) struct PreparedNote {
@@ -37,6 +38,9 @@ pub(super) struct PreparedNote {
 
 /// Raised whenever the same note can give its passages other words.
 const FIELDS_VERSION: u32 = 3;
+
+/// The bytes that are kept of how a name is spelled. Nobody types longer ones letter by letter.
+const MAX_NAME: usize = 512;
 
 /// What makes a note's rows, as a number.
 pub(super) fn version(embedder: &dyn Embedder) -> i64 {
@@ -111,6 +115,7 @@ impl<'a> Preparer<'a> {
         };
         let row = NoteRow {
             title_source: note.title.source,
+            names: names(&note, path),
             aliases: json(&note.aliases),
             shown_tags: json(&shown),
             tags: note.tags.iter().map(|tag| (tag.key().as_str().to_string(), tag.shown.clone())).collect(),
@@ -147,6 +152,20 @@ pub(super) fn text_to_embed(
 
 fn or_title<'t>(embedded: &'t str, note_title: &'t str) -> &'t str {
     if embedded.trim().is_empty() { note_title } else { embedded }
+}
+
+/// What the note is called, each spelling once: its title, its file's name, its aliases.
+fn names(note: &Note, path: &VaultPath) -> Vec<Name> {
+    let mut names: Vec<Name> = Vec::new();
+    let mut spelled = HashSet::new();
+    let texts = [note.title.text.as_str(), path.stem()].into_iter().chain(note.aliases.iter().map(String::as_str));
+    for text in texts.map(str::trim) {
+        let key = name_key(text);
+        if !key.is_empty() && spelled.insert(text) {
+            names.push(Name { key, text: text[..text.floor_char_boundary(MAX_NAME)].to_string() });
+        }
+    }
+    names
 }
 
 /// A row a value: lists have one an item; what is empty has none. Nested maps are found under `outer.inner`.

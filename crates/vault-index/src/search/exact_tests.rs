@@ -3,8 +3,12 @@
 use proptest::prelude::*;
 
 use crate::path::FileId;
+use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
+use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
+use crate::search::names::{Band, Bands, ORDINARY, Spelling};
+use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
@@ -40,7 +44,7 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked) -> Vec<Scored> {
+    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
@@ -51,9 +55,13 @@ impl Index {
             let title = text.and(passage.title.filter(|_| asked.with_titles)).map(cosine);
             let semantic = text.map(|text| title.map_or(text, |title| text.max(0.75 * text + 0.25 * title)).max(0.0));
             let lexical = if asked.weights.lexical > 0.0 { self.lexical[position] } else { 0.0 };
-            let score = asked.weights.semantic * semantic.unwrap_or(0.0) + asked.weights.lexical * lexical;
-            let (passage, note) = (passage.id, passage.note);
-            all.push(Scored { passage, note, score: score.min(1.0), lexical, semantic, title });
+            let estimated = if text.is_none() { estimate.and_then(|estimate| estimate.cosine(lexical)) } else { None };
+            let meaning = semantic.or(estimated).unwrap_or(0.0);
+            let sum = asked.weights.semantic * meaning + asked.weights.lexical * lexical;
+            let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
+            let score = band.map_or(sum.min(ORDINARY), |band| band.score(sum.min(ORDINARY)));
+            let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
+            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
@@ -75,6 +83,7 @@ struct Asked {
     mode: Mode,
     weights: Weights,
     with_titles: bool,
+    names: Vec<(FileId, Band)>,
     eligible: Option<Vec<bool>>,
     grouping: Grouping,
     min_score: Option<f32>,
@@ -103,9 +112,11 @@ fn index() -> impl Strategy<Value = Index> {
     });
     let some = any::<Option<prop::sample::Index>>;
     let passage = (some(), prop_oneof![3 => Just(None), 1 => some()], 0_u32..40, 0_u8..4, 1_i64..3);
-    (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, rows)| {
+    (vectors, prop::collection::vec(passage, 1..150)).prop_map(|(vectors, mut rows)| {
         let slot = |at: prop::sample::Index| Slot::new(at.index(vectors.len()) as u32 + 1).unwrap();
         let (mut passages, mut lexical, mut id) = (Vec::new(), Vec::new(), 0);
+        // The passages of a note are next to each other.
+        rows.sort_by_key(|(_, _, note, ..)| note ^ 21);
         for (vector, title, note, words, gap) in rows {
             id += gap;
             let (vector, title) = (vector.map(slot), title.map(slot));
@@ -114,6 +125,16 @@ fn index() -> impl Strategy<Value = Index> {
         }
         Index { vectors, passages, lexical }
     })
+}
+
+/// Notes of equal names, in equal and in other folders, beside such whose names are near.
+fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
+    let spelling = prop_oneof![Just(Spelling::Same), Just(Spelling::OtherCase), Just(Spelling::Folded)];
+    let equal = (spelling, 0_u16..3).prop_map(|(spelling, folders)| Band::Equal { spelling, folders });
+    let how = prop_oneof![Just(NameMatch::Begins), Just(NameMatch::Words)];
+    let nearly = (how, 1_u8..5).prop_map(|(how, part)| Band::Nearly { how, coverage: f32::from(part) / 4.0 });
+    prop::collection::btree_map(0_u32..40, prop_oneof![equal, nearly], 0..12)
+        .prop_map(|bands| bands.into_iter().map(|(note, band)| (FileId(note), band)).collect())
 }
 
 fn asked() -> impl Strategy<Value = Asked> {
@@ -125,13 +146,14 @@ fn asked() -> impl Strategy<Value = Asked> {
     ];
     let grouping = prop_oneof![Just(Grouping::BestPassage), Just(Grouping::Passages)];
     let eligible = prop::option::of(prop::collection::vec(any::<bool>(), 150));
-    let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5))];
-    (unit(), mode, any::<bool>(), eligible, grouping, min_score, 0_usize..30).prop_map(
-        |(query, (mode, weights), with_titles, eligible, grouping, min_score, k)| Asked {
+    let min_score = prop_oneof![Just(None), Just(Some(0.0)), Just(Some(0.5)), Just(Some(0.95))];
+    (unit(), mode, any::<bool>(), names(), eligible, grouping, min_score, 0_usize..30).prop_map(
+        |(query, (mode, weights), with_titles, names, eligible, grouping, min_score, k)| Asked {
             query,
             mode,
             weights,
             with_titles,
+            names,
             eligible,
             grouping,
             min_score,
@@ -159,11 +181,20 @@ proptest! {
             true => Lexical::of_scores(index.lexical.clone()),
             false => Lexical::none(),
         };
+        let vector = |slot: i64| Ok(index.vector(slot).to_vec());
+        let estimate = Estimate::new(passages, &lexical, &semantic, &vector).unwrap();
+        if asked.weights.semantic > 0.0 {
+            let unfiltered = Source::Loaded(&codes);
+            let unfiltered = Semantic::new(asked.query.clone(), unfiltered, passages, None, asked.with_titles).unwrap();
+            prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
+        }
+        let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
         let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, weights: asked.weights, grouping: asked.grouping,
+            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, weights: asked.weights,
+            grouping: asked.grouping,
         };
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
-        let best = candidates.best(asked.k, floor, &|slot| Ok(index.vector(slot).to_vec())).unwrap();
-        prop_assert_eq!(best, index.naive(&asked));
+        let best = candidates.best(asked.k, floor, &vector).unwrap();
+        prop_assert_eq!(best, index.naive(&asked, estimate));
     }
 }

@@ -3,11 +3,12 @@
 use std::collections::HashSet;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::{Names, resolve};
+use crate::links::{Names, ranked};
 use crate::path::{FileId, VaultPath};
 use crate::store::Store;
 
-/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would.
+/// The note that a person names: by its path, with or without `.md`, or as a link from the vault's root would. Of files
+/// whose paths differ in case only it is the one that is spelled so, which a link does not look at.
 pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let name = name.trim().trim_start_matches("[[").trim_end_matches("]]");
     if let Some(path) = VaultPath::new(name)
@@ -19,8 +20,10 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let mut names = Names::new();
     files.iter().for_each(|(id, path)| names.insert(*id, path));
     let root = VaultPath::new("x.md").expect("a path");
-    if let Some(id) = (!name.is_empty()).then(|| resolve(&names, name, &root).target).flatten() {
-        return Ok(id);
+    let candidates = if name.is_empty() { Vec::new() } else { ranked(&names, name, &root) };
+    let is_spelled_so = |id: &&FileId| names.path(**id).is_some_and(|path| ends_with(path, name));
+    if let Some(id) = candidates.iter().find(is_spelled_so).or(candidates.first()) {
+        return Ok(*id);
     }
     let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
     let near = nearest(name, files.iter().map(|(_, path)| path));
@@ -28,6 +31,14 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
         true => error.with_remedy("name it by its path in the vault, or as a link would"),
         false => error.with_remedy(format!("did you mean {}?", near.join(" or "))),
     })
+}
+
+/// Whether a path ends with segments, with or without its ending.
+fn ends_with(path: &VaultPath, segments: &str) -> bool {
+    let segments = segments.trim_start_matches(['.', '/']);
+    [path.as_str(), path.as_str().strip_suffix(".md").unwrap_or_default()]
+        .iter()
+        .any(|path| path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/')))
 }
 
 /// Up to three paths whose names are most like `name`, by shared pairs of letters.

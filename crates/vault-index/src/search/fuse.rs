@@ -1,7 +1,8 @@
 //! Keyword and vector results become one: a weighted sum of absolute scores, its k best found exactly.
 //!
-//! `score = w_s · max(0, cosine) + w_l · lexical`. Both parts are absolute, so the sum is: the same passage and
-//! query have the same score whatever else matches, and the best possible one is 1.
+//! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
+//! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
+//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -17,7 +18,10 @@ use std::collections::HashSet;
 
 use crate::error::Result;
 use crate::path::FileId;
+use crate::search::estimate::Estimate;
+use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
+use crate::search::names::{Band, Bands, ORDINARY};
 use crate::search::query::{Grouping, Mode};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
@@ -31,9 +35,9 @@ pub(super) struct Weights {
 }
 
 impl Weights {
-    pub(super) const HYBRID: Self = Self { semantic: 0.5, lexical: 0.5 };
-    pub(super) const SEMANTIC: Self = Self { semantic: 1.0, lexical: 0.0 };
-    pub(super) const LEXICAL: Self = Self { semantic: 0.0, lexical: 1.0 };
+    pub(super) const HYBRID: Self = Self { semantic: 0.5 * ORDINARY, lexical: 0.5 * ORDINARY };
+    pub(super) const SEMANTIC: Self = Self { semantic: ORDINARY, lexical: 0.0 };
+    pub(super) const LEXICAL: Self = Self { semantic: 0.0, lexical: ORDINARY };
     pub(super) const NONE: Self = Self { semantic: 0.0, lexical: 0.0 };
 
     /// The same scale, while there are no vectors yet.
@@ -51,10 +55,10 @@ pub(super) struct Floor {
     words_alone: f32,
 }
 
-/// Measured on the demo vault: its hardest question has its answer at .151 (cosine .302), words that mean nothing
-/// reach at most .135 (cosine .27). Of 618 questions to three public collections none is below the floor.
-const HYBRID_FLOOR: f32 = 0.14;
-const SEMANTIC_FLOOR: f32 = 0.28;
+/// Measured on the demo vault: the answer to its hardest question has the cosine .302, for words that mean nothing it is
+/// at most .27. Of 618 questions to three public collections none is below the floor. No name is.
+const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
+const SEMANTIC_FLOOR: f32 = 0.28 * ORDINARY;
 
 /// As a share of the best score there can be by words.
 const LEXICAL_FLOOR: f32 = 0.02;
@@ -87,13 +91,17 @@ pub(super) struct Scored {
     pub score: f32,
     pub lexical: f32,
     pub semantic: Option<f32>,
+    /// The cosine that a passage without a vector is taken to have.
+    pub estimated: Option<f32>,
     pub title: Option<f32>,
+    pub name: Option<NameMatch>,
 }
 
 impl Scored {
     /// A passage that is listed, not ranked.
     pub(super) fn listed(passage: &PassageRow) -> Self {
-        Self { passage: passage.id, note: passage.note, score: 1.0, lexical: 0.0, semantic: None, title: None }
+        let (passage, note) = (passage.id, passage.note);
+        Self { passage, note, score: 1.0, lexical: 0.0, semantic: None, estimated: None, title: None, name: None }
     }
 }
 
@@ -104,6 +112,9 @@ pub(super) struct Candidates<'a> {
     pub eligible: Option<&'a [bool]>,
     pub lexical: &'a Lexical,
     pub semantic: &'a Semantic<'a>,
+    /// For passages without a vector.
+    pub estimate: Option<Estimate>,
+    pub names: &'a Bands,
     pub weights: Weights,
     pub grouping: Grouping,
 }
@@ -199,21 +210,30 @@ impl Candidates<'_> {
 
     /// The score of a passage whose cosine with the query is `cosine`; grows with it.
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
-        let meaning = cosine.map_or(0.0, |cosine| cosine.max(0.0));
-        (self.weights.semantic * meaning + self.weights.lexical * self.lexical.score(position)).min(1.0)
+        let lexical = self.lexical.score(position);
+        let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
+        let ordinary = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
+    }
+
+    fn estimated(&self, lexical: f32) -> Option<f32> {
+        self.estimate.and_then(|estimate| estimate.cosine(lexical))
     }
 
     fn exact(&self, position: u32, vector: &dyn Fn(i64) -> Result<Vec<f32>>) -> Result<Scored> {
         let position = position as usize;
         let passage = &self.passages[position];
         let cosine = self.semantic.exact(passage, vector)?;
+        let lexical = self.lexical.score(position);
         Ok(Scored {
             passage: passage.id,
             note: passage.note,
             score: self.score(position, cosine.map(|cosine| cosine.score)),
-            lexical: self.lexical.score(position),
+            lexical,
             semantic: cosine.map(|cosine| cosine.score.max(0.0)),
+            estimated: if cosine.is_none() { self.estimated(lexical) } else { None },
             title: cosine.and_then(|cosine| cosine.title),
+            name: self.names.of(position).map(Band::name_match),
         })
     }
 }

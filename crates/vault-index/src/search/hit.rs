@@ -22,11 +22,16 @@ pub struct Hits {
     pub reranker: Option<String>,
     /// Notes in the index.
     pub indexed: usize,
-    /// Passages and file titles still without a vector, as a status counts them: they were ranked by words alone.
+    /// Passages and file titles still without a vector, as a status counts them: they were ranked by their words
+    /// and an estimate of their meaning.
     pub pending: usize,
     /// Notes that were found but not read yet: nothing of them can be among the results.
     pub unread: usize,
-    /// When nothing reached the floor: titles of the nearest notes, best first.
+    /// Words of the query that are in no note, and what was searched for in their place.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub substitutions: Vec<Substitution>,
+    /// When nothing was found: the nearest notes that hold a word of the query, or would be found if no higher score were
+    /// asked for than the usual one; best first.
     pub near_misses: Vec<NearMiss>,
 }
 
@@ -67,17 +72,38 @@ pub struct Hit {
 pub struct Why {
     /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
     pub semantic: Option<f32>,
+    /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub estimated: Option<f32>,
     /// Cosine of the title that is only the file's name, where there is one and it was weighed in.
     pub title: Option<f32>,
     /// How much of the best possible BM25 score the passage reached, 0 to 1.
     pub lexical: f32,
     /// The query's terms that the passage, its title, headings or tags hold, as they are indexed.
     pub terms: Vec<String>,
-    /// What `semantic` and `lexical` were multiplied by.
+    /// What `semantic` and `lexical` were multiplied by: their sum is the score, 0 to 0.8, where `name` is absent.
     pub weights: (f32, f32),
+    /// How the note's name matches the query, which gives the score its band; absent where it does not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<NameMatch>,
     /// What the passage had before a reranker gave it its score; absent where none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerank: Option<Reranked>,
+}
+
+/// How a name of a note (title, file name or alias) matches a query. Case, diacritics, punctuation and spaces do not
+/// count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum NameMatch {
+    /// The name is the query: a score above 0.9, which nothing else has.
+    Equal,
+    /// The name begins with the query: 0.8 to 0.9.
+    Begins,
+    /// The name has all words of the query: 0.8 to 0.9.
+    Words,
 }
 
 /// A passage in the ranking that its reranker was given.
@@ -87,8 +113,19 @@ pub struct Why {
 pub struct Reranked {
     /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
-    /// Its score there: `semantic` and `lexical` by their weights.
+    /// Its score there: `what it would have without the reranker.
     pub score: f32,
+}
+
+/// A word of the query that is in no note and was read as a slip.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Substitution {
+    /// The word, folded.
+    pub word: String,
+    /// The nearest words of the vault, most frequent first.
+    pub read_as: Vec<String>,
 }
 
 /// A note that nearly matched.

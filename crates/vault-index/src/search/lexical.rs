@@ -1,22 +1,22 @@
 //! Ranking by words: BM25 over the fields of passages and of their notes, as a share of the best score there can be.
 //!
-//! A word of the query stands for a class of forms, each with a weight: the word itself, and the other words of the vault
-//! that have its stem. A passage's score is the sum over the classes of
-//! `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has the word, `f` counts
-//! the forms in each field times the field's weight times the form's, `length` is the number of terms of the text, and
-//! `idf = ln(1 + (N - n + ½) / (n + ½))` for a class that `n` of `N` passages hold (Okapi BM25 as in Lucene, whose idf
-//! is never below 0; k1 = .9 and b = .4 as in Anserini). No passage can reach more than `(k1 + 1) · Σ q·idf`; the
+//! A word of the query stands for some forms, each with a weight (`forms.rs`). A passage's score is the sum over the words
+//! of `q · idf · f·(k1 + 1) / (f + k1·(1 - b + b·length/average))`, where `q` is how often the query has the word, `f`
+//! counts the forms in each field times the field's weight times the form's, `length` is the number of terms of the text,
+//! and `idf = ln(1 + (N - n + ½) / (n + ½))` where `n` of `N` passages hold one of the forms (Okapi BM25 as in Lucene,
+//! whose idf is never below 0; k1 = .9 and b = .4 as in Anserini). A fixed share of each word's score is that of the exact
+//! word alone, so that it outranks the others of its stem. No passage can reach more than `(k1 + 1) · Σ q·idf`; the
 //! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches or is filtered.
 //!
 //! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
 //! and scores a word that is in more than half of the passages as 0.
 
-use std::collections::HashMap;
-
 use crate::error::Result;
+use crate::path::FileId;
+use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
-use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
+use crate::terms::{Matching, Terms};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -30,110 +30,110 @@ const FIELDS: [f64; FIELD_COUNT] = {
     weights
 };
 
-/// The weight of a form with the same stem as the query's word.
-const SAME_STEM: f64 = 0.9;
+/// The share of the exact word in a word's score.
+const EXACT: f64 = 0.25;
 
 const K1: f64 = 0.9;
 
 const B: f64 = 0.4;
 
-/// More words than this are not looked up: the rarest stay. A query of 100 kB is a text, and its rare words
-/// say what it is about.
-const MAX_TERMS: usize = 48;
-
-/// The number of different words among which the rarest are chosen.
-const MAX_CONSIDERED: usize = 1500;
+/// Words that begin with the last word of the query are not looked for at more places than these where there is that word
+/// itself: a part of a word says little then, and each place costs a third of a microsecond.
+const MAX_PLACES: usize = 30_000;
 
 /// How well every passage matches the words of a query.
 pub(super) struct Lexical {
     /// By position in the snapshot; empty when nothing matches.
     scores: Vec<f32>,
     /// In the query's order, those of a word next to each other.
-    forms: Vec<Form>,
+    found: Vec<Found>,
+    /// How many words were looked up.
+    words: usize,
+    /// By id: notes whose names together hold a form of each word.
+    in_names: Vec<FileId>,
 }
 
-/// A term of notes that was looked up.
-struct Form {
-    text: String,
-    weight: f64,
-    /// The passages that hold it, by position, ascending.
+/// A term that the query stands for, and the passages that hold it, by position, ascending.
+struct Found {
+    /// The word of the query that it stands for, by its place among them.
+    word: usize,
+    term: String,
     holders: Vec<u32>,
 }
 
-/// A word of the query.
-struct Word {
-    term: QueryTerm,
-    /// How often the query has it.
-    count: f64,
+/// What counts terms in passages.
+struct Counter<'a> {
+    store: &'a Store,
+    passages: &'a [PassageRow],
+    of_notes: &'a NotePassages,
+    average_length: f64,
+    sums: Vec<f64>,
+    found: Vec<Found>,
+    /// The word that is looked up, by its place among them.
+    word: usize,
+    /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the passages that have any, each once.
+    named: Vec<FileId>,
+    counts: Vec<f64>,
+    holders: Vec<u32>,
 }
 
 impl Lexical {
     pub(super) fn none() -> Self {
-        Self { scores: Vec::new(), forms: Vec::new() }
+        Self { scores: Vec::new(), found: Vec::new(), words: 0, in_names: Vec::new() }
     }
 
     /// Given scores, by position.
     #[cfg(test)]
     pub(super) fn of_scores(scores: Vec<f32>) -> Self {
-        Self { scores, forms: Vec::new() }
+        Self { scores, found: Vec::new(), words: 0, in_names: Vec::new() }
     }
 
-    pub(super) fn run(store: &Store, passages: &[PassageRow], of_notes: &NotePassages, text: &str) -> Result<Self> {
-        let mut looked_up: Vec<Form> = Vec::new();
-        let mut sums = vec![0.0_f64; passages.len()];
-        let mut counts = vec![0.0_f64; passages.len()];
-        let mut ideal = 0.0;
+    pub(super) fn run(
+        store: &Store,
+        passages: &[PassageRow],
+        of_notes: &NotePassages,
+        reading: &Reading,
+    ) -> Result<Self> {
         let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
-        let average = (total / passages.len().max(1) as f64).max(1.0);
-        for word in choose(store, text)? {
-            // Of any form, each once.
-            let mut holders: Vec<u32> = Vec::new();
-            let mut count = |at: u32, weight: f64| {
-                let count = &mut counts[at as usize];
-                if *count == 0.0 {
-                    holders.push(at);
+        let mut counter = Counter {
+            store,
+            passages,
+            of_notes,
+            average_length: (total / passages.len().max(1) as f64).max(1.0),
+            sums: vec![0.0; passages.len()],
+            found: Vec::new(),
+            word: 0,
+            named: Vec::new(),
+            counts: vec![0.0; passages.len()],
+            holders: Vec::new(),
+        };
+        let mut ideal = 0.0;
+        let mut in_names: Vec<FileId> = Vec::new();
+        for word in &reading.words {
+            let (exact, others): (Vec<&Form>, Vec<&Form>) = word.forms.iter().partition(|form| form.is_exact);
+            exact.into_iter().try_for_each(|form| counter.look_up(form))?;
+            let share = if counter.holders.is_empty() { 0.0 } else { EXACT };
+            ideal += counter.add(word.count * share, counter.idf());
+            others.into_iter().try_for_each(|form| counter.look_up(form))?;
+            let mut idf = counter.idf();
+            if let Some(beginning) = &word.beginning {
+                let is_alone = counter.holders.is_empty();
+                let others = |term: &str| word.forms.iter().all(|form| form.text != term);
+                counter.look_up_others(beginning, if is_alone { usize::MAX } else { MAX_PLACES }, others)?;
+                if is_alone {
+                    idf = counter.idf();
                 }
-                *count += weight;
-            };
-            let mut forms = forms_of(store, &word.term)?;
-            for form in &mut forms {
-                let mut at = 0;
-                store.each_occurrence(&form.text, word.term.matching, |holder, field| {
-                    let weight = FIELDS[field as usize] * form.weight;
-                    let held = match holder {
-                        Holder::Note(note) => of_notes.of(note),
-                        Holder::Passage(id) => {
-                            if passages.get(at as usize).is_none_or(|p| p.id != id) {
-                                match passages.binary_search_by_key(&id, |p| p.id) {
-                                    Ok(found) => at = found as u32,
-                                    Err(_) => return,
-                                }
-                            }
-                            at..at + 1
-                        }
-                    };
-                    for at in held {
-                        count(at, weight);
-                        if form.holders.last() != Some(&at) {
-                            form.holders.push(at);
-                        }
-                    }
-                })?;
-                form.holders.sort_unstable();
-                form.holders.dedup();
             }
-            let (all, holding) = (passages.len() as f64, holders.len() as f64);
-            let idf = word.count * (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln();
-            ideal += (K1 + 1.0) * idf;
-            for at in holders.iter().map(|at| *at as usize) {
-                let count = std::mem::take(&mut counts[at]);
-                let length = f64::from(passages[at].length) / average;
-                sums[at] += idf * count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length));
+            ideal += counter.add(word.count * (1.0 - share), idf);
+            let named = counter.end_word();
+            match counter.word {
+                1 => in_names = named,
+                _ => in_names.retain(|note| named.binary_search(note).is_ok()),
             }
-            looked_up.extend(forms);
         }
-        let scores = sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
-        Ok(Self { scores: if looked_up.is_empty() { Vec::new() } else { scores }, forms: looked_up })
+        let scores = counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
+        let words = reading.words.len();
+        Ok(Self { scores: if words == 0 { Vec::new() } else { scores }, found: counter.found, words, in_names })
     }
 
     /// 0 where no word matches.
@@ -141,59 +141,137 @@ impl Lexical {
         self.scores.get(position).copied().unwrap_or(0.0)
     }
 
+    /// By id: notes whose names (title, file name, aliases) together hold all words, each in any of its forms.
+    pub(super) fn in_names(&self) -> &[FileId] {
+        &self.in_names
+    }
+
+    /// Whether one name holds all words, each in any of its forms.
+    pub(super) fn is_in_name(&self, terms: &mut Terms, name: &str) -> bool {
+        let mut held = vec![false; self.words];
+        terms.each(name, |term, _| {
+            self.found.iter().filter(|found| found.term == term).for_each(|found| held[found.word] = true);
+        });
+        self.words > 0 && held.into_iter().all(|held| held)
+    }
+
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
     pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
-        let holds = |form: &&Form| form.holders.binary_search(&(position as u32)).is_ok();
-        self.forms.iter().filter(holds).map(|form| form.text.clone()).collect()
+        let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
+        self.found.iter().filter(holds).map(|found| found.term.clone()).collect()
     }
 }
 
-/// The words to look up, each once, in the query's order: no stop words unless there is nothing else.
-fn choose(store: &Store, text: &str) -> Result<Vec<Word>> {
-    let mut known: HashMap<QueryTerm, usize> = HashMap::new();
-    let mut words: Vec<Word> = Vec::new();
-    for term in Terms::new().words(text) {
-        match known.get(&term) {
-            Some(at) => words[*at].count += 1.0,
-            None if words.len() < MAX_CONSIDERED => {
-                known.insert(term.clone(), words.len());
-                words.push(Word { term, count: 1.0 });
+impl Counter<'_> {
+    /// Counts a form wherever it stands.
+    fn look_up(&mut self, form: &Form) -> Result<()> {
+        self.look_up_others(form, usize::MAX, |_| true)
+    }
+
+    /// Counts the terms that a form stands for and that are `wanted`; nothing if they stand at more than `most` places.
+    fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
+        let mut places: Vec<(u32, f64)> = Vec::new();
+        let mut found: Vec<Found> = Vec::new();
+        let mut named: Vec<FileId> = Vec::new();
+        let mut number = 0;
+        let mut at = 0;
+        self.store.each_occurrence(&form.text, form.matching, |term, holder, field| {
+            if !wanted(term) {
+                return true;
             }
-            None => {}
+            number += 1;
+            let held = match holder {
+                Holder::Note(note) => {
+                    if matches!(field, Field::Title | Field::Aliases) {
+                        named.push(note);
+                    }
+                    self.of_notes.of(note)
+                }
+                Holder::Passage(id) => match self.position(id, at) {
+                    Some(position) => {
+                        at = position;
+                        position..position + 1
+                    }
+                    None => 0..0,
+                },
+            };
+            if found.last().is_none_or(|found| found.term != term) {
+                found.push(Found { word: self.word, term: term.to_owned(), holders: Vec::new() });
+            }
+            let holders = &mut found.last_mut().expect("one was pushed").holders;
+            for position in held {
+                places.push((position, FIELDS[field as usize] * form.weight));
+                if holders.last() != Some(&position) {
+                    holders.push(position);
+                }
+            }
+            number <= most
+        })?;
+        if number > most {
+            return Ok(());
+        }
+        self.named.append(&mut named);
+        for (position, weight) in places {
+            let count = &mut self.counts[position as usize];
+            if *count == 0.0 {
+                self.holders.push(position);
+            }
+            *count += weight;
+        }
+        // Terms of notes came before those of passages.
+        found.sort_by(|a, b| a.term.cmp(&b.term));
+        found.dedup_by(|b, a| {
+            let is_same = a.term == b.term;
+            if is_same {
+                a.holders.append(&mut b.holders);
+            }
+            is_same
+        });
+        for found in &mut found {
+            found.holders.sort_unstable();
+            found.holders.dedup();
+        }
+        self.found.append(&mut found);
+        Ok(())
+    }
+
+    /// The position of a passage; `near` is often it.
+    fn position(&self, id: i64, near: u32) -> Option<u32> {
+        match self.passages.get(near as usize).is_some_and(|passage| passage.id == id) {
+            true => Some(near),
+            false => self.passages.binary_search_by_key(&id, |p| p.id).ok().map(|at| at as u32),
         }
     }
-    if words.iter().any(|word| !is_stop_word(&word.term.text)) {
-        words.retain(|word| !is_stop_word(&word.term.text));
+
+    /// Of what the passages counted so far hold.
+    fn idf(&self) -> f64 {
+        let (all, holding) = (self.passages.len() as f64, self.holders.len() as f64);
+        (1.0 + (all - holding + 0.5) / (holding + 0.5)).ln()
     }
-    if words.len() > MAX_TERMS {
-        let mut counted = Vec::with_capacity(words.len());
-        for (order, word) in words.into_iter().enumerate() {
-            let frequency = store.document_frequency(&word.term.text)?;
-            // A term that no passage has cannot find anything.
-            counted.push((if frequency == 0 { u64::MAX } else { frequency }, order, word));
+
+    /// Adds to the score of each passage, by what was counted so far. Returns the most that one can get.
+    fn add(&mut self, weight: f64, idf: f64) -> f64 {
+        let best = weight * idf * (K1 + 1.0);
+        for at in self.holders.iter().map(|at| *at as usize) {
+            let length = f64::from(self.passages[at].length) / self.average_length;
+            self.sums[at] += best * self.counts[at] / (self.counts[at] + K1 * (1.0 - B + B * length));
         }
-        counted.sort_by_key(|(frequency, order, _)| (*frequency, *order));
-        counted.truncate(MAX_TERMS);
-        counted.sort_by_key(|(_, order, _)| *order);
-        words = counted.into_iter().map(|(_, _, word)| word).collect();
+        best
     }
-    Ok(words)
+
+    /// Returns the notes that have the word in a name, by id.
+    fn end_word(&mut self) -> Vec<FileId> {
+        self.holders.drain(..).for_each(|at| self.counts[at as usize] = 0.0);
+        self.word += 1;
+        self.named.sort_unstable();
+        self.named.dedup();
+        std::mem::take(&mut self.named)
+    }
 }
 
-/// What a word of a query stands for: itself first.
-fn forms_of(store: &Store, term: &QueryTerm) -> Result<Vec<Form>> {
-    let form = |text: String, weight| Form { text, weight, holders: Vec::new() };
-    let mut forms = vec![form(term.text.clone(), 1.0)];
-    if term.matching == Matching::Whole {
-        let mates = store.words_with_stem(&stem(&term.text))?.into_iter().filter(|word| *word != term.text);
-        forms.extend(mates.map(|word| form(word, SAME_STEM)));
-    }
-    Ok(forms)
-}
-
-/// Passages that hold words side by side, in their own fields or those of their notes: exactly, except for case,
-/// diacritics and punctuation; with [`Matching::Prefix`], the last word may go on. In no order, some twice. `None`: the
-/// text has no term.
+/// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or
+/// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
+/// word in the text.
 pub(super) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
     phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
 }
@@ -207,7 +285,7 @@ fn phrase_expression(phrase: &str, matching: Matching) -> Option<String> {
         text.push(' ');
     }
     text.push_str(&last.text);
-    let is_prefix = matching == Matching::Prefix || last.matching == Matching::Prefix;
+    let is_prefix = last.matching == Matching::Prefix || matching == Matching::Prefix;
     text.push_str(if is_prefix { "\"*" } else { "\"" });
     Some(text)
 }
@@ -218,10 +296,9 @@ mod tests {
 
     #[test]
     fn expressions() {
-        let expression = |text: &str, matching| phrase_expression(text, matching);
-        assert_eq!(expression("Gardening tools", Matching::Whole).as_deref(), Some("\"gardening tools\""));
-        assert_eq!(expression("old Excal", Matching::Prefix).as_deref(), Some("\"old excal\"*"));
-        assert_eq!(expression("京", Matching::Whole).as_deref(), Some("\"京\"*"));
-        assert_eq!(expression("?!", Matching::Whole), None);
+        assert_eq!(phrase_expression("Gardening tools", Matching::Whole).as_deref(), Some("\"gardening tools\""));
+        assert_eq!(phrase_expression("京", Matching::Whole).as_deref(), Some("\"京\"*"));
+        assert_eq!(phrase_expression("old Excal", Matching::Prefix).as_deref(), Some("\"old excal\"*"));
+        assert_eq!(phrase_expression("?!", Matching::Whole), None);
     }
 }

@@ -4,7 +4,9 @@
 //! query ── parse ───> words to rank by, conditions                  grammar.rs, condition.rs
 //!       ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
+//!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
+//!       ── estimate > the cosine of a passage that has no vector yet  estimate.rs
 //!       ── fuse ────> the k best sums, exact                        fuse.rs
 //!       ── hits ────> their texts, titles, tags                     searcher.rs, hit.rs
 //!       ── rerank ──> only if asked: the best of them in the order of another model    rerank.rs
@@ -22,8 +24,12 @@ mod query;
 mod hit;
 mod find_note;
 mod note_passages;
+mod slips;
+mod forms;
 mod lexical;
+mod names;
 mod semantic;
+mod estimate;
 mod fuse;
 mod snapshot;
 mod note_dates;
@@ -34,6 +40,8 @@ mod unmatched;
 mod rerank;
 
 #[cfg(test)]
+mod lexical_tests;
+#[cfg(test)]
 mod exact_tests;
 #[cfg(test)]
 mod grammar_tests;
@@ -42,7 +50,7 @@ pub use condition::{Condition, Expression, Scope, Test};
 pub use dates::{DateEdge, DateRange};
 pub use filter::Filter;
 pub(crate) use find_note::find_note;
-pub use hit::{Hit, Hits, NearMiss, Reranked, Why, matched_ranges};
+pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub use property_test::{Comparison, PropertyTest};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;

@@ -18,7 +18,7 @@ use crate::embed::Hashed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rerank::Reranker;
 use crate::search::fuse::Floor;
-use crate::search::hit::{Hit, Hits, Reranked};
+use crate::search::hit::{Hit, Hits, NameMatch, Reranked};
 use crate::search::query::{Grouping, Query};
 use crate::search::searcher::{ScoredQuery, Searcher, hits, near_misses, order};
 
@@ -63,7 +63,8 @@ impl Searcher {
     /// The candidates are the [`Rerank::depth`] best passages of the query's mode, after all filters; where those are
     /// of fewer notes than are asked for, also the best passage of each further note. So as many results come back as
     /// without a reranker. [`Hit::score`] is the reranker's, 0 to 1; each note is shown by the passage that scores
-    /// best (with [`Grouping::Passages`], all are); equal scores are ordered by path, then line. [`Query::min_score`]
+    /// best (with [`Grouping::Passages`], all are); equal scores are ordered by path, then line. Notes of which a name is
+    /// the query ([`NameMatch::Equal`]) come before all others, whatever their scores. [`Query::min_score`]
     /// is compared with the reranker's score, while the ranking's own floor holds for the candidates. What a passage
     /// had before stands in [`Why::rerank`](crate::Why::rerank).
     ///
@@ -86,19 +87,22 @@ impl Searcher {
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
         let mut results = rescored(candidates, text, rerank.reranker.as_ref())?;
         order(&mut results);
+        // A note whose name was typed stays first.
+        results.sort_by_key(|hit| hit.why.name != Some(NameMatch::Equal));
         if query.grouping == Grouping::BestPassage {
             let mut shown = HashSet::new();
             results.retain(|hit| shown.insert(hit.path.clone()));
         }
-        let below = results.partition_point(|hit| query.min_score.is_none_or(|least| hit.score >= least));
-        let near_misses = match below {
-            0 if nothing_ranked => ranking.near_misses()?,
-            0 => near_misses(&results),
-            _ => Vec::new(),
+        let is_good_enough = |hit: &Hit| query.min_score.is_none_or(|least| hit.score >= least);
+        let (mut results, below): (Vec<Hit>, Vec<Hit>) = results.into_iter().partition(is_good_enough);
+        let near_misses = match results.is_empty() {
+            true if nothing_ranked => ranking.near_misses()?,
+            true => near_misses(&below),
+            false => Vec::new(),
         };
-        results.truncate(below.min(query.limit));
+        results.truncate(query.limit);
         let hits = hits(&self.snapshot, results, ranking.mode, near_misses);
-        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), ..hits })
+        Ok(Hits { reranker: Some(rerank.reranker.id().to_owned()), substitutions: ranking.substitutions, ..hits })
     }
 }
 

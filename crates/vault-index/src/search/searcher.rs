@@ -10,10 +10,13 @@ use crate::embed::Role;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
+use crate::search::estimate::Estimate;
 use crate::search::find_note::find_note;
+use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
-use crate::search::hit::{Hit, Hits, NearMiss, Why};
+use crate::search::hit::{Hit, Hits, NearMiss, Substitution, Why};
 use crate::search::lexical::Lexical;
+use crate::search::names::{Band, Bands, named};
 use crate::search::query::{Grouping, Mode, Query};
 use crate::search::semantic::Semantic;
 use crate::search::snapshot::{EmbedderSource, Snapshot};
@@ -108,7 +111,8 @@ impl Searcher {
             true => scored.near_misses()?,
             false => Vec::new(),
         };
-        Ok(hits(&self.snapshot, results, scored.mode, near_misses))
+        let substitutions = scored.substitutions;
+        Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
     }
 
     /// What may be found, without a ranking: newest notes first; equal times by path, then by line.
@@ -168,8 +172,11 @@ const NEAR_MISSES: usize = 3;
 pub(super) struct ScoredQuery<'a> {
     snapshot: &'a Snapshot,
     eligible: Option<Vec<bool>>,
+    pub substitutions: Vec<Substitution>,
     lexical: Lexical,
     semantic: Semantic<'a>,
+    estimate: Option<Estimate>,
+    names: Bands,
     pub weights: Weights,
     pub mode: Mode,
 }
@@ -193,23 +200,30 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let words = || match mode {
-            Mode::Semantic => Ok(Lexical::none()),
-            _ => Lexical::run(&snapshot.store(), &snapshot.passages, snapshot.of_notes(), &text),
+        let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
+        let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
+            if !has_text {
+                return Ok((Lexical::none(), Vec::new()));
+            }
+            let store = snapshot.store();
+            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let named = named(&store, &text, &lexical)?;
+            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
         };
-        let (lexical, weights, vector) = match vector {
-            Some(vector) => (words()?, weights(snapshot, mode, &text)?, Some(vector)),
+        let text = reading.text(&text);
+        let ((lexical, named), weights, vector) = match vector {
+            Some(vector) => (words()?, weights(snapshot, mode, text)?, Some(vector)),
             // The model reads the query, and is loaded for the first one, while the words are looked up. A thread of
             // its own: one of a pool might take up another search meanwhile, which waits for the same model.
             None => std::thread::scope(|scope| {
                 let is_both = mode == Mode::Hybrid && snapshot.has_vectors;
-                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, &text)).ok();
+                let spawn = || std::thread::Builder::new().spawn_scoped(scope, || embedded(snapshot, mode, text)).ok();
                 let embedding = is_both.then(spawn).flatten();
                 let lexical = words();
                 let (weights, vector) = match embedding.map(std::thread::ScopedJoinHandle::join) {
                     Some(embedded) => embedded.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
                     // Where no thread can be had, one after the other.
-                    None => embedded(snapshot, mode, &text),
+                    None => embedded(snapshot, mode, text),
                 }?;
                 Ok::<_, Error>((lexical?, weights, vector))
             })?,
@@ -221,17 +235,32 @@ impl<'a> ScoredQuery<'a> {
             },
             None => Semantic::none(),
         };
-        Ok(Self { snapshot, eligible, lexical, semantic, weights, mode })
+        let names = match named.is_empty() {
+            true => Bands::default(),
+            false => Bands::new(named, snapshot.of_notes(), snapshot.passages.len()),
+        };
+        let estimate = {
+            let store = snapshot.store();
+            Estimate::new(&snapshot.passages, &lexical, &semantic, &|slot| store.vector(slot))?
+        };
+        let substitutions = reading.substitutions;
+        Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
     }
 
     /// The `limit` best with at least `floor`, best first.
     pub(super) fn best(&self, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
+        self.best_of(self.eligible.as_deref(), grouping, limit, floor)
+    }
+
+    fn best_of(&self, eligible: Option<&[bool]>, grouping: Grouping, limit: usize, floor: Floor) -> Result<Vec<Hit>> {
         let store = self.snapshot.store();
         let candidates = Candidates {
             passages: &self.snapshot.passages,
-            eligible: self.eligible.as_deref(),
+            eligible,
             lexical: &self.lexical,
             semantic: &self.semantic,
+            estimate: self.estimate,
+            names: &self.names,
             weights: self.weights,
             grouping,
         };
@@ -245,9 +274,16 @@ impl<'a> ScoredQuery<'a> {
         Ok(results)
     }
 
-    /// The best notes, whatever their scores.
+    /// The best notes of those that would be found if no higher score were asked for than the measured floor, and of those
+    /// that hold a word of the query. Meaning alone is near to anything, also to words that mean nothing.
     pub(super) fn near_misses(&self) -> Result<Vec<NearMiss>> {
-        Ok(near_misses(&self.best(Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?))
+        let mut near = self.best(Grouping::BestPassage, NEAR_MISSES, Floor::of(None, self.mode, self.weights))?;
+        let is_eligible = |at: usize| self.eligible.as_ref().is_none_or(|eligible| eligible[at]);
+        let holds_a_word = |at: usize| is_eligible(at) && self.lexical.score(at) > 0.0;
+        let holders: Vec<bool> = (0..self.snapshot.passages.len()).map(holds_a_word).collect();
+        near.extend(self.best_of(Some(&holders), Grouping::BestPassage, NEAR_MISSES, Floor::NONE)?);
+        order(&mut near);
+        Ok(near_misses(&near))
     }
 }
 
@@ -261,9 +297,10 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && weights(snapshot, query.mode, text).is_ok_and(|weights| weights.semantic > 0.0)
+            && let Ok(reading) = read(snapshot, text)
+            && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, text.clone()));
+            texts.push((at, reading.text(text).to_owned()));
         }
     }
     let made = || {
@@ -276,6 +313,11 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         texts.iter().zip(made).for_each(|((at, _), vector)| vectors[*at] = Some(vector));
     }
     vectors
+}
+
+/// What the words of a query stand for.
+fn read(snapshot: &Snapshot, text: &str) -> Result<Reading> {
+    Reading::new(&snapshot.store(), &Asked { text, prefixes: &[] }, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone
@@ -321,10 +363,12 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
     let note = store.note_meta(scored.note)?.ok_or_else(missing)?;
     let why = Why {
         semantic: scored.semantic,
+        estimated: scored.estimated,
         title: scored.title,
         lexical: scored.lexical,
         terms,
         weights: (weights.semantic, weights.lexical),
+        name: scored.name,
         rerank: None,
     };
     Ok(Hit {
@@ -343,7 +387,8 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
 
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
     let (indexed, pending, unread) = (snapshot.notes, snapshot.pending, snapshot.unread);
-    Hits { results, mode, reranker: None, indexed, pending, unread, near_misses }
+    let substitutions = Vec::new();
+    Hits { results, mode, reranker: None, indexed, pending, unread, substitutions, near_misses }
 }
 
 /// The best notes of a ranking none of which is a result.

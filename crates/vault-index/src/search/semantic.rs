@@ -57,6 +57,16 @@ impl<'a> Semantic<'a> {
         Self { query: Vec::new(), scan: None, with_titles: false }
     }
 
+    /// Whether nothing is ranked by meaning.
+    pub(super) fn is_none(&self) -> bool {
+        self.scan.is_none()
+    }
+
+    /// Whether the passage has a vector that the query's is compared with.
+    pub(super) fn has_vector(&self, passage: &PassageRow) -> bool {
+        self.scanned_slots(passage).is_some()
+    }
+
     /// Scans the vectors of the passages that `eligible` has true for (`None`: of all), and their titles' where they are
     /// weighed in.
     pub(super) fn new(

@@ -8,6 +8,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
 use crate::search::semantic::Source;
+use crate::search::slips::Vocabulary;
 use crate::store::{PassageRow, Store};
 use crate::vectors::Codes;
 
@@ -23,6 +24,7 @@ pub(super) struct Snapshot {
     /// By id.
     pub passages: Vec<PassageRow>,
     of_notes: OnceLock<NotePassages>,
+    vocabulary: OnceLock<Vocabulary>,
     pub notes: usize,
     /// Passages and file titles without a vector, as a status counts them.
     pub pending: usize,
@@ -52,6 +54,7 @@ impl Snapshot {
             embedder,
             passages,
             of_notes: OnceLock::new(),
+            vocabulary: OnceLock::new(),
             notes,
             pending,
             has_vectors,
@@ -74,6 +77,15 @@ impl Snapshot {
     /// Which passages each note has. Made when first asked for.
     pub(super) fn of_notes(&self) -> &NotePassages {
         self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
+    }
+
+    /// All words of the vault. Read when first asked for.
+    pub(super) fn vocabulary(&self, store: &Store) -> Result<&Vocabulary> {
+        if self.vocabulary.get().is_none() {
+            let words = store.vocabulary()?;
+            _ = self.vocabulary.set(Vocabulary::new(words.iter().map(String::as_str)));
+        }
+        Ok(self.vocabulary.get_or_init(Vocabulary::default))
     }
 
     /// Where a search by meaning reads the codes: the first one in the index, those after it in memory. `None`: there

@@ -20,6 +20,7 @@ const PARTS: &[(&str, &str)] = &[
         "SELECT path, title, title_source, aliases, tags, frontmatter, anchors, words, version
          FROM note LEFT JOIN file USING(id)",
     ),
+    ("names", "SELECT path, n, key, text FROM name LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)"),
     ("tags", "SELECT path, key, shown FROM tag LEFT JOIN note ON note.id = note LEFT JOIN file USING(id)"),
     (
         "properties",

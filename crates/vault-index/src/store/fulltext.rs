@@ -110,13 +110,14 @@ impl Store {
         )
     }
 
-    /// Calls `each` for every place at which a term stands, with whose it is, in which field, and the term. Terms come in
-    /// order, and of each term all places in notes, by id, then those in passages. A third of a microsecond each.
+    /// Calls `each` for every place at which a term stands, until it returns `false`: the term, whose it is, and in
+    /// which field. All places in notes come before those in passages; in both by term, then by id. A third of a
+    /// microsecond each.
     pub(crate) fn each_occurrence(
         &self,
         term: &str,
         matching: Matching,
-        mut each: impl FnMut(Holder, Field),
+        mut each: impl FnMut(&str, Holder, Field) -> bool,
     ) -> Result<()> {
         self.occurrence_views()?;
         self.with(|conn| {
@@ -126,7 +127,7 @@ impl Store {
                     // Greater than all that begin with the term: terms are text, and no text holds this character.
                     Matching::Prefix => ("term >= ?1 AND term < ?2", Some(format!("{term}\u{10ffff}"))),
                 };
-                let sql = format!("SELECT doc, col FROM temp.{table}_instances WHERE {condition}");
+                let sql = format!("SELECT doc, col, term FROM temp.{table}_instances WHERE {condition}");
                 let mut statement = conn.prepare_cached(&sql)?;
                 let mut rows =
                     statement.query(rusqlite::params_from_iter(std::iter::once(term).chain(end.as_deref())))?;
@@ -140,7 +141,10 @@ impl Store {
                         b"properties" => (Holder::Note(row.get(0)?), Field::Properties),
                         _ => (Holder::Note(row.get(0)?), Field::Path),
                     };
-                    each(holder, field);
+                    let term = if matching == Matching::Whole { term } else { row.get_ref(2)?.as_str()? };
+                    if !each(term, holder, field) {
+                        return Ok(());
+                    }
                 }
             }
             Ok(())
@@ -166,6 +170,21 @@ impl Store {
             [expression],
             |row| row.get(0),
         )
+    }
+
+    /// Whether a term stands in any note.
+    pub(crate) fn is_in_a_note(&self, term: &str, matching: Matching) -> Result<bool> {
+        let star = if matching == Matching::Prefix { "*" } else { "" };
+        self.only(
+            "SELECT EXISTS (SELECT 1 FROM note_words WHERE note_words MATCH ?1)
+                 OR EXISTS (SELECT 1 FROM words WHERE words MATCH ?1)",
+            [format!("\"{term}\"{star}")],
+        )
+    }
+
+    /// All words of the vocabulary.
+    pub(crate) fn vocabulary(&self) -> Result<Vec<String>> {
+        self.all("SELECT word FROM vocabulary", [], |row| row.get(0))
     }
 
     /// In how many notes' own fields and how many passages a term stands.

@@ -9,6 +9,7 @@
 //! | `meta` | a setting | `vault`, `embedder`, `dimensions`, `window`, `last_sync`, `rebuilding_to`; `unread`, the number of notes without a hash that can be read; `next_passage`, the first id that no passage ever had |
 //! | `file` | a file of the vault that is not hidden | its stat (size, times, inode), when it was looked at, and for indexed notes their content hash and `version` |
 //! | `note` | an indexed note (same id as its file) | title, aliases, tags, frontmatter, headings and blocks as JSON; `title_vector` where the title is only the file's name |
+//! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
 //! | `passage` | a chunk: which note, which vector, how many terms its text has | |
@@ -33,6 +34,7 @@
 
 mod schema;
 mod file;
+mod names;
 mod notes;
 mod links;
 mod fulltext;
@@ -57,6 +59,7 @@ use crate::report::counted_as;
 pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
 pub(crate) use links::{LinkRow, StoredLink};
+pub(crate) use names::Name;
 pub(crate) use notes::{Anchors, NoteMeta, NoteRow, PropertyValue, StoredFile, StoredTexts, json};
 pub(crate) use passages::{NewPassage, PassageRow, PassageText, PendingText, Slot};
 pub(crate) use vectors::{EmbeddingKey, key_of};

@@ -9,6 +9,7 @@ use crate::note::{Properties, Property, TitleSource};
 use crate::path::{FileId, FileKind, VaultPath};
 use crate::report::{NoteWarning, Skipped, TagCount};
 use crate::store::Store;
+use crate::store::names::Name;
 
 /// A file as the walk found it and the index keeps it.
 #[derive(Debug, Clone)]
@@ -36,6 +37,7 @@ pub(crate) struct PropertyValue {
 pub(crate) struct NoteRow {
     pub title: String,
     pub title_source: TitleSource,
+    pub names: Vec<Name>,
     pub aliases: String,
     pub shown_tags: String,
     /// (folded, as first seen).
@@ -164,7 +166,7 @@ impl Store {
         )
     }
 
-    /// Adds a note with its tags and properties.
+    /// Adds a note with its names, tags and properties.
     pub(crate) fn put_note(&self, id: FileId, note: &NoteRow, title_vector: Option<i64>) -> Result<()> {
         self.run(
             "INSERT INTO note(id, title, title_source, aliases, tags, frontmatter, anchors, words, title_vector)
@@ -181,6 +183,7 @@ impl Store {
                 title_vector,
             ],
         )?;
+        self.put_names(id, &note.names)?;
         for (key, shown) in &note.tags {
             self.run("INSERT OR IGNORE INTO tag(key, note, shown) VALUES(?1, ?2, ?3)", params![key, id, shown])?;
         }
@@ -195,6 +198,7 @@ impl Store {
 
     /// Forgets a note (its passages and links are removed by their own modules). Whether it was there.
     pub(crate) fn remove_note(&self, id: FileId) -> Result<bool> {
+        self.remove_names(id)?;
         self.run("DELETE FROM tag WHERE note = ?1", [id])?;
         self.run("DELETE FROM property WHERE note = ?1", [id])?;
         self.with(|conn| Ok(conn.prepare_cached("DELETE FROM note WHERE id = ?1")?.execute([id])? > 0))

@@ -16,7 +16,8 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
-const MIGRATIONS: &[(i64, &str)] = &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND)];
+const MIGRATIONS: &[(i64, &str)] =
+    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
@@ -53,6 +54,18 @@ CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
 UPDATE file SET version = NULL;
 INSERT INTO meta(key, value) SELECT 'unread', count(*) FROM note WHERE true
   ON CONFLICT DO UPDATE SET value = excluded.value;
+";
+
+/// What notes are called.
+const NAMES: &str = "
+CREATE TABLE name(
+  note INTEGER NOT NULL,
+  n INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  text TEXT NOT NULL,
+  PRIMARY KEY(note, n)
+) WITHOUT ROWID;
+CREATE INDEX name_key ON name(key);
 ";
 
 const FIRST: &str = "

@@ -213,7 +213,7 @@ fn the_command_says_what_it_found_and_repaired() {
 
 /// What the keyword index was before format 9.
 const STEMMED_WORDS: &str = "
-    DROP TABLE words; DROP TABLE note_words; DROP TABLE vocabulary;
+    DROP TABLE words; DROP TABLE note_words; DROP TABLE vocabulary; DROP TABLE name;
     CREATE VIRTUAL TABLE words USING fts5(
       title, aliases, headings, tags, body, content='', contentless_delete=1, tokenize='ascii'
     );

@@ -12,6 +12,7 @@ mod damage;
 mod demo;
 mod architecture;
 mod incremental;
+mod names;
 mod operators;
 mod readers;
 mod rerank;

@@ -340,3 +340,84 @@ fn near_misses_are_notes_whatever_is_listed() {
         assert_eq!(near, ["a.md", "b.md", "long.md"], "{grouping:?}");
     }
 }
+
+/// Notes in the order in which a search by words finds them, with the words of it that the first one has.
+fn ranked(vault: &Vault, query: &str) -> (Vec<String>, Vec<String>) {
+    let hits = vault.index().search(&Query::parse(query).unwrap().mode(Mode::Lexical)).unwrap();
+    let terms = hits.results.first().map(|hit| hit.why.terms.clone()).unwrap_or_default();
+    (hits.results.iter().map(|hit| hit.path.to_string()).collect(), terms)
+}
+
+#[test]
+fn the_exact_word_comes_before_others_of_its_stem() {
+    let vault = Vault::new("//- exact.md\nWe thought about informing all the people of the town about the new plan.\n");
+    for n in 0..30 {
+        vault.write(&format!("n{n}.md"), "Information about information, and informed people.\n");
+        vault.write(&format!("o{n}.md"), "Something else.\n");
+    }
+    vault.sync();
+    let (found, terms) = ranked(&vault, "informing");
+    assert_eq!((found[0].as_str(), found.len(), terms), ("exact.md", 10, vec!["informing".to_owned()]));
+}
+
+#[test]
+fn the_last_word_may_be_a_beginning() {
+    let vault =
+        Vault::new("//- a.md\nwe draw on a canvas\n//- b.md\nthe canvases are here\n//- c.md\nthe can is empty\n");
+    vault.sync();
+    for query in ["canv", "draw canva", "CANV"] {
+        let (mut found, terms) = ranked(&vault, query);
+        found.sort();
+        assert_eq!(found, ["a.md", "b.md"], "{query}");
+        assert!(terms.iter().any(|term| term.starts_with("canvas")), "{query}: {terms:?}");
+    }
+    for query in ["canv.", "canv xylophone", "ca", "canz"] {
+        assert_eq!(ranked(&vault, query).0, [""; 0], "{query}");
+    }
+    // Where there is the word itself, what begins with it comes after it.
+    assert_eq!(ranked(&vault, "canvas").0, ["a.md", "b.md"]);
+}
+
+#[test]
+fn a_word_in_no_note_is_read_as_the_nearest_and_said() {
+    let vault = Vault::new(
+        "//- a.md\nmoved from evernote to plain text\n//- b.md\nEvernotes of everyone\n//- c.md\nthe wheel\n",
+    );
+    vault.sync();
+    let search = |query: &str| vault.index().search(&Query::literal(query).mode(Mode::Lexical)).unwrap();
+    let hits = search("the evrnote wheel");
+    let read: Vec<_> = hits.substitutions.iter().map(|read| (read.word.as_str(), read.read_as.join(" "))).collect();
+    assert_eq!(read, [("evrnote", "evernote".to_owned())]);
+    assert_eq!(hits.results.len(), 3);
+    assert!(hits.results[0].score < 1.0);
+    assert_eq!(search("evernote wheel").substitutions, []);
+    let nothing = search("qqxzvv wwkjhh");
+    assert_eq!((nothing.results.len(), nothing.substitutions.len(), nothing.near_misses.len()), (0, 0, 0));
+    // The words of a note that is gone are none any more.
+    std::fs::remove_file(vault.root().join("a.md")).unwrap();
+    std::fs::remove_file(vault.root().join("b.md")).unwrap();
+    vault.sync();
+    assert_eq!(search("evrnote").substitutions, []);
+}
+
+#[test]
+fn exclusions_leave_out_what_holds_the_word_and_nothing_else() {
+    let vault = Vault::new(
+        "//- a.md\nuniversity life\n//- b.md\nuniversal life\n//- c.md\n---\nat: University\n---\nlife of machines, learning\n",
+    );
+    vault.sync();
+    let check = |query: &str, expected: &[&str]| assert_eq!(found(&vault, query), expected, "{query}");
+    check("life -university", &["b.md"]);
+    check("life -universal", &["a.md", "c.md"]);
+    check("life -univers", &["a.md", "b.md", "c.md"]);
+    check("life -\"machines learning\"", &["a.md", "b.md"]);
+    check("life -\"machine learning\"", &["a.md", "b.md", "c.md"]);
+}
+
+#[test]
+fn a_word_said_twice_counts_twice() {
+    let vault = Vault::new("//- heron.md\nheron crane\n//- stork.md\nstork crane\n//- other.md\nwater\n");
+    vault.sync();
+    assert_eq!(ranked(&vault, "heron stork heron").0, ["heron.md", "stork.md"]);
+    assert_eq!(ranked(&vault, "heron stork stork").0, ["stork.md", "heron.md"]);
+}

@@ -98,6 +98,7 @@ pub fn dump(index: &Path) -> String {
          FROM chunks JOIN documents ON documents.id = document_id ORDER BY path, start_byte",
         "SELECT source_path, target_path, link_text, link_type, line, link_path, subpath, display
          FROM links ORDER BY source_path, line, link_text, target_path",
+        "SELECT path, n, key, text FROM name JOIN file ON file.id = note ORDER BY path, n",
         "SELECT key, shown, path FROM tag JOIN file ON file.id = note ORDER BY key, path",
         "SELECT key, number, text, path FROM property JOIN file ON file.id = note ORDER BY path, key, text",
         "SELECT file, skipped, kind, line, message FROM warning ORDER BY file, line, message",

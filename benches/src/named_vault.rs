@@ -1,0 +1,102 @@
+//! A vault whose notes are called by words and phrases that stand in many other notes: the hardest case for who types a
+//! name.
+
+use std::collections::{BTreeMap, HashSet};
+use std::io;
+use std::path::Path;
+
+use crate::random::Random;
+use crate::words::learn;
+
+/// Words of the longest name.
+const LONGEST: usize = 4;
+/// Other notes that hold a name in their text, at least.
+const HOLDERS: usize = 20;
+/// Bytes of a note, on average.
+const BYTES: usize = 320;
+
+/// Writes so many notes into `folder`, which is made: each is called by a phrase of one to four words that stands in
+/// the text of at least twenty others. An odd number has its name as a title instead, and a file name of no meaning.
+/// One in a hundred has a name that another note has too.
+///
+/// # Errors
+/// When a file cannot be read or written, or the texts have too few phrases.
+pub fn make_named_vault(folder: &Path, source: &Path, notes: usize, seed: u64) -> io::Result<()> {
+    let chain = learn(source)?;
+    let mut random = Random(seed);
+    let mut texts = Vec::with_capacity(notes);
+    for _ in 0..notes {
+        let length = random.length(BYTES).max(40);
+        let mut text = String::new();
+        while text.len() < length {
+            chain.sentence(&mut random, &mut text);
+            text.push(if random.below(6) == 0 { '\n' } else { ' ' });
+        }
+        texts.push(text);
+    }
+    let mut names = phrases(&texts);
+    // Fisher and Yates.
+    for at in (1..names.len()).rev() {
+        names.swap(at, random.below(at + 1));
+    }
+    if names.len() < notes {
+        return Err(io::Error::other(format!("{} phrases for {notes} notes", names.len())));
+    }
+    for (at, text) in texts.iter().enumerate() {
+        let name = &names[if at % 100 == 99 { at - 1 } else { at }];
+        let place = folder.join(format!("{:03}", at / 100));
+        std::fs::create_dir_all(&place)?;
+        match at % 2 {
+            0 => std::fs::write(place.join(format!("{name}.md")), text)?,
+            _ => std::fs::write(place.join(format!("z{at}.md")), format!("# {name}\n\n{text}"))?,
+        }
+    }
+    Ok(())
+}
+
+/// The phrases that enough texts hold, each once, the first letter a capital, in the order of their letters.
+fn phrases(texts: &[String]) -> Vec<String> {
+    let mut holders: BTreeMap<String, usize> = BTreeMap::new();
+    for text in texts {
+        let mut found = HashSet::new();
+        for sentence in text.split(['.', ',', ';', '\n']) {
+            let words: Vec<String> = sentence.split_whitespace().map(str::to_lowercase).collect();
+            let phrases = (1..=LONGEST).flat_map(|length| words.windows(length));
+            found.extend(phrases.filter(|words| words.iter().all(|word| is_plain(word))).map(|words| words.join(" ")));
+        }
+        for phrase in found {
+            *holders.entry(phrase).or_default() += 1;
+        }
+    }
+    let common = holders.into_iter().filter(|(phrase, count)| *count > HOLDERS && phrase.len() >= 3);
+    common.map(|(phrase, _)| phrase[..1].to_uppercase() + &phrase[1..]).collect()
+}
+
+fn is_plain(word: &str) -> bool {
+    word.bytes().all(|byte| byte.is_ascii_lowercase())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::notes::notes_in;
+    use crate::words::demo_vault;
+
+    #[test]
+    fn a_name_stands_in_many_other_notes() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: &str| {
+            let vault = folder.path().join(name);
+            make_named_vault(&vault, &demo_vault(), 300, 1).unwrap();
+            let notes = notes_in(&vault).unwrap();
+            let text = |path: &std::path::PathBuf| std::fs::read_to_string(path).unwrap();
+            notes.iter().map(|path| (path.file_stem().unwrap().to_string_lossy().into_owned(), text(path))).collect()
+        };
+        let notes: Vec<(String, String)> = make("a");
+        assert_eq!((notes.len(), &notes), (300, &make("b")));
+        for (name, _) in notes.iter().filter(|(name, _)| !name.starts_with('z')) {
+            let holds = |text: &str| text.to_lowercase().contains(&name.to_lowercase());
+            assert!(notes.iter().filter(|(_, text)| holds(text)).count() >= HOLDERS, "{name}");
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! What each word of a query stands for among the words of the vault: itself, words of the same stem, words that begin
+//! with it, and, where no note has any of these, the words that it may be a slip of.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use crate::error::Result;
+use crate::search::hit::Substitution;
+use crate::search::slips::Vocabulary;
+use crate::store::Store;
+use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
+
+/// The weight of words that begin with the last word of a query.
+const BEGINS_SO: f64 = 0.4;
+
+/// The weight of words that it may be a slip of.
+const SLIP: f64 = 0.7;
+
+/// From so many letters on, the last word of a query stands for those that begin with it too.
+const LEAST_LETTERS_OF_PREFIX: usize = 3;
+
+/// More words than this are not looked up: the rarest stay. A query of 100 kB is a text, and its rare words
+/// say what it is about.
+const MAX_WORDS: usize = 48;
+
+/// The number of different words among which the rarest are chosen.
+const MAX_CONSIDERED: usize = 1500;
+
+/// So many words of a query are read as slips: each looks through all words of the vault.
+const MAX_SLIPS: usize = 4;
+
+/// Of equally near words the most frequent are meant.
+const MAX_MEANT: usize = 3;
+
+/// A query's words, each with what it stands for.
+#[derive(Default)]
+pub(super) struct Reading {
+    pub words: Vec<Word>,
+    pub substitutions: Vec<Substitution>,
+    /// How many words were looked for in vain.
+    in_no_note: usize,
+    /// The text with what was meant in the place of each slip that can only mean one word.
+    corrected: Option<String>,
+}
+
+/// A word of the query, and what notes may have for it.
+pub(super) struct Word {
+    /// How often the query has it.
+    pub count: f64,
+    /// The word itself first; slips have no such form.
+    pub forms: Vec<Form>,
+    /// What it is the beginning of. Looked for beside `forms`, and only where they are in a note not weighed in how rare
+    /// the word is.
+    pub beginning: Option<Form>,
+}
+
+/// A term of notes, or how terms of notes begin.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Form {
+    pub text: String,
+    pub matching: Matching,
+    pub weight: f64,
+    pub is_exact: bool,
+}
+
+/// What is read.
+pub(super) struct Asked<'a> {
+    pub text: &'a str,
+    /// Those of its words that stand for all that begin with them.
+    pub prefixes: &'a [String],
+}
+
+/// What is known of a word of the query before the vault is asked.
+struct Typed {
+    term: QueryTerm,
+    count: f64,
+    is_last: bool,
+}
+
+impl Reading {
+    /// Looks the words up. `vocabulary` is asked for where a word is in no note.
+    pub(super) fn new<'v>(
+        store: &Store,
+        asked: &Asked<'_>,
+        vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
+    ) -> Result<Self> {
+        let mut reading = Self::default();
+        let mut terms = Terms::new();
+        let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
+        for typed in choose(store, asked.text)? {
+            let is_prefix = prefixes.contains(&typed.term);
+            let word = if is_prefix { beginning_so(&typed) } else { reading.read(store, &typed, vocabulary)? };
+            reading.words.push(word);
+        }
+        reading.correct(asked.text);
+        Ok(reading)
+    }
+
+    /// The text to embed: slips say nothing to a model.
+    pub(super) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
+        self.corrected.as_deref().unwrap_or(asked)
+    }
+
+    fn read<'v>(
+        &mut self,
+        store: &Store,
+        typed: &Typed,
+        vocabulary: &dyn Fn(&Store) -> Result<&'v Vocabulary>,
+    ) -> Result<Word> {
+        let QueryTerm { text, matching } = &typed.term;
+        let itself = Form { text: text.clone(), matching: *matching, weight: 1.0, is_exact: true };
+        let mut word = Word { count: typed.count, forms: vec![itself], beginning: None };
+        if *matching == Matching::Prefix {
+            return Ok(word);
+        }
+        word.forms.extend(of_same_stem(store, text, 1.0)?);
+        if typed.is_last && text.chars().count() >= LEAST_LETTERS_OF_PREFIX {
+            let text = text.clone();
+            word.beginning = Some(Form { text, matching: Matching::Prefix, weight: BEGINS_SO, is_exact: false });
+        }
+        if self.in_no_note < MAX_SLIPS && !is_in_a_note(store, &word)? {
+            self.in_no_note += 1;
+            let meant = meant(store, vocabulary(store)?, text)?;
+            if !meant.is_empty() {
+                (word.forms, word.beginning) = (Vec::new(), None);
+                for meant in &meant {
+                    let matching = Matching::Whole;
+                    word.forms.push(Form { text: meant.clone(), matching, weight: SLIP, is_exact: false });
+                    word.forms.extend(of_same_stem(store, meant, SLIP)?);
+                }
+                self.substitutions.push(Substitution { word: text.clone(), read_as: meant });
+            }
+        }
+        Ok(word)
+    }
+
+    fn correct(&mut self, text: &str) {
+        if self.substitutions.is_empty() {
+            return;
+        }
+        let mut slips: Vec<(Range<usize>, &str)> = Vec::new();
+        Terms::new().each(text, |term, span| {
+            let found = self.substitutions.iter().find(|substitution| substitution.word == term);
+            if let Some([meant]) = found.map(|substitution| substitution.read_as.as_slice()) {
+                slips.push((span, meant));
+            }
+        });
+        let mut corrected = text.to_owned();
+        slips.into_iter().rev().for_each(|(span, word)| corrected.replace_range(span, word));
+        self.corrected = Some(corrected);
+    }
+}
+
+/// A word that was asked for as a beginning.
+fn beginning_so(typed: &Typed) -> Word {
+    let text = typed.term.text.clone();
+    let form = Form { text, matching: Matching::Prefix, weight: 1.0, is_exact: true };
+    Word { count: typed.count, forms: vec![form], beginning: None }
+}
+
+/// The other words of a word's stem.
+fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = Form>> {
+    let words = store.words_with_stem(&stem(word))?;
+    let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
+    Ok(others.into_iter().map(move |text| Form { text, matching: Matching::Whole, weight, is_exact: false }))
+}
+
+/// Whether a note has anything that the word stands for. Words of the vocabulary may be in none any more.
+fn is_in_a_note(store: &Store, word: &Word) -> Result<bool> {
+    for form in word.forms.iter().chain(&word.beginning) {
+        if store.is_in_a_note(&form.text, form.matching)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The words that a word may be a slip of: the nearest that a note has, and of equally near ones the most frequent.
+fn meant(store: &Store, vocabulary: &Vocabulary, word: &str) -> Result<Vec<String>> {
+    let mut meant: Vec<(u64, String)> = Vec::new();
+    let mut distance = None;
+    for near in vocabulary.near(word) {
+        if distance.is_some_and(|distance| distance < near.distance) {
+            break;
+        }
+        let frequency = store.document_frequency(&near.word)?;
+        if frequency > 0 {
+            distance = Some(near.distance);
+            meant.push((frequency, near.word));
+        }
+    }
+    meant.sort_by(|a, b| b.0.cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    meant.truncate(MAX_MEANT);
+    Ok(meant.into_iter().map(|(_, word)| word).collect())
+}
+
+/// The words to look up, each once, in the query's order: no stop words unless there is nothing else.
+fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
+    let mut known: HashMap<QueryTerm, usize> = HashMap::new();
+    let mut words: Vec<Typed> = Vec::new();
+    let mut last = None;
+    for term in Terms::new().words(text) {
+        last = known.get(&term).copied();
+        match last {
+            Some(at) => words[at].count += 1.0,
+            None if words.len() < MAX_CONSIDERED => {
+                last = Some(words.len());
+                known.insert(term.clone(), words.len());
+                words.push(Typed { term, count: 1.0, is_last: false });
+            }
+            None => {}
+        }
+    }
+    // A word that something follows is whole.
+    if let Some(last) = last.filter(|_| text.ends_with(char::is_alphanumeric)) {
+        words[last].is_last = true;
+    }
+    if words.iter().any(|word| !is_stop_word(&word.term.text)) {
+        words.retain(|word| !is_stop_word(&word.term.text));
+    }
+    if words.len() > MAX_WORDS {
+        let mut counted = Vec::with_capacity(words.len());
+        for (order, word) in words.into_iter().enumerate() {
+            let frequency = store.document_frequency(&word.term.text)?;
+            // A term that no passage has cannot find anything.
+            counted.push((if frequency == 0 { u64::MAX } else { frequency }, order, word));
+        }
+        counted.sort_by_key(|(frequency, order, _)| (*frequency, *order));
+        counted.truncate(MAX_WORDS);
+        counted.sort_by_key(|(_, order, _)| *order);
+        words = counted.into_iter().map(|(_, _, word)| word).collect();
+    }
+    Ok(words)
+}

@@ -1,0 +1,185 @@
+//! Notes whose name is what was asked, or nearly: which they are, and the scores they have for it.
+//!
+//! A name is a title, a file's name or an alias; how names are folded is said in `terms/name_key.rs`.
+//!
+//! | the query | score |
+//! | --- | --- |
+//! | is a name, folded | above .9: spelled the same first, then nearest the vault's root |
+//! | is how a name begins, or has all its words in one name | .8 to .9, by the share of the name that it covers |
+//! | anything else | 0 to .8, the ordinary score |
+//!
+//! Within each, the ordinary score decides between equals. All grow with it, so that its bounds are bounds of them.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use unicode_normalization::UnicodeNormalization;
+
+use crate::error::Result;
+use crate::path::FileId;
+use crate::search::hit::NameMatch;
+use crate::search::lexical::Lexical;
+use crate::search::note_passages::NotePassages;
+use crate::store::Store;
+use crate::terms::{Terms, name_key};
+
+/// The best score that there is without a name.
+pub(super) const ORDINARY: f32 = 0.8;
+
+/// The best score of a name that is not the query.
+const NEARLY: f32 = 0.9;
+
+/// Of the names that begin with the query, so many are looked at, in the order of their keys.
+const MAX_BEGINNING: usize = 2000;
+
+/// How the names of a note match.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Band {
+    /// The name is the query.
+    Equal { spelling: Spelling, folders: u16 },
+    /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
+    Nearly { how: NameMatch, coverage: f32 },
+}
+
+/// How a name that is the query is spelled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Spelling {
+    /// Equal only when folded.
+    Folded,
+    /// Equal but for case.
+    OtherCase,
+    Same,
+}
+
+impl Band {
+    /// The score of a passage that has this one without a name. Grows with it.
+    pub(super) fn score(self, ordinary: f32) -> f32 {
+        match self {
+            // A step of a third each for the spellings, within it one for each folder, and within those the score.
+            Self::Equal { spelling, folders } => {
+                let depth = f32::from(folders) + 1.0 - ordinary;
+                let steps = f32::from(spelling as u8) + 1.0 / (1.0 + depth);
+                NEARLY + (1.0 - NEARLY) / 3.0 * steps
+            }
+            Self::Nearly { coverage, .. } => {
+                let share = (coverage + ordinary / ORDINARY) / 2.0;
+                (ORDINARY + (NEARLY - ORDINARY) * share).min(NEARLY)
+            }
+        }
+    }
+
+    pub(super) fn name_match(self) -> NameMatch {
+        match self {
+            Self::Equal { .. } => NameMatch::Equal,
+            Self::Nearly { how, .. } => how,
+        }
+    }
+
+    fn is_below(self, other: Self) -> bool {
+        self.score(0.0) < other.score(0.0)
+    }
+}
+
+/// The bands of passages; those of most are none.
+#[derive(Debug, Default)]
+pub(super) struct Bands {
+    /// By position in the snapshot: 0, or 1 + the place in `bands`. Empty where no name matches.
+    of_passages: Vec<u32>,
+    bands: Vec<Band>,
+}
+
+impl Bands {
+    /// Each note's band for all its passages, of so many.
+    pub(super) fn new(notes: Vec<(FileId, Band)>, of_notes: &NotePassages, passages: usize) -> Self {
+        let mut of_passages = vec![0; passages];
+        for ((note, _), at) in notes.iter().zip(1..) {
+            of_notes.of(*note).for_each(|position| of_passages[position as usize] = at);
+        }
+        Self { of_passages, bands: notes.into_iter().map(|(_, band)| band).collect() }
+    }
+
+    pub(super) fn of(&self, position: usize) -> Option<Band> {
+        let at = self.of_passages.get(position)?.checked_sub(1)?;
+        Some(self.bands[at as usize])
+    }
+}
+
+/// The notes with a name that the query is or begins, or that holds its words.
+pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec<(FileId, Band)>> {
+    let query = query.trim();
+    let key = name_key(query);
+    let mut bands: HashMap<FileId, Band> = HashMap::new();
+    let mut add = |note, band: Band| match bands.entry(note) {
+        Entry::Vacant(entry) => _ = entry.insert(band),
+        Entry::Occupied(mut entry) if entry.get().is_below(band) => _ = entry.insert(band),
+        Entry::Occupied(_) => {}
+    };
+    if key.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut spelled = query;
+    let mut equal = store.notes_named(&key)?;
+    if equal.is_empty()
+        && let Some(stem) = query.strip_suffix(".md")
+    {
+        // A file's name as it is listed.
+        equal = store.notes_named(&name_key(stem))?;
+        spelled = stem;
+    }
+    for named in equal {
+        let folders = u16::try_from(named.path.as_str().matches('/').count()).unwrap_or(u16::MAX);
+        add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders });
+    }
+    let coverage = |name: &str| (key.len() as f32 / name.len() as f32).min(1.0);
+    for (note, name) in store.names_beginning_with(&key, MAX_BEGINNING)? {
+        add(note, Band::Nearly { how: NameMatch::Begins, coverage: coverage(&name) });
+    }
+    let mut terms = Terms::new();
+    for note in lexical.in_names() {
+        for name in store.names_of(*note)? {
+            if lexical.is_in_name(&mut terms, &name.text) {
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage: coverage(&name.key) });
+            }
+        }
+    }
+    Ok(bands.into_iter().collect())
+}
+
+fn spelling(name: &str, query: &str) -> Spelling {
+    if name.nfc().eq(query.nfc()) {
+        Spelling::Same
+    } else if name.to_lowercase().nfc().eq(query.to_lowercase().nfc()) {
+        Spelling::OtherCase
+    } else {
+        Spelling::Folded
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bands_do_not_overlap_and_grow_with_the_ordinary_score() {
+        let equal = |spelling, folders| Band::Equal { spelling, folders };
+        let nearly = |coverage| Band::Nearly { how: NameMatch::Begins, coverage };
+        let best_first = [
+            equal(Spelling::Same, 0),
+            equal(Spelling::Same, 1),
+            equal(Spelling::Same, 12),
+            equal(Spelling::OtherCase, 0),
+            equal(Spelling::OtherCase, 300),
+            equal(Spelling::Folded, 0),
+            equal(Spelling::Folded, 1000),
+        ];
+        assert!(best_first[0].score(ORDINARY) <= 1.0 && best_first[6].score(0.0) > NEARLY);
+        for pair in best_first.windows(2) {
+            assert!(pair[0].score(0.0) > pair[1].score(ORDINARY), "{pair:?}");
+        }
+        assert!(nearly(1.0).score(ORDINARY) <= NEARLY && nearly(0.0).score(0.0) >= ORDINARY);
+        for band in best_first.into_iter().chain([nearly(0.0), nearly(0.3), nearly(1.0)]) {
+            let scores: Vec<f32> = (0..=1000_u16).map(|i| band.score(f32::from(i) / 1000.0 * ORDINARY)).collect();
+            assert!(scores.is_sorted() && scores[0] < scores[1000], "{band:?}");
+        }
+    }
+}

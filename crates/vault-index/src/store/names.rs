@@ -1,0 +1,57 @@
+//! What notes are called: title, file name and aliases, found by the key that they are compared by.
+
+use crate::error::Result;
+use crate::path::{FileId, VaultPath};
+use crate::store::Store;
+
+/// A name of a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Name {
+    /// See [`name_key`](crate::terms::name_key).
+    pub key: String,
+    /// As it is spelled.
+    pub text: String,
+}
+
+/// A note that has a name.
+#[derive(Debug)]
+pub(crate) struct NamedNote {
+    pub note: FileId,
+    pub path: VaultPath,
+    /// The name as it is spelled.
+    pub text: String,
+}
+
+impl Store {
+    /// Adds the names of a note that has none.
+    pub(super) fn put_names(&self, note: FileId, names: &[Name]) -> Result<()> {
+        names.iter().enumerate().try_for_each(|(n, name)| {
+            let sql = "INSERT INTO name(note, n, key, text) VALUES(?1, ?2, ?3, ?4)";
+            self.run(sql, (note, n, &name.key, &name.text))
+        })
+    }
+
+    pub(super) fn remove_names(&self, note: FileId) -> Result<()> {
+        self.run("DELETE FROM name WHERE note = ?1", [note])
+    }
+
+    /// The notes with a name of this key, each as often as it has one.
+    pub(crate) fn notes_named(&self, key: &str) -> Result<Vec<NamedNote>> {
+        let sql = "SELECT name.note, file.path, name.text FROM name JOIN file ON file.id = name.note WHERE key = ?1";
+        self.all(sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
+    }
+
+    /// Notes with the keys of their names that begin with this one and are longer: the first of them, in their order.
+    pub(crate) fn names_beginning_with(&self, key: &str, limit: usize) -> Result<Vec<(FileId, String)>> {
+        // Greater than all that begin with it: no text holds this character.
+        let end = format!("{key}\u{10ffff}");
+        let sql = "SELECT note, key FROM name WHERE key > ?1 AND key < ?2 ORDER BY key, note LIMIT ?3";
+        self.all(sql, (key, end, limit), |row| row.try_into())
+    }
+
+    /// The names of a note.
+    pub(crate) fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
+        let sql = "SELECT key, text FROM name WHERE note = ?1 ORDER BY n";
+        self.all(sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)? }))
+    }
+}
