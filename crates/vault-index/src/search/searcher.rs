@@ -200,7 +200,7 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
+        let reading = if has_text { read(snapshot, query)? } else { Reading::default() };
         let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
             if !has_text {
                 return Ok((Lexical::none(), Vec::new()));
@@ -297,7 +297,7 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && let Ok(reading) = read(snapshot, text)
+            && let Ok(reading) = read(snapshot, query)
             && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
             texts.push((at, reading.text(text).to_owned()));
@@ -316,8 +316,9 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 }
 
 /// What the words of a query stand for.
-fn read(snapshot: &Snapshot, text: &str) -> Result<Reading> {
-    Reading::new(&snapshot.store(), &Asked { text, prefixes: &[] }, &|store| snapshot.vocabulary(store))
+fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
+    let asked = Asked { text: &query.text, prefixes: &query.prefixes };
+    Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone

@@ -49,6 +49,7 @@ fn each_operator() {
     check("-(flour water)", "2023 2024 Soup Trip");
     check("-inform", "2023 2024 Bread Soup Trip");
     check("-inf*", "2023 2024 Bread Soup");
+    check("uni* trip", "2024 Trip");
     check("\"=>\"", "2023");
     check("\"flour\" \"mill\"", "Bread");
     check("\"flour\" \"carrots\"", "");
