@@ -29,7 +29,7 @@ use self::sections::{Part, parts};
 use crate::note::{Note, TitleSource};
 
 /// Raised whenever the same note can give other chunks or texts to embed, so that old ones are made again.
-pub const CHUNKER_VERSION: u32 = 1;
+pub const CHUNKER_VERSION: u32 = 2;
 
 /// Counts the tokens of a text as an embedding model does. Every embedder is one.
 pub trait TokenCount: Send + Sync {

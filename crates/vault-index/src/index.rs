@@ -11,14 +11,14 @@ mod watch;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::dirs::{self, canonical_vault};
 use crate::embed::{Embedder, ModelName};
 use crate::error::{Error, ErrorKind, Result};
-use crate::files::WalkRules;
+use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
 use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
@@ -61,16 +61,25 @@ pub struct Index {
     /// How many readers have been opened.
     readers: AtomicU64,
     reader: Mutex<Option<Store>>,
+    /// The files that the last sync of this handle found, if all of them are in the index.
+    synced: Mutex<Option<Fingerprint>>,
     /// Closed last: only who may write can fold the log into the file, and whoever is last is to do it.
     writer: Mutex<Option<Store>>,
 }
 
 /// A state of the index, as one reader numbers it: the data versions of two connections cannot be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[doc(hidden)]
-pub struct IndexVersion {
+struct IndexVersion {
     reader: u64,
     data_version: i64,
+}
+
+/// The state of a vault and its index after a sync, to be compared with a later one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[doc(hidden)]
+pub struct VaultState {
+    files: Fingerprint,
+    version: IndexVersion,
 }
 
 /// How an index is opened. The default: the bundled model, the user's cache folder.
@@ -189,6 +198,7 @@ impl Index {
             loaded: Mutex::default(),
             writer: Mutex::new(None),
             reader: Mutex::new(None),
+            synced: Mutex::new(None),
             snapshot: Mutex::new(None),
             readers: AtomicU64::new(0),
         })
@@ -222,6 +232,7 @@ impl Index {
     /// [`ErrorKind::Store`]; whatever was committed before stays, and the next sync goes on from there.
     pub fn sync_with(&self, options: &SyncOptions<'_>) -> Result<Report> {
         let mut writer = self.writer()?;
+        *lock(&self.synced) = None;
         let store = writer.as_mut().expect("opened by writer()");
         self.prepare(store, options)?;
         if self.differs(store)?.is_some() {
@@ -242,7 +253,8 @@ impl Index {
         let embedder = self.embedder(store)?;
         let (vault, rules) = (&self.vault, &self.rules);
         let indexer = Indexer { store, locks: Some(&self.file), vault, embedder: embedder.as_ref(), rules, options };
-        let report = indexer.sync()?;
+        let (report, fingerprint) = indexer.sync()?;
+        *lock(&self.synced) = fingerprint;
         if !options.vectors || store.meta(REBUILDING_TO)?.is_none() {
             return Ok(report);
         }
@@ -257,14 +269,34 @@ impl Index {
         }
     }
 
-    /// The state of the index: another one after every commit, whoever made it. If it is the same after two syncs by this
-    /// handle, no file of the vault changed between them.
+    /// The state after the last sync by this handle; `None` where not all that is in the vault is known.
     ///
     /// # Errors
     /// Those of reading.
     #[doc(hidden)]
-    pub fn version(&self) -> Result<IndexVersion> {
-        self.read(|store| self.version_of(store))
+    pub fn state(&self) -> Result<Option<VaultState>> {
+        // In this order: a sync in between gives a version that [`Index::is_still`] does not find again.
+        let version = self.read(|store| self.version_of(store))?;
+        let files = *lock(&self.synced);
+        Ok(files.map(|files| VaultState { files, version }))
+    }
+
+    /// Whether no file of the vault has changed since, and nothing was written to the index. Costs a walk of the vault,
+    /// and the reading of the notes that were edited in the two seconds before `state`; nothing is synced.
+    ///
+    /// # Errors
+    /// When the vault cannot be listed, or those of reading.
+    #[doc(hidden)]
+    pub fn is_still(&self, state: &VaultState) -> Result<bool> {
+        let walked = walk(&self.vault, &self.rules, &AtomicBool::new(false))?;
+        let Some(young) = state.files.same_but(&walked) else { return Ok(false) };
+        let known: Option<Vec<_>> = self.read(|store| {
+            let is_same = self.version_of(store)? == state.version;
+            is_same.then(|| young.iter().map(|file| store.content_hash(&file.path)).collect()).transpose()
+        })?;
+        let Some(known) = known else { return Ok(false) };
+        let hash = |file: &DiskFile| Some(read_note(&self.vault, file, MAX_NOTE_BYTES).ok()?.hash);
+        Ok(young.into_iter().zip(known).all(|(file, known)| hash(file) == known))
     }
 
     fn version_of(&self, store: &Store) -> Result<IndexVersion> {
@@ -473,3 +505,39 @@ fn is_of_the_model(error: &Error) -> bool {
 
 /// The name of the index file in its folder.
 const INDEX_FILE: &str = "index.db";
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_vault_is_still_as_it_was_until_a_file_or_the_index_changes() {
+        let folder = tempfile::tempdir().unwrap();
+        let (vault, note) = (folder.path().join("vault"), folder.path().join("vault/a.md"));
+        fs::create_dir(&vault).unwrap();
+        fs::write(&note, "one").unwrap();
+        let options = Options::new().index_file(folder.path().join("index.db")).model(ModelName::Hashed);
+        let index = Index::open(&vault, options).unwrap();
+        let synced = || {
+            index.sync().unwrap();
+            index.state().unwrap().unwrap()
+        };
+        let first = synced();
+        assert!(index.is_still(&first).unwrap() && index.is_still(&synced()).unwrap());
+        fs::write(&note, "two").unwrap();
+        assert!(!index.is_still(&first).unwrap());
+        // A clock may tick too seldom to tell of the second of two edits: as if the stat were still that of the first.
+        let now_ns = i64::try_from(jiff::Timestamp::now().as_nanosecond()).unwrap();
+        let walked = walk(&index.vault, &index.rules, &AtomicBool::new(false)).unwrap();
+        let edited = VaultState { files: Fingerprint::of(&walked, now_ns).unwrap(), ..first };
+        assert!(!index.is_still(&edited).unwrap());
+        let second = synced();
+        assert!(index.is_still(&second).unwrap());
+        index.writer().unwrap().as_ref().unwrap().set_meta("anything", "new").unwrap();
+        assert!(!index.is_still(&second).unwrap(), "somebody wrote to the index");
+        fs::remove_file(&note).unwrap();
+        assert!(!index.is_still(&second).unwrap());
+    }
+}

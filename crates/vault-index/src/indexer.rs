@@ -33,7 +33,8 @@ use rayon::prelude::*;
 use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{
-    Change, ContentHash, DiskFile, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle, walk,
+    Change, ContentHash, DiskFile, Fingerprint, KnownFile, MAX_NOTE_BYTES, Pair, WalkRules, diff, read_note, settle,
+    walk,
 };
 use crate::indexer::words::{NoteTexts, SentWords, WordReader};
 use crate::links::{Names, Resolver, keys_leading_to};
@@ -76,6 +77,13 @@ struct Written {
     moved: Vec<FileId>,
 }
 
+/// What is known of the files after text and links were written.
+struct Walked {
+    fingerprint: Option<Fingerprint>,
+    /// Folders that could not be listed.
+    unlisted: Vec<String>,
+}
+
 /// What a note that was read counts as in the report.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum CountsAs {
@@ -88,15 +96,15 @@ enum CountsAs {
 static NEVER: AtomicBool = AtomicBool::new(false);
 
 impl Indexer<'_> {
-    /// Brings the index up to date.
-    pub(crate) fn sync(&self) -> Result<Report> {
+    /// Brings the index up to date. Returns also what the walk found, where the index has all of it.
+    pub(crate) fn sync(&self) -> Result<(Report, Option<Fingerprint>)> {
         let started = Instant::now();
         let mut report = Report::default();
         let mut stage = Instant::now();
-        {
+        let walked = {
             let _lock = self.lock(LockName::Write)?;
-            self.sync_text(&mut report, &mut stage)?;
-        }
+            self.sync_text(&mut report, &mut stage)?
+        };
         if self.options.vectors && !self.options.is_over() {
             self.sync_vectors(&mut report)?;
         }
@@ -120,7 +128,8 @@ impl Indexer<'_> {
             self.vault.display(),
             report.stages_ms
         );
-        Ok(report)
+        let fingerprint = walked.fingerprint.filter(|_| report.unread == 0);
+        Ok((report, fingerprint))
     }
 
     /// Writes text, links and words of all notes, without vectors. Returns the folders that could not be listed.
@@ -128,8 +137,8 @@ impl Indexer<'_> {
     /// # Errors
     /// As those of a sync; [`ErrorKind::Cancelled`] also when the time is over.
     pub(crate) fn write_text(&self) -> Result<Vec<String>> {
-        let unlisted = self.sync_text(&mut Report::default(), &mut Instant::now())?;
-        if self.options.is_over() { Err(cancelled()) } else { Ok(unlisted) }
+        let walked = self.sync_text(&mut Report::default(), &mut Instant::now())?;
+        if self.options.is_over() { Err(cancelled()) } else { Ok(walked.unlisted) }
     }
 
     fn lock(&self, name: LockName) -> Result<Option<Lock>> {
@@ -154,8 +163,7 @@ impl Indexer<'_> {
         Ok(self.store.files()?.into_iter().map(known).collect())
     }
 
-    /// Returns the folders that could not be listed.
-    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Vec<String>> {
+    fn sync_text(&self, report: &mut Report, stage: &mut Instant) -> Result<Walked> {
         let now = prepare::now_ns();
         // The rows are read while the disk is walked: on an unchanged vault these two are all the time there is.
         let (walked, known) = std::thread::scope(|scope| {
@@ -174,7 +182,7 @@ impl Indexer<'_> {
         let has_other_warnings = self.store.walk_warnings()? != walked.warnings;
         if changes.is_empty() && !has_other_warnings && self.store.unread()? == 0 {
             report.unchanged = known.iter().filter(|k| k.indexed && k.path.kind().is_note()).count();
-            return Ok(walked.unlisted);
+            return Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted });
         }
 
         // One transaction: all file rows as they will be, and links of other notes that now lead elsewhere.
@@ -198,7 +206,7 @@ impl Indexer<'_> {
 
         self.write_notes(jobs, &table, report)?;
         end_stage(report, "text", stage);
-        Ok(walked.unlisted)
+        Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted })
     }
 
     /// Notes that the index is up to date: always when something was done, else once a minute, so that looking at an

@@ -60,7 +60,7 @@ pub use chunk::TokenCount;
 pub use embed::{Embedder, Hashed, LoadOptions, ModelInfo, ModelName, Role};
 pub use error::{Error, ErrorKind, Result, Warning, WarningKind};
 #[doc(hidden)]
-pub use index::IndexVersion;
+pub use index::VaultState;
 pub use index::{GraphData, GraphNode, Index, Options, VaultFile};
 #[cfg(feature = "watch")]
 pub use index::{WatchEvent, WatchOptions, Watcher};

@@ -28,10 +28,9 @@
 //! A transaction that is `unfinished` was interrupted by a crash. It is rolled back before anything else is done to the vault;
 //! where the journal is damaged or the vault was edited since, only when somebody asks for it (`transaction/recover.rs`).
 
-mod entry;
 mod database;
+mod entry;
 mod read;
-mod insert;
 mod salvage;
 mod write;
 mod prune;

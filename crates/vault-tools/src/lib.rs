@@ -47,7 +47,6 @@ mod host;
 pub mod edit;
 mod action;
 mod journal;
-mod note_index;
 mod store;
 mod change;
 mod links;
@@ -76,11 +75,11 @@ pub use log::{
     Approval, Record, ToolStats, append as append_to_log, prune as prune_log, read as read_log, stats as log_stats,
 };
 pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
-pub use note_index::IndexUse;
 pub use overlay::{Deleted, Overlay, Renamed, Written};
 pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
+pub use store::IndexUse;
 pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
 pub use toolbox::{Output, Proposal, Toolbox};
 pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};

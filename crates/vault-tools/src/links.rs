@@ -1,7 +1,6 @@
 //! Links when files are renamed, created or deleted: where they stand in a text, how they are written, which notes
 //! hold them, and how they are rewritten. Changes nothing.
 
-mod json_span;
 mod occurrences;
 mod format;
 mod index;

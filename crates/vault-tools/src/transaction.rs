@@ -7,7 +7,6 @@
 //! ```
 
 mod expected;
-mod preconditions;
 mod inverse;
 mod apply;
 mod recover;

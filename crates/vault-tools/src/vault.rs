@@ -27,11 +27,10 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{
     self, EntryState, JournalEntry, NewTransaction, PruneOptions, Pruned, TransactionId, TransactionKind,
 };
-use crate::note_index::{IndexUse, NoteIndex};
 use crate::overlay::Overlay;
 use crate::sandbox::Sandbox;
 use crate::state::State;
-use crate::store::VaultStore;
+use crate::store::{IndexUse, NoteIndex, VaultStore};
 use crate::transaction::{ApplyOptions, Force, Recover, Recovered, Transaction};
 
 /// How a vault is opened.

@@ -18,7 +18,9 @@ const LINE: usize = 1024;
 ///
 /// The text is without what is only markup: heading, list, quote, table and emphasis marks, fences,
 /// rules, brackets and targets of links (`[[a|b]]` is b, `[[a#b]]` is a b, `[a](b)` is a), HTML tags,
-/// block ids, the `%%` around comments. Code is left as it is. Empty if nothing is left, as of a rule.
+/// block ids; and without what is not what the note says: comments (`%%…%%`, `<!--…-->`), addresses, and badges, which
+/// are images that are links. Code is left as it is but for addresses in a line of text. Empty if nothing is left, as of
+/// a rule.
 ///
 /// A pure function: with the counts and options the chunk was made with, it fits the window.
 pub fn embedded_text(
@@ -87,14 +89,27 @@ pub(super) fn context(
 }
 
 /// The text without heading, list, quote, table and emphasis marks, fences, rules, link brackets and
-/// targets, HTML tags and block ids; blank lines and white space at the ends of lines are gone. Code
+/// targets, HTML tags, block ids, comments, addresses and badges; blank lines and white space at the ends of lines are gone. Code
 /// keeps everything but its fence. Linear.
 pub(super) fn plain(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     // Its mark and length, and whether it is in a quote, whose end also ends it.
     let mut fence: Option<(u8, usize, bool)> = None;
+    // What ends the comment that this line is in.
+    let mut comment: Option<&str> = None;
     for line in text.lines() {
-        let content = line.trim();
+        let mut content = line.trim();
+        if let Some(end) = comment {
+            let Some(at) = content.find(end) else { continue };
+            comment = None;
+            content = content[at + end.len()..].trim_start();
+        } else if fence.is_none() {
+            let after = &text[line.as_ptr() as usize - text.as_ptr() as usize + line.len()..];
+            comment = comment_end(content, after);
+            if comment.is_some() {
+                continue;
+            }
+        }
         if content.is_empty() {
             continue;
         }
@@ -115,6 +130,7 @@ pub(super) fn plain(text: &str) -> String {
                 let table = content.starts_with('|');
                 let line = if table { content.trim_matches(['|', ' ', '\t']) } else { without_id(content) };
                 Inline { line, at: 0, table, out: &mut out }.run();
+                remove_addresses(&mut out, before);
                 if table {
                     // Columns are lined up with spaces.
                     let cells = out[before..].split_whitespace().collect::<Vec<_>>().join(" ");
@@ -130,6 +146,32 @@ pub(super) fn plain(text: &str) -> String {
     }
     out.truncate(out.trim_end().len());
     out
+}
+
+/// What ends the comment that begins with this line and ends on one of those after it.
+fn comment_end(line: &str, after: &str) -> Option<&'static str> {
+    let (begin, end) = match line {
+        _ if line.starts_with("%%") => ("%%", "%%"),
+        _ if line.starts_with("<!--") => ("<!--", "-->"),
+        _ => return None,
+    };
+    (!line[begin.len()..].contains(end) && after.contains(end)).then_some(end)
+}
+
+/// Removes `scheme://…` from what stands behind `from`.
+fn remove_addresses(out: &mut String, from: usize) {
+    if !out[from..].contains("://") {
+        return;
+    }
+    let line = out.split_off(from);
+    let mut rest = line.as_str();
+    while let Some(found) = rest.find("://") {
+        let before = rest[..found].trim_end_matches(|c: char| c.is_ascii_alphanumeric());
+        out.push_str(before);
+        let address = &rest[before.len()..];
+        rest = address.trim_start_matches(|c: char| c.is_ascii_graphic());
+    }
+    out.push_str(rest);
 }
 
 /// A line without the marks of quotes, lists, tasks, callouts and headings it begins with.
@@ -195,7 +237,8 @@ struct Inline<'a> {
 impl<'a> Inline<'a> {
     fn run(mut self) {
         // What was searched for once in vain on a line is not searched for again, which keeps this linear.
-        let (mut tags, mut targets, mut wikilinks, mut code) = (true, true, true, true);
+        let (mut tags, mut targets, mut wikilinks, mut code, mut badges, mut comments) =
+            (true, true, true, true, true, true);
         let bytes = self.line.as_bytes();
         while let Some(&byte) = bytes.get(self.at) {
             let rest = &self.line[self.at..];
@@ -207,13 +250,16 @@ impl<'a> Inline<'a> {
                 b'`' if code => code = self.code(),
                 b'!' if rest.starts_with("![") => self.at += 1,
                 b'[' if wikilinks && rest.starts_with("[[") => wikilinks = self.wikilink(),
+                b'[' if badges && rest.starts_with("[![") => badges = self.badge(),
                 b'[' if rest.starts_with("[^") => self.footnote(),
                 b'[' => self.at += 1,
                 b']' if targets && rest.starts_with("](") => targets = self.target(),
                 b']' => self.at += 1,
+                b'<' if comments && rest.starts_with("<!--") => comments = self.comment("<!--", "-->"),
                 b'<' if tags => tags = self.tag(),
                 b'*' | b'_' => self.emphasis(1),
                 b'=' | b'~' => self.emphasis(2),
+                b'%' if comments && rest.starts_with("%%") => comments = self.comment("%%", "%%"),
                 b'%' if rest.starts_with("%%") => self.at += 2,
                 b'#' if self.opens_tag() => self.at += 1,
                 b'|' if self.table => {
@@ -290,6 +336,25 @@ impl<'a> Inline<'a> {
         }
         self.at += 2 + end + 2;
         true
+    }
+
+    /// `%%comment%%`, `<!-- comment -->`. False if it does not end on this line.
+    fn comment(&mut self, begin: &str, end: &str) -> bool {
+        let inside = self.at + begin.len();
+        let found = self.line[inside..].find(end);
+        self.at = found.map_or(inside, |found| inside + found + end.len());
+        found.is_some()
+    }
+
+    /// `[![text](image)](target)`. False if it is none.
+    fn badge(&mut self) -> bool {
+        let target = |at: usize| {
+            let open = at + self.line[at..].find("](")? + 2;
+            Some(open + self.line[open..].find(')')? + 1)
+        };
+        let end = target(self.at).filter(|end| self.line[*end..].starts_with("](")).and_then(target);
+        self.at = end.unwrap_or(self.at + 1);
+        end.is_some()
     }
 
     /// `[^1]`

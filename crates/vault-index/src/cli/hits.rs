@@ -44,6 +44,9 @@ pub(super) fn explained(hit: &Hit, reranker: Option<&str>) -> String {
     }
     parts.push(format!("words {:.3} × {:.2}", why.lexical, why.weights.1));
     let mut text = parts.join(" + ");
+    if let Some(notes) = why.repeated {
+        text = format!("({text}) × 0.50, since {notes} notes have this very passage");
+    }
     if let Some(name) = why.name {
         let how = match name {
             NameMatch::Equal => "a name of the note is the query: above 0.9",
@@ -222,6 +225,7 @@ pub(super) mod tests {
                 name: None,
                 semantic: Some(0.5),
                 estimated: None,
+                repeated: None,
                 title: None,
                 lexical: 0.25,
                 terms: vec!["soil".into()],
@@ -278,6 +282,14 @@ pub(super) mod tests {
                 "    meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil",
             ]
         );
+    }
+
+    #[test]
+    fn what_the_name_counts_is_explained() {
+        let mut hit = hit("a.md", 0.98);
+        hit.why.name = Some(NameMatch::Equal);
+        let parts = "meaning 0.500 × 0.75 + words 0.250 × 0.25; found: soil";
+        assert_eq!(explained(&hit, None), format!("a name of the note is the query: above 0.9; {parts}"));
     }
 
     #[test]

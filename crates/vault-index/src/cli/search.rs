@@ -340,6 +340,12 @@ mod tests {
         assert_eq!((answer.indexed, answer.pending, answer.unread), (6, 4, 2));
         assert_eq!((answer.vault, answer.vaults.len(), answer.near_misses.len()), (None, 2, 0));
         assert_eq!(merged(vec![vec![]], 3).near_misses.len(), 1);
+        // As a reranker may have scored it.
+        let mut named = hit("e.md", 0.2);
+        named.why.name = Some(NameMatch::Equal);
+        let answer = merged(vec![vec![hit("a.md", 0.9)], vec![named, hit("d.md", 0.5)]], 2);
+        let order: Vec<_> = answer.results.iter().map(SearchResult::shown_path).collect();
+        assert_eq!(order, ["/v1/e.md", "/v0/a.md"]);
     }
 
     #[test]

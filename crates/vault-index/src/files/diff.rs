@@ -73,6 +73,8 @@ pub struct Diff<'a> {
     pub added: Vec<&'a DiskFile>,
     /// Gone paths.
     pub removed: Vec<&'a KnownFile>,
+    /// The time before the walk began.
+    now_ns: i64,
 }
 
 impl<'a> Diff<'a> {
@@ -122,14 +124,14 @@ pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Di
     known.sort_by(|a, b| a.path.cmp(&b.path));
     disk.sort_by(|a, b| a.path.cmp(&b.path));
 
-    let mut diff = Diff::default();
+    let mut diff = Diff { now_ns, ..Diff::default() };
     let mut known = known.into_iter().peekable();
     for file in disk {
         while let Some(gone) = known.next_if(|known| known.path < file.path) {
             diff.removed.push(gone);
         }
         match known.next_if(|known| known.path == file.path) {
-            Some(known) => diff.same_path(Pair { known, file }, now_ns),
+            Some(known) => diff.same_path(Pair { known, file }),
             None => diff.added.push(file),
         }
     }
@@ -138,11 +140,11 @@ pub fn diff<'a>(known: &'a [KnownFile], disk: &'a [DiskFile], now_ns: i64) -> Di
 }
 
 impl<'a> Diff<'a> {
-    fn same_path(&mut self, pair: Pair<'a>, now_ns: i64) {
+    fn same_path(&mut self, pair: Pair<'a>) {
         let Pair { known, file } = pair;
         if known.indexed != file.indexed {
             self.flipped.push(pair);
-        } else if file.is_read() && (known.hash.is_none() || known.stat != file.stat || is_fresh(known, now_ns)) {
+        } else if file.is_read() && (known.hash.is_none() || known.stat != file.stat || is_fresh(known, self.now_ns)) {
             self.suspect.push(pair);
         } else if known.stat != file.stat {
             self.touched.push(pair);
@@ -155,7 +157,12 @@ impl<'a> Diff<'a> {
 /// Whether it was so young when last looked at that an edit since may not show in its stat. A look
 /// from the future, left by a clock that was set back, proves nothing about the time after now.
 fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
-    known.stat.latest_ns() > known.checked_at_ns.min(now_ns).saturating_sub(TRUST_NS)
+    is_young(&known.stat, known.checked_at_ns.min(now_ns))
+}
+
+/// Whether a file was changed so shortly before it was looked at that another edit may not show in its stat.
+pub(super) fn is_young(stat: &FileStat, checked_at_ns: i64) -> bool {
+    stat.latest_ns() > checked_at_ns.saturating_sub(TRUST_NS)
 }
 
 /// Turns a [`Diff`] and the hashes of its [`Diff::to_hash`] into changes. A file without a hash could
@@ -165,6 +172,9 @@ fn is_fresh(known: &KnownFile, now_ns: i64) -> bool {
 /// name; the same content. Empty files are all alike, so only the first counts for them. Where several
 /// files would do, the first in order of path is taken.
 ///
+/// A file with the same stat and content is touched once it is old enough to be trusted from then on. Before that, it
+/// would have to be hashed the next time all the same, and nothing is written.
+///
 /// In order: removed, renamed, flipped, changed, touched, added; each by path.
 pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> Vec<Change<'a>> {
     let (renamed, used) = renames(diff, hashes);
@@ -173,7 +183,7 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
         let hash = hashes.get(&pair.file.path);
         if hash != pair.known.hash.as_ref() {
             changed.push(*pair);
-        } else if hash.is_some() || pair.known.stat != pair.file.stat {
+        } else if pair.known.stat != pair.file.stat || (hash.is_some() && !is_young(&pair.file.stat, diff.now_ns)) {
             touched.push(*pair);
         }
     }
@@ -389,20 +399,25 @@ mod tests {
     #[test]
     fn a_file_that_was_young_when_seen_is_looked_into_again() {
         let file = on_disk("a.md", stat(1, 1, 100));
-        for (seen, now, expected) in [
-            (100, 900, 1),
-            (101, 900, 1),
-            (103, 900, 0),
+        for (seen, now, is_hashed, is_written) in [
+            (100, 900, true, true),
+            (101, 900, true, true),
+            (103, 900, false, false),
             // Written after the look, as far as clocks go.
-            (99, 900, 1),
+            (99, 900, true, true),
+            // It would have to be looked into the next time, too.
+            (100, 101, true, false),
             // The clock was set back after the look.
-            (900, 101, 1),
-            (900, 200, 0),
+            (900, 101, true, false),
+            (900, 200, false, false),
         ] {
             let mut known = known(0, "a.md", 1, file.stat);
             known.checked_at_ns = seen * 1_000_000_000;
             let (known, disk) = ([known], [file.clone()]);
-            assert_eq!(diff(&known, &disk, now * 1_000_000_000).suspect.len(), expected, "seen {seen} now {now}");
+            let diff = diff(&known, &disk, now * 1_000_000_000);
+            let hashes = diff.to_hash().iter().map(|file| (file.path.clone(), hash(1))).collect();
+            let outcome = (diff.suspect.len() == 1, settle(&diff, &hashes).len() == 1);
+            assert_eq!(outcome, (is_hashed, is_written), "seen {seen} now {now}");
         }
     }
 

@@ -15,6 +15,7 @@ mod toml_file;
 mod exclude;
 mod walk;
 mod diff;
+mod fingerprint;
 mod read;
 #[cfg(feature = "watch")]
 mod watch;
@@ -22,6 +23,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
+pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
 pub use toml_file::read_toml;

@@ -149,7 +149,7 @@ impl Index {
         }
         let (vault, rules) = (&self.vault, &self.rules);
         let indexer = Indexer { store: &new, locks: None, vault, embedder: wanted.embedder.as_ref(), rules, options };
-        let report = indexer.sync()?;
+        let (report, _) = indexer.sync()?;
         // A sync that ran out of time may not even have read all notes.
         let complete = report.unread == 0 && (report.pending == 0 || !options.vectors);
         if complete && !options.is_over() {

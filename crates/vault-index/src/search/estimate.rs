@@ -98,6 +98,7 @@ mod tests {
     use crate::search::fuse::{Candidates, Floor, Weights};
     use crate::search::names::Bands;
     use crate::search::query::{Grouping, Mode};
+    use crate::search::repeated::Repeated;
     use crate::search::semantic::Source;
     use crate::store::Slot;
     use crate::vectors::{Codes, Quantized, block_len, row_bytes};
@@ -177,6 +178,7 @@ mod tests {
                 semantic: &semantic,
                 estimate: Estimate::new(&passages, &lexical, &semantic, &vector).unwrap(),
                 names: &Bands::default(),
+                repeated: &Repeated::default(),
                 weights: Weights::HYBRID,
                 grouping: Grouping::BestPassage,
             };

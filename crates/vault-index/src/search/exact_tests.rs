@@ -10,6 +10,7 @@ use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
+use crate::search::repeated::{REPEATED, Repeated};
 use crate::search::semantic::{Semantic, Source};
 use crate::store::{PassageRow, Slot};
 use crate::vectors::{BLOCK_ROWS, Codes, Quantized, block_len, rescore, row_bytes};
@@ -44,7 +45,7 @@ impl Index {
     }
 
     /// What `Candidates::best` promises, in the plainest way.
-    fn naive(&self, asked: &Asked, estimate: Option<Estimate>) -> Vec<Scored> {
+    fn naive(&self, asked: &Asked, estimate: Option<Estimate>, repeated: &Repeated) -> Vec<Scored> {
         let cosine = |slot: Slot| rescore(&asked.query, self.vector(slot.get().into()));
         let mut all: Vec<Scored> = Vec::new();
         for (position, passage) in self.passages.iter().enumerate() {
@@ -58,10 +59,12 @@ impl Index {
             let estimated = if text.is_none() { estimate.and_then(|estimate| estimate.cosine(lexical)) } else { None };
             let meaning = semantic.or(estimated).unwrap_or(0.0);
             let sum = asked.weights.semantic * meaning + asked.weights.lexical * lexical;
+            let repeated = repeated.notes_with(passage);
+            let ordinary = repeated.map_or(1.0, |_| REPEATED) * sum.min(ORDINARY);
             let band = asked.names.iter().find(|(note, _)| *note == passage.note).map(|(_, band)| *band);
-            let score = band.map_or(sum.min(ORDINARY), |band| band.score(sum.min(ORDINARY)));
+            let score = band.map_or(ordinary, |band| band.score(ordinary));
             let (passage, note, name) = (passage.id, passage.note, band.map(Band::name_match));
-            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name });
+            all.push(Scored { passage, note, score, lexical, semantic, estimated, title, name, repeated });
         }
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         all.retain(|scored| scored.score > 0.0 && scored.score >= floor.least(scored.semantic.is_some()));
@@ -130,7 +133,8 @@ fn index() -> impl Strategy<Value = Index> {
 /// Notes of equal names, in equal and in other folders, beside such whose names are near.
 fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
     let spelling = prop_oneof![Just(Spelling::Same), Just(Spelling::OtherCase), Just(Spelling::Folded)];
-    let equal = (spelling, 0_u16..3).prop_map(|(spelling, folders)| Band::Equal { spelling, folders });
+    let equal = (spelling, 0_u16..3, any::<bool>());
+    let equal = equal.prop_map(|(spelling, folders, is_file_name)| Band::Equal { spelling, folders, is_file_name });
     let how = prop_oneof![Just(NameMatch::Begins), Just(NameMatch::Words)];
     let nearly = (how, 1_u8..5).prop_map(|(how, part)| Band::Nearly { how, coverage: f32::from(part) / 4.0 });
     prop::collection::btree_map(0_u32..40, prop_oneof![equal, nearly], 0..12)
@@ -189,12 +193,14 @@ proptest! {
             prop_assert_eq!(estimate, Estimate::new(passages, &lexical, &unfiltered, &vector).unwrap());
         }
         let names = Bands::new(asked.names.clone(), &NotePassages::new(passages), passages.len());
+        // Chance alone lets three notes share a vector.
+        let repeated = Repeated::new(passages, 2);
         let candidates = Candidates {
-            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, weights: asked.weights,
+            passages, eligible, lexical: &lexical, semantic: &semantic, estimate, names: &names, repeated: &repeated, weights: asked.weights,
             grouping: asked.grouping,
         };
         let floor = Floor::of(asked.min_score, asked.mode, asked.weights);
         let best = candidates.best(asked.k, floor, &vector).unwrap();
-        prop_assert_eq!(best, index.naive(&asked, estimate));
+        prop_assert_eq!(best, index.naive(&asked, estimate, &repeated));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`).
+//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`); one
+//! that many notes repeat has half of the sum (`repeated.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -23,6 +24,7 @@ use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, ORDINARY};
 use crate::search::query::{Grouping, Mode};
+use crate::search::repeated::{REPEATED, Repeated};
 use crate::search::semantic::Semantic;
 use crate::store::PassageRow;
 use crate::vectors::{Interval, TopK};
@@ -95,13 +97,25 @@ pub(super) struct Scored {
     pub estimated: Option<f32>,
     pub title: Option<f32>,
     pub name: Option<NameMatch>,
+    /// How many notes have the passage, where that halves its score.
+    pub repeated: Option<usize>,
 }
 
 impl Scored {
     /// A passage that is listed, not ranked.
     pub(super) fn listed(passage: &PassageRow) -> Self {
         let (passage, note) = (passage.id, passage.note);
-        Self { passage, note, score: 1.0, lexical: 0.0, semantic: None, estimated: None, title: None, name: None }
+        Self {
+            passage,
+            note,
+            score: 1.0,
+            lexical: 0.0,
+            semantic: None,
+            estimated: None,
+            title: None,
+            name: None,
+            repeated: None,
+        }
     }
 }
 
@@ -115,6 +129,7 @@ pub(super) struct Candidates<'a> {
     /// For passages without a vector.
     pub estimate: Option<Estimate>,
     pub names: &'a Bands,
+    pub repeated: &'a Repeated,
     pub weights: Weights,
     pub grouping: Grouping,
 }
@@ -212,7 +227,9 @@ impl Candidates<'_> {
     fn score(&self, position: usize, cosine: Option<f32>) -> f32 {
         let lexical = self.lexical.score(position);
         let meaning = cosine.or_else(|| self.estimated(lexical)).map_or(0.0, |cosine| cosine.max(0.0));
-        let ordinary = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        let sum = (self.weights.semantic * meaning + self.weights.lexical * lexical).min(ORDINARY);
+        let is_repeated = self.repeated.notes_with(&self.passages[position]).is_some();
+        let ordinary = if is_repeated { REPEATED * sum } else { sum };
         self.names.of(position).map_or(ordinary, |band| band.score(ordinary))
     }
 
@@ -234,6 +251,7 @@ impl Candidates<'_> {
             estimated: if cosine.is_none() { self.estimated(lexical) } else { None },
             title: cosine.and_then(|cosine| cosine.title),
             name: self.names.of(position).map(Band::name_match),
+            repeated: self.repeated.notes_with(passage),
         })
     }
 }

@@ -86,6 +86,9 @@ pub struct Why {
     /// How the note's name matches the query, which gives the score its band; absent where it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<NameMatch>,
+    /// How many notes have this very passage, where these are so many that the sum was halved; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repeated: Option<usize>,
     /// What the passage had before a reranker gave it its score; absent where none was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rerank: Option<Reranked>,

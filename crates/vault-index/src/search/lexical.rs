@@ -71,7 +71,10 @@ struct Counter<'a> {
     found: Vec<Found>,
     /// The word that is looked up, by its place among them.
     word: usize,
-    /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the passages that have any, each once.
+    /// Whether passages are looked at, not only the fields of notes.
+    in_passages: bool,
+    /// Of this word: the notes that have a form of it in a name; its forms in each passage by their weights, and the
+    /// passages that have any, each once.
     named: Vec<FileId>,
     counts: Vec<f64>,
     holders: Vec<u32>,
@@ -94,6 +97,27 @@ impl Lexical {
         of_notes: &NotePassages,
         reading: &Reading,
     ) -> Result<Self> {
+        Self::look_up(store, passages, of_notes, reading, true)
+    }
+
+    /// Which names hold the words; nothing else is known then.
+    pub(super) fn of_names(
+        store: &Store,
+        passages: &[PassageRow],
+        of_notes: &NotePassages,
+        reading: &Reading,
+    ) -> Result<Self> {
+        let found = Self::look_up(store, passages, of_notes, reading, false)?;
+        Ok(Self { scores: Vec::new(), ..found })
+    }
+
+    fn look_up(
+        store: &Store,
+        passages: &[PassageRow],
+        of_notes: &NotePassages,
+        reading: &Reading,
+        in_passages: bool,
+    ) -> Result<Self> {
         let total: f64 = passages.iter().map(|p| f64::from(p.length)).sum();
         let mut counter = Counter {
             store,
@@ -104,6 +128,7 @@ impl Lexical {
             found: Vec::new(),
             word: 0,
             named: Vec::new(),
+            in_passages,
             counts: vec![0.0; passages.len()],
             holders: Vec::new(),
         };
@@ -187,6 +212,7 @@ impl Counter<'_> {
                     }
                     self.of_notes.of(note)
                 }
+                Holder::Passage(_) if !self.in_passages => return false,
                 Holder::Passage(id) => match self.position(id, at) {
                     Some(position) => {
                         at = position;

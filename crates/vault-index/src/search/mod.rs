@@ -24,6 +24,7 @@ mod query;
 mod hit;
 mod find_note;
 mod note_passages;
+mod repeated;
 mod slips;
 mod forms;
 mod lexical;

@@ -4,7 +4,7 @@
 //!
 //! | the query | score |
 //! | --- | --- |
-//! | is a name, folded | above .9: spelled the same first, then nearest the vault's root |
+//! | is a name, folded | above .9: spelled the same first, then nearest the vault's root, then names of files |
 //! | is how a name begins, or has all its words in one name | .8 to .9, by the share of the name that it covers |
 //! | anything else | 0 to .8, the ordinary score |
 //!
@@ -36,7 +36,7 @@ const MAX_BEGINNING: usize = 2000;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Band {
     /// The name is the query.
-    Equal { spelling: Spelling, folders: u16 },
+    Equal { spelling: Spelling, folders: u16, is_file_name: bool },
     /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
     Nearly { how: NameMatch, coverage: f32 },
 }
@@ -55,9 +55,10 @@ impl Band {
     /// The score of a passage that has this one without a name. Grows with it.
     pub(super) fn score(self, ordinary: f32) -> f32 {
         match self {
-            // A step of a third each for the spellings, within it one for each folder, and within those the score.
-            Self::Equal { spelling, folders } => {
-                let depth = f32::from(folders) + 1.0 - ordinary;
+            // A step of a third each for the spellings, within it one for each folder, of which names of files have the
+            // first half; within those the score.
+            Self::Equal { spelling, folders, is_file_name } => {
+                let depth = f32::from(folders) + if is_file_name { 0.5 } else { 1.0 } - 0.5 * ordinary;
                 let steps = f32::from(spelling as u8) + 1.0 / (1.0 + depth);
                 NEARLY + (1.0 - NEARLY) / 3.0 * steps
             }
@@ -128,7 +129,8 @@ pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec
     }
     for named in equal {
         let folders = u16::try_from(named.path.as_str().matches('/').count()).unwrap_or(u16::MAX);
-        add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders });
+        let is_file_name = named.path.stem() == named.text;
+        add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders, is_file_name });
     }
     let coverage = |name: &str| (key.len() as f32 / name.len() as f32).min(1.0);
     for (note, name) in store.names_beginning_with(&key, MAX_BEGINNING)? {
@@ -161,10 +163,11 @@ mod tests {
 
     #[test]
     fn bands_do_not_overlap_and_grow_with_the_ordinary_score() {
-        let equal = |spelling, folders| Band::Equal { spelling, folders };
+        let equal = |spelling, folders| Band::Equal { spelling, folders, is_file_name: folders != 1 };
         let nearly = |coverage| Band::Nearly { how: NameMatch::Begins, coverage };
         let best_first = [
             equal(Spelling::Same, 0),
+            Band::Equal { spelling: Spelling::Same, folders: 0, is_file_name: false },
             equal(Spelling::Same, 1),
             equal(Spelling::Same, 12),
             equal(Spelling::OtherCase, 0),
@@ -172,7 +175,7 @@ mod tests {
             equal(Spelling::Folded, 0),
             equal(Spelling::Folded, 1000),
         ];
-        assert!(best_first[0].score(ORDINARY) <= 1.0 && best_first[6].score(0.0) > NEARLY);
+        assert!(best_first[0].score(ORDINARY) <= 1.0 && best_first[7].score(0.0) > NEARLY);
         for pair in best_first.windows(2) {
             assert!(pair[0].score(0.0) > pair[1].score(ORDINARY), "{pair:?}");
         }

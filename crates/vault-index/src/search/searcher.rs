@@ -206,9 +206,11 @@ impl<'a> ScoredQuery<'a> {
                 return Ok((Lexical::none(), Vec::new()));
             }
             let store = snapshot.store();
-            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let by_meaning = mode == Mode::Semantic;
+            let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
+            let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
             let named = named(&store, &text, &lexical)?;
-            Ok((if mode == Mode::Semantic { Lexical::none() } else { lexical }, named))
+            Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);
         let ((lexical, named), weights, vector) = match vector {
@@ -261,6 +263,7 @@ impl<'a> ScoredQuery<'a> {
             semantic: &self.semantic,
             estimate: self.estimate,
             names: &self.names,
+            repeated: self.snapshot.repeated(),
             weights: self.weights,
             grouping,
         };
@@ -370,6 +373,7 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         terms,
         weights: (weights.semantic, weights.lexical),
         name: scored.name,
+        repeated: scored.repeated,
         rerank: None,
     };
     Ok(Hit {

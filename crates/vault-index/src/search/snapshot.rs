@@ -7,6 +7,7 @@ use crate::embed::Embedder;
 use crate::error::{Error, ErrorKind, Result};
 use crate::path::FileId;
 use crate::search::note_passages::NotePassages;
+use crate::search::repeated::Repeated;
 use crate::search::semantic::Source;
 use crate::search::slips::Vocabulary;
 use crate::store::{PassageRow, Store};
@@ -30,6 +31,7 @@ pub(super) struct Snapshot {
     pub pending: usize,
     pub has_vectors: bool,
     pub unread: usize,
+    repeated: OnceLock<Repeated>,
     /// Whether a search by meaning has read the codes in the index.
     was_searched: AtomicBool,
     /// Loaded by the second search by meaning.
@@ -60,6 +62,7 @@ impl Snapshot {
             has_vectors,
             unread,
             was_searched: AtomicBool::new(false),
+            repeated: OnceLock::new(),
             codes: OnceLock::new(),
         })
     }
@@ -77,6 +80,11 @@ impl Snapshot {
     /// Which passages each note has. Made when first asked for.
     pub(super) fn of_notes(&self) -> &NotePassages {
         self.of_notes.get_or_init(|| NotePassages::new(&self.passages))
+    }
+
+    /// Passages that many notes repeat. Counted when first asked for.
+    pub(super) fn repeated(&self) -> &Repeated {
+        self.repeated.get_or_init(|| Repeated::new(&self.passages, Repeated::allowed(self.notes)))
     }
 
     /// All words of the vault. Read when first asked for.

@@ -98,6 +98,12 @@ impl Store {
         Ok(files)
     }
 
+    /// The hash of a file's content, where it was read.
+    pub(crate) fn content_hash(&self, path: &VaultPath) -> Result<Option<ContentHash>> {
+        let hash = self.first("SELECT hash FROM file WHERE path = ?1", [path.as_str()], |row| content_hash(row, 0))?;
+        Ok(hash.flatten())
+    }
+
     /// Paths of all files, for the name table.
     pub(crate) fn paths(&self) -> Result<Vec<(FileId, VaultPath)>> {
         self.all("SELECT id, path FROM file ORDER BY id", [], |row| row.try_into())
@@ -395,7 +401,6 @@ fn has_inner(value: &Property, key: &str) -> bool {
 const KINDS: [FileKind; 3] = [FileKind::Attachment, FileKind::Markdown, FileKind::Canvas];
 
 fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
-    let hash: Option<Vec<u8>> = row.get(9)?;
     let disk: Option<Vec<u8>> = row.get(2)?;
     Ok(StoredFile {
         known: KnownFile {
@@ -409,11 +414,17 @@ fn stored_file(row: &Row<'_>) -> rusqlite::Result<StoredFile> {
                 inode: row.get::<_, i64>(7)? as u64,
             },
             checked_at_ns: row.get(8)?,
-            hash: hash.and_then(|h| h.try_into().ok()).filter(|hash| *hash != UNREAD),
+            hash: content_hash(row, 9)?,
         },
         disk: disk.map(os_path),
         version: row.get(10)?,
     })
+}
+
+/// `None` for a note that waits to be read, too.
+fn content_hash(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ContentHash>> {
+    let hash: Option<Vec<u8>> = row.get(column)?;
+    Ok(hash.and_then(|hash| hash.try_into().ok()).filter(|hash| *hash != UNREAD))
 }
 
 /// The path whose encoded bytes were stored by this system.

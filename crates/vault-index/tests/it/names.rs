@@ -194,6 +194,10 @@ fn names_that_begin_with_the_query_or_hold_its_words_come_before_texts() {
         assert_eq!(by_word[3].0, "Text.md");
         assert_eq!(bands("plugin of the excalidraw")[..2], expected(&[(plugin, words), text]));
         assert_eq!(bands("excali")[..2].iter().filter(|(_, name)| *name == begins).count(), 2);
+        // A slip is read as the word that is meant, and the last word as a beginning.
+        let with_slip = bands("exclaidraw");
+        assert!(with_slip.len() == 4 && with_slip[..3].iter().all(|(_, name)| *name == words), "{with_slip:?}");
+        assert_eq!(bands("plugin excal")[0], (plugin.to_string(), words));
         // The words of two names of one note are not one name.
         assert!(bands("sketch file").iter().all(|(_, name)| name.is_none()));
     }

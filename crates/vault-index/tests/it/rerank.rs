@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use vault_index::{ErrorKind, Grouping, Hits, Mode, Query, Rerank, Reranker, Result};
+use vault_index::{ErrorKind, Grouping, Hits, Mode, NameMatch, Query, Rerank, Reranker, Result};
 
 use crate::vault::Vault;
 
@@ -144,6 +144,19 @@ fn equal_scores_are_ordered_by_path_and_line() {
             .map(|p| (p.as_str(), 0.5))
             .collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn a_note_whose_name_is_the_query_stays_first() {
+    let vault = herons();
+    vault.write("Birds/Heron.md", "a heron, mark 1\n");
+    vault.sync();
+    let rerank = Rerank::new(Scripted::new(mark));
+    let hits = vault.index().search_reranked(&heron(), &rerank).unwrap();
+    assert_eq!(order(&hits)[..2], [("Birds/Heron.md", 0.01), ("n19.md", 0.97)]);
+    assert_eq!((hits.results.len(), hits.results[0].why.name), (10, Some(NameMatch::Equal)));
+    let good = vault.index().search_reranked(&heron().min_score(0.9), &rerank).unwrap();
+    assert!(good.results.iter().all(|hit| hit.score >= 0.9 && hit.why.name.is_none()) && good.results.len() > 1);
 }
 
 /// A long note whose sections say the query's word again and again, and two short ones.

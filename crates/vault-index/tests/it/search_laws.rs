@@ -341,6 +341,33 @@ fn near_misses_are_notes_whatever_is_listed() {
     }
 }
 
+/// What many notes repeat, a footer whose address differs, is not what they are about.
+#[test]
+fn a_note_about_the_words_of_a_footer_comes_before_those_that_have_it() {
+    let body = "Seeds want light soil, water each morning, and a window that looks south. ".repeat(30);
+    let mut files = String::new();
+    for n in 0..8 {
+        files += &format!("//- Plant {n}.md\n{body} {n}\n\n## About this page\n\n");
+        files += &format!("[![Edit](https://img.example/e.svg)](https://g.example/{n}) This note in GitHub. ");
+        files += "Whoever finds a mistake can mend the page there, and all readers see what was changed on the next ";
+        files += "day, when somebody has looked at it and found that it is right and well said.\n";
+        files += &format!("https://git.example/notes/{n} %%made by a template, number {n}%%\n");
+    }
+    files += "//- Publishing.md\nEach evening a script sends every changed note to GitHub, where readers find it.\n";
+    let vault = Vault::new(&files);
+    vault.sync();
+    for mode in [Mode::Hybrid, Mode::Lexical] {
+        let hits = vault.index().search(&Query::literal("note github").mode(mode)).unwrap().results;
+        let first = &hits[0];
+        assert_eq!((first.path.as_str(), first.why.repeated), ("Publishing.md", None), "{mode:?}");
+        let footer = hits.iter().find(|hit| hit.text.contains("GitHub") && hit.path != first.path).unwrap();
+        assert_eq!(footer.why.repeated, Some(8), "{footer:?}");
+        assert!(footer.score < first.score && first.score < 0.8);
+    }
+    // Comments are words that can be searched for.
+    assert_eq!(found(&vault, "template").len(), 8);
+}
+
 /// Notes in the order in which a search by words finds them, with the words of it that the first one has.
 fn ranked(vault: &Vault, query: &str) -> (Vec<String>, Vec<String>) {
     let hits = vault.index().search(&Query::parse(query).unwrap().mode(Mode::Lexical)).unwrap();

@@ -14,8 +14,7 @@ use serde::Deserialize;
 
 use super::database::{Failure, open_or_create};
 use super::entry::{ActionRow, JournalEntry, LOST, NewTransaction, State as EntryState};
-use super::entry::{TransactionId, TransactionKind};
-use super::insert::insert;
+use super::entry::{TransactionId, TransactionKind, insert};
 use super::salvage::number_from;
 use crate::content::{Content, ContentHash};
 use crate::error::Result;

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::{Connection, OptionalExtension};
 
 use super::database::{self, FILE, Failure, PAGE, ROLLBACK, SALVAGED};
-use super::entry::{JournalEntry, LOST, State as EntryState};
-use super::insert::insert;
+use super::entry::{JournalEntry, LOST, State as EntryState, insert};
 use super::read;
 use crate::content::Content;
 use crate::error::Result;

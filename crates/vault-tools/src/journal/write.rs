@@ -5,8 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rusqlite::{Connection, TransactionBehavior, params};
 
 use super::database::{FILE, Failure, may_be_written, open, open_or_create};
-use super::entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState, name_of};
-use super::insert::insert;
+use super::entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState, insert, name_of};
 use super::{read, salvage};
 use crate::action::Action;
 use crate::error::{Error, ErrorKind, Result};

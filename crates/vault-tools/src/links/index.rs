@@ -3,14 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use vault_index::links::{Names, keys_leading_to, ranked};
-use vault_index::{FileId, IndexVersion, VaultPath};
+use vault_index::{FileId, VaultFile, VaultPath, VaultState};
 
 use super::occurrences::link_keys;
 use crate::change::Notice;
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
-use crate::note_index::{IndexUse, NoteIndex};
 use crate::sandbox::{EntryKind, SafePath, Sandbox, View};
+use crate::store::{IndexUse, NoteIndex};
 
 /// Notes above this size are not looked through for links. In bytes.
 const LARGEST: u64 = 100_000_000;
@@ -40,8 +40,9 @@ pub(crate) struct DiskLinks {
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
     unread: Vec<Notice>,
-    /// The version of the index that was asked; `None` where notes were read, of which it tells nothing.
-    pub version: Option<IndexVersion>,
+    /// The state of vault and index when they were asked; `None` where it is not certain, or notes were read of which the
+    /// index tells nothing.
+    pub state: Option<VaultState>,
 }
 
 impl DiskLinks {
@@ -49,7 +50,10 @@ impl DiskLinks {
     pub fn now(sandbox: &Sandbox, index: &NoteIndex) -> Result<Self> {
         // Without a model there may be no index; what links there are can be read from the notes all the same.
         let (mut disk, files) = match indexed(index) {
-            Some((files, version)) => (Self { is_indexed: true, version: Some(version), ..Self::default() }, files),
+            Some((files, state)) => {
+                let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
+                (Self { is_indexed: true, state, ..Self::default() }, files.collect::<Vec<_>>())
+            }
             None => {
                 let entries = sandbox.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
                 // A link to a note is no note of its own.
@@ -60,7 +64,7 @@ impl DiskLinks {
             if !is_indexed && path.is_note() {
                 disk.scan(sandbox, &path);
                 // What was read here, the index knows nothing of.
-                disk.version = None;
+                disk.state = None;
             }
             for key in keys_leading_to(path.vault_path()) {
                 disk.names.entry(key).or_default().push(disk.files.len());
@@ -188,10 +192,10 @@ impl LinkIndex {
     }
 }
 
-/// The files that the index has, with whether it knows their links, and its version; `None` where it is not used.
-fn indexed(index: &NoteIndex) -> Option<(Vec<(SafePath, bool)>, IndexVersion)> {
+/// The files that the index has, and the state of vault and index that they are of; `None` where it is not used.
+fn indexed(index: &NoteIndex) -> Option<(Vec<VaultFile>, Option<VaultState>)> {
     let index = if index.uses == IndexUse::Index { index.current().ok()? } else { return None };
-    let (files, version) = (index.files().ok()?, index.version().ok()?);
-    let files = files.into_iter().filter_map(|file| Some((SafePath::found(file.path)?, file.is_indexed)));
-    Some((files.collect(), version))
+    // In this order: should something be committed in between, the next look finds another state.
+    let state = index.state().ok()?;
+    Some((index.files().ok()?, state))
 }

@@ -14,8 +14,7 @@ use vault_index::links::{Names, Resolver, link_key};
 
 use super::format::{LinkFormat, LinkRewrite, encode};
 use super::index::{Delta, LinkIndex};
-use super::json_span::span_in_json;
-use super::occurrences::{Fragment, LinkOccurrence, fragments};
+use super::occurrences::{Fragment, LinkOccurrence, fragments, span_in_json};
 use crate::change::Notice;
 use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};

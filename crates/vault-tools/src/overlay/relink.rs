@@ -19,7 +19,7 @@ impl Overlay<'_> {
             Some(index) => index,
             None => self.new_link_index()?,
         };
-        self.preconditions.observe(index.disk.version.as_ref());
+        self.preconditions.observe(index.disk.state.as_ref());
         // On an error the names are lost, and built again when they are next needed.
         let relinked = self.relink_with(delta, &mut index)?;
         self.check_size(delta.created_bytes + relinked.content_bytes())?;

@@ -8,21 +8,17 @@
 //! the preview found, action by action. If a file that the plan reads or changes has changed since the preview, the
 //! run is refused before it begins.
 
-mod event;
 mod schema;
 mod reference;
-mod order;
 mod validate;
-mod scope;
 mod preview;
 mod history;
 mod run;
 
-pub use event::{Event, RunStatus};
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
 pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
-pub use run::{PlanRun, refuse, run};
+pub use reference::Parameters;
+pub use run::{Event, PlanRun, RunStatus, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
-pub use scope::Parameters;
 pub use validate::{Checked, InvalidPlan, validate};

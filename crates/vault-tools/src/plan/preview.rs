@@ -9,9 +9,8 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::reference::Root;
+use super::reference::{Parameters, Root, Scope};
 use super::schema::{OnError, Plan, Step};
-use super::scope::{Parameters, Scope};
 use super::validate::Checked;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde::Serialize;
 use serde_json::Value;
 
-use super::event::{Event, RunStatus};
 use super::history;
 use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
@@ -336,4 +336,86 @@ impl<'a> StepCursor<'a> {
 /// The wait after a failed attempt; it doubles each time.
 fn backoff(retry: Retry, attempt: u32) -> Duration {
     Duration::from_millis(retry.backoff_ms) * 2_u32.saturating_pow(attempt - 1)
+}
+
+/// What happens while a plan runs. Serializes with its name under `event`: `run.started`, `step.progress` and so on.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "event")]
+#[non_exhaustive]
+pub enum Event {
+    /// The run begins.
+    #[serde(rename = "run.started")]
+    RunStarted {
+        /// The goal of the plan.
+        goal: String,
+        /// The number of steps, including those that are skipped.
+        steps: usize,
+    },
+    /// A step begins.
+    #[serde(rename = "step.started")]
+    StepStarted {
+        /// Its id.
+        step: String,
+        /// Its tool.
+        tool: String,
+    },
+    /// A step makes progress.
+    #[serde(rename = "step.progress")]
+    StepProgress {
+        /// Its id.
+        step: String,
+        /// Changes and commands that are done.
+        done: usize,
+        /// Changes and commands in all.
+        total: usize,
+    },
+    /// A step is done.
+    #[serde(rename = "step.finished")]
+    StepFinished {
+        /// Its id.
+        step: String,
+        /// Its output.
+        output: Value,
+    },
+    /// An attempt of a step failed.
+    #[serde(rename = "step.failed")]
+    StepFailed {
+        /// Its id.
+        step: String,
+        /// Why.
+        error: Error,
+        /// The number of the attempt, from 1.
+        attempt: u32,
+        /// Whether there is another attempt.
+        will_retry: bool,
+    },
+    /// A step is skipped.
+    #[serde(rename = "step.skipped")]
+    StepSkipped {
+        /// Its id.
+        step: String,
+        /// Why.
+        reason: String,
+    },
+    /// The run ends.
+    #[serde(rename = "run.finished")]
+    RunFinished {
+        /// How it ended.
+        status: RunStatus,
+        /// The transaction that `undo` reverts.
+        run: Option<u64>,
+    },
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum RunStatus {
+    /// All steps were done or skipped.
+    Done,
+    /// A step failed; the steps before it stay.
+    Failed,
+    /// It was cancelled; the steps before it stay.
+    Cancelled,
 }

@@ -1,5 +1,8 @@
-//! What a call works with: the overlay, the index, the editor, the clock, and what cancels it.
+//! What a call works with: the overlay, the index, the editor, the clock, what calls of the same step computed, and what
+//! cancels it.
 
+use std::cell::OnceCell;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -7,6 +10,8 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vault_index::links::Names;
+use vault_index::{LinkKind, VaultPath};
 
 use crate::action::DeleteMode;
 use crate::error::{Error, ErrorKind, Result};
@@ -15,7 +20,6 @@ use crate::overlay::Overlay;
 use crate::policy::Policy;
 use crate::sandbox::{EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
-use crate::tool::step_cache::StepCache;
 use crate::vault::Vault;
 
 /// What a call works with.
@@ -222,5 +226,50 @@ impl Context<'_, '_> {
     /// The error for a path where nothing exists; it names the nearest paths that may be shown.
     pub fn missing(&self, path: &SafePath) -> Error {
         missing(path, &*self.overlay, &|path| self.permits(path))
+    }
+}
+
+/// A link and where it leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundLink {
+    pub source: VaultPath,
+    pub target: Option<VaultPath>,
+    pub kind: LinkKind,
+    pub line: u32,
+    /// Its path and subpath as written.
+    pub points_at: String,
+    /// What a reader sees.
+    pub text: String,
+}
+
+/// Computed once per step of a plan, since a step that only reads sees one state of the vault.
+#[derive(Debug, Default)]
+pub(crate) struct StepCache {
+    names: OnceCell<Names>,
+    links: OnceCell<HashMap<VaultPath, Vec<FoundLink>>>,
+}
+
+impl StepCache {
+    /// What links can lead to.
+    pub fn names(&self, compute: impl FnOnce() -> Result<Names>) -> Result<&Names> {
+        get_or_try_init(&self.names, compute)
+    }
+
+    /// All links, by the file that they lead to.
+    pub fn links(
+        &self,
+        compute: impl FnOnce() -> Result<HashMap<VaultPath, Vec<FoundLink>>>,
+    ) -> Result<&HashMap<VaultPath, Vec<FoundLink>>> {
+        get_or_try_init(&self.links, compute)
+    }
+}
+
+fn get_or_try_init<T>(cell: &OnceCell<T>, compute: impl FnOnce() -> Result<T>) -> Result<&T> {
+    match cell.get() {
+        Some(known) => Ok(known),
+        None => {
+            let computed = compute()?;
+            Ok(cell.get_or_init(|| computed))
+        }
     }
 }

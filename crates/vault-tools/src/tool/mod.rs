@@ -5,7 +5,6 @@
 
 mod schema;
 mod check;
-mod step_cache;
 mod context;
 
 use std::fmt;
@@ -20,11 +19,10 @@ use crate::policy::{Call, Risk, Toolset};
 
 pub use check::Issue;
 pub(crate) use check::{check, each_path, pointer, tidy};
-pub(crate) use context::Draft;
 pub use context::{Cancel, Context, HostEffect};
+pub(crate) use context::{Draft, FoundLink, StepCache};
 pub use schema::PathArg;
 pub(crate) use schema::{PATH_MARK, argument_schema};
-pub(crate) use step_cache::{FoundLink, StepCache};
 
 /// A tool: give it a name and a function, and add it to a [`Toolbox`](crate::Toolbox).
 ///

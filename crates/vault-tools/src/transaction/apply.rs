@@ -8,12 +8,13 @@ use serde::Serialize;
 use super::expected::{Expected, ExpectedPaths};
 use super::inverse::{CHANGED, Force, Inverses};
 use crate::action::{Action, ActionOutline, DeleteMode};
-use crate::change::{Change, origin_of};
+use crate::change::{Change, Observed, Preconditions, origin_of};
 use crate::content::Content;
 use crate::error::{Error, ErrorKind, Result};
 use crate::failpoint;
 use crate::journal::{EntryState, JournalAction, NewTransaction, TransactionId, TransactionKind, Writer};
-use crate::sandbox::{Found, SafePath, SavedMetadata};
+use crate::links::DiskLinks;
+use crate::sandbox::{Found, SafePath, SavedMetadata, files_below};
 use crate::store::VaultStore;
 
 /// How a change is applied.
@@ -330,5 +331,40 @@ impl Running<'_> {
         let rollback = self.store.roll_back(self.writer.entry.id, done, contents.collect())?;
         self.done = from;
         Ok(rollback)
+    }
+}
+
+impl Preconditions {
+    /// Looks at all of it again. Where no file of the vault differs, that is a walk; else it costs
+    /// what the first look of a rename costs. Nothing if no links were looked at.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) with a file that makes a difference.
+    fn check(&self, store: &VaultStore) -> Result<()> {
+        for (folder, files) in &self.folders {
+            let now = files_below(&store.sandbox, folder)?;
+            if let Some(other) = now.symmetric_difference(files).next() {
+                return Err(Error::conflict(other, "came into the folder, or went, since that was looked at"));
+            }
+        }
+        if self.names.is_empty() && self.keys.is_empty() {
+            return Ok(());
+        }
+        if let Observed::At(state) = &self.observed
+            && store.index.opened()?.is_still(state).unwrap_or(false)
+        {
+            return Ok(());
+        }
+        let disk = DiskLinks::now(&store.sandbox, &store.index)?;
+        for (key, files) in &self.names {
+            if let Some(other) = disk.named(key).symmetric_difference(files).next() {
+                return Err(Error::conflict(other, "came or went since links by that name were looked at"));
+            }
+        }
+        let linking = disk.linking_by(&store.index, &self.keys)?;
+        match linking.difference(&self.linking).next() {
+            Some(note) => Err(Error::conflict(note, "holds links by now that were not looked at")),
+            None => Ok(()),
+        }
     }
 }

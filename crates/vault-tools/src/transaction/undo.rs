@@ -9,9 +9,8 @@ use crate::action::Action;
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
 use crate::journal::{self, EntryState, JournalAction, JournalEntry, NewTransaction, TransactionId, TransactionKind};
-use crate::note_index::IndexUse;
 use crate::sandbox::{Found, SavedMetadata};
-use crate::store::VaultStore;
+use crate::store::{IndexUse, VaultStore};
 
 /// Most files that an error names.
 const NAMED: usize = 8;
