@@ -3,7 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use crate::exit::{CliResult, Failure};
+use crate::exit::{CliResult, Failure, note};
 
 /// Where a vault may be named.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,8 @@ pub struct VaultSources<'a> {
     pub configured: Option<(String, PathBuf)>,
     /// The home folder.
     pub home: Option<PathBuf>,
+    /// The nearest folder upward that has an index of its own, if one has.
+    pub indexed: Option<PathBuf>,
 }
 
 /// The vaults that are meant.
@@ -29,7 +31,8 @@ pub struct NamedVaults {
     pub named_in: Option<PathBuf>,
 }
 
-/// The vaults that are meant. Where none is named, the nearest folder upward with an `.obsidian`, or the current folder.
+/// The vaults that are meant. Where none is named, the nearest folder upward with an `.obsidian`, or with an index of its
+/// own, which is said, or the current folder.
 ///
 /// # Errors
 /// [`Failure::Refused`] for the home folder and `/` where nobody named them.
@@ -51,8 +54,13 @@ pub fn find_vaults(sources: &VaultSources<'_>) -> CliResult<NamedVaults> {
             Ok(NamedVaults { folders: vec![folder], named_in: Some(file.clone()) })
         }
         (above, _) => {
-            let folder = above.unwrap_or(&sources.current);
-            refuse_home_and_root(folder, sources.home.as_deref())?;
+            let home = sources.home.as_deref();
+            let indexed = sources.indexed.as_deref().filter(|folder| refuse_home_and_root(folder, home).is_ok());
+            let folder = above.or(indexed).unwrap_or(&sources.current);
+            refuse_home_and_root(folder, home)?;
+            if above.is_none() && indexed.is_some_and(|indexed| indexed != sources.current) {
+                note(&format!("the vault is {}, which has an index (another: --vault DIR)", folder.display()));
+            }
             Ok(NamedVaults { folders: vec![folder.to_path_buf()], named_in: None })
         }
     }
@@ -126,6 +134,23 @@ mod tests {
         let sources = VaultSources { variable: Some(joined), current: home.clone(), ..VaultSources::default() };
         assert_eq!(found(&sources, &home), ["plain", "notes"]);
         assert_eq!(folders_of(OsStr::new("")), Vec::<PathBuf>::new());
+    }
+
+    #[test]
+    fn a_folder_upward_with_an_index_comes_before_the_current_one() {
+        let (_dir, home) = home();
+        let in_plain = |indexed: &Path| VaultSources {
+            current: home.join("plain"),
+            home: Some(home.clone()),
+            indexed: Some(indexed.to_path_buf()),
+            ..VaultSources::default()
+        };
+        assert_eq!(found(&in_plain(&home.join("notes")), &home), ["notes"]);
+        assert_eq!(found(&in_plain(&home), &home), ["plain"], "what is refused unnamed is not taken");
+        let configured = Some(("~/notes/a".to_string(), PathBuf::from("config.toml")));
+        assert_eq!(found(&VaultSources { configured, ..in_plain(&home.join("notes")) }, &home), ["notes/a"]);
+        let inside = VaultSources { current: home.join("notes/a"), ..in_plain(&home.join("notes/a")) };
+        assert_eq!(found(&inside, &home), ["notes"]);
     }
 
     #[test]

@@ -50,11 +50,23 @@ pub fn default_index_file(vault: &Path) -> Result<PathBuf> {
 
 /// The folder of a vault that may be gone: `canonical` is taken as it is.
 pub(crate) fn index_folder_of(canonical: &Path) -> Result<PathBuf> {
+    Ok(indexes_folder()?.join(key_of_vault(canonical)))
+}
+
+/// The nearest folder upward, this one included, that has an index in the user's cache folder.
+pub fn indexed_above(folder: &Path) -> Option<PathBuf> {
+    let canonical = std::fs::canonicalize(folder).ok()?;
+    let has_index = |above: &&Path| default_index_file(above).is_ok_and(|file| file.is_file());
+    canonical.ancestors().find(has_index).map(Path::to_path_buf)
+}
+
+/// The folder that holds a folder for each vault.
+pub(crate) fn indexes_folder() -> Result<PathBuf> {
     let cache = cache_folder().ok_or_else(|| {
         Error::new(ErrorKind::Io, "the system names no cache folder")
             .with_remedy("set HOME, or choose a file with --index FILE")
     })?;
-    Ok(cache.join(APP).join(key_of_vault(canonical)))
+    Ok(cache.join(APP))
 }
 
 /// The name of the folder that belongs to a vault, in whichever folder of the user's it is: readable, and no other

@@ -5,7 +5,9 @@ mod model;
 mod forget;
 mod rebuild;
 mod check;
+mod list;
 mod graph;
+mod mentions;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -16,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, ModelName};
+use crate::embed::{Embedder, ModelName, install_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
@@ -26,7 +28,7 @@ use crate::lock::{self as file_lock, LockName};
 use crate::private_file::private_folder;
 use crate::report::{Report, Status};
 use crate::search::{Hits, Query, Rerank, Searcher};
-use crate::store::{REBUILDING_TO, Store};
+use crate::store::{REBUILDING_TO, REPAIR, Store};
 
 pub use graph::{GraphData, GraphNode, VaultFile};
 #[cfg(feature = "watch")]
@@ -355,6 +357,7 @@ impl Index {
     /// [`ErrorKind::NotFound`] when there is no index yet.
     pub fn status(&self) -> Result<Status> {
         self.read(|store| {
+            self.check_vault(store)?;
             let (notes, attachments, tags) = store.counts()?;
             let (links, unresolved) = store.link_counts()?;
             let (skipped, warnings) = store.warnings()?;
@@ -398,9 +401,13 @@ impl Index {
         let mut advice = Vec::new();
         let unknown_share = unknown_share(store, embedder.as_ref())?;
         if unknown_share >= 0.5 {
+            let install = match cfg!(feature = "fastembed") {
+                true => String::new(),
+                false => format!("{}, then ", install_with("fastembed")),
+            };
             advice.push(format!(
                 "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
-                 search by meaning in other languages than English: \
+                 search by meaning in other languages than English: {install}\
                  vault-index rebuild --model fastembed:multilingual-e5-small",
                 100.0 * unknown_share
             ));
@@ -472,11 +479,7 @@ impl Index {
 
     fn check_vault(&self, store: &Store) -> Result<()> {
         match store.meta("vault")? {
-            Some(vault) if vault != self.vault.to_string_lossy() => {
-                Err(Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}"))
-                    .at(&self.file)
-                    .with_remedy(format!("if that vault has moved here, run `vault-index adopt \"{vault}\"`")))
-            }
+            Some(vault) if vault != self.vault.to_string_lossy() => Err(self.is_of(&vault)),
             Some(_) if store.embedder()?.is_some() && store.meta("model")?.is_some() => Ok(()),
             // A new index gets its settings before it gets anything else.
             _ if store.has_content()? => Err(self.has_lost_settings()),
@@ -484,10 +487,27 @@ impl Index {
         }
     }
 
+    fn is_of(&self, vault: &str) -> Error {
+        let Some(file) = &self.options.index_file else {
+            // Its folder is this vault's own.
+            return self.has_lost_settings();
+        };
+        let error = Error::new(ErrorKind::Vault, format!("this index is of another vault, {vault}")).at(&self.file);
+        let (here, file) = (self.vault.display(), file.display());
+        match Path::new(vault).is_dir() {
+            true => error.with_remedy(format!(
+                "name that vault with --vault \"{vault}\"; an index of {here} needs another file"
+            )),
+            false => error.with_remedy(format!(
+                "if that vault has moved here, run `vault-index adopt \"{vault}\" --vault \"{here}\" --index \"{file}\"`"
+            )),
+        }
+    }
+
     fn has_lost_settings(&self) -> Error {
         Error::new(ErrorKind::Damaged, "the index no longer says which vault or which model it is of")
             .at(&self.file)
-            .with_remedy("run `vault-index rebuild`; your notes are not touched")
+            .with_remedy(REPAIR)
     }
 }
 

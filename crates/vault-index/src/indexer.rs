@@ -101,16 +101,19 @@ impl Indexer<'_> {
         let started = Instant::now();
         let mut report = Report::default();
         let mut stage = Instant::now();
-        let walked = {
+        let (walked, before) = {
             let _lock = self.lock(LockName::Write)?;
-            self.sync_text(&mut report, &mut stage)?
+            let before = self.store.warnings()?;
+            (self.sync_text(&mut report, &mut stage)?, before)
         };
         if self.options.vectors && !self.options.is_over() {
             self.sync_vectors(&mut report)?;
         }
         end_stage(&mut report, "vectors", &mut stage);
         (report.pending, report.unread) = (self.store.pending()?, self.store.unread()?);
-        (report.skipped, report.warnings) = self.store.warnings()?;
+        let findings = self.store.warnings()?;
+        report.has_new_findings = findings != before;
+        (report.skipped, report.warnings) = findings;
         if !report.skipped.is_empty() {
             // Files that are skipped are no notes, changed or not.
             let rest = self.store.note_count()?.saturating_sub(report.added + report.changed + report.renamed);

@@ -68,7 +68,8 @@ pub use indexer::SyncOptions;
 pub use note::LinkKind;
 pub use path::{FileId, FileKind, VaultPath};
 pub use report::{
-    CheckReport, LinkRow, NoteWarning, Progress, Report, Resolved, Skipped, Stage, Status, TagCount, UnresolvedName,
+    CheckReport, FolderState, LinkRow, ListedIndex, Mention, NoteWarning, Progress, Report, Resolved, Skipped, Stage,
+    Status, TagCount, UnresolvedName,
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
@@ -82,7 +83,9 @@ pub use vectors::{Kernel, TopK, rescore};
 /// What the crates beside this one need too. No part of the API: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
-    pub use crate::dirs::{config_folder, default_index_file, home, key_of_vault, state_folder, vault_or_gone};
+    pub use crate::dirs::{
+        config_folder, default_index_file, home, indexed_above, key_of_vault, state_folder, vault_or_gone,
+    };
     pub use crate::files::read_toml;
     pub use crate::lock::{Lock, lock_file};
     pub use crate::private_file::{make_private, private, private_file, private_folder};

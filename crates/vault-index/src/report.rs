@@ -39,6 +39,9 @@ pub struct Report {
     pub skipped: Vec<Skipped>,
     /// Warnings about notes that are indexed.
     pub warnings: Vec<NoteWarning>,
+    /// Whether `skipped` or `warnings` are others than before the sync.
+    #[serde(skip)]
+    pub has_new_findings: bool,
     /// Milliseconds of each stage: `walk`, `read`, `text`, `links`, `vectors`.
     pub stages_ms: BTreeMap<String, u64>,
     /// Milliseconds of all of it.
@@ -152,6 +155,62 @@ pub struct Status {
     pub skipped: Vec<Skipped>,
     /// Warnings about notes.
     pub warnings: Vec<NoteWarning>,
+}
+
+/// Where a note names another one in words that are no link.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct Mention {
+    /// The note that it stands in.
+    #[cfg_attr(feature = "cli", schemars(with = "String"))]
+    pub path: VaultPath,
+    /// Its line, from 1.
+    pub line: u32,
+    /// The name as it stands there.
+    pub name: String,
+    /// The line of text it stands in.
+    pub text: String,
+}
+
+/// An index in the user's cache folder.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[non_exhaustive]
+pub struct ListedIndex {
+    /// The vault's folder; `None` where the index does not say.
+    pub vault: Option<PathBuf>,
+    /// Whether that folder is there.
+    pub state: FolderState,
+    /// The index file.
+    #[serde(serialize_with = "lossy")]
+    pub index: PathBuf,
+    /// Bytes of the index file and its log.
+    pub index_bytes: u64,
+    /// Notes (canvases included).
+    pub notes: Option<usize>,
+    /// The model whose vectors the index holds.
+    pub model: Option<String>,
+    /// When the last sync ended.
+    #[cfg_attr(feature = "cli", schemars(with = "Option<String>"))]
+    pub last_sync: Option<Timestamp>,
+    /// What kept it from being read.
+    pub problem: Option<String>,
+}
+
+/// Whether a vault's folder is there.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum FolderState {
+    /// It is.
+    There,
+    /// There is no such folder.
+    Gone,
+    /// It cannot be looked at, or is not known.
+    #[default]
+    Unknown,
 }
 
 /// A path that is not UTF-8 is shown as well as it can be.

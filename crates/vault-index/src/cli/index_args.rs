@@ -37,6 +37,16 @@ pub(super) struct IndexArgs {
     pub command: Command,
 }
 
+/// Examples with models that are built in.
+const OF_FASTEMBED: &str = match cfg!(feature = "fastembed") {
+    true => "\n  vault-index rebuild --model fastembed:multilingual-e5-small",
+    false => "",
+};
+const OF_HTTP: &str = match cfg!(feature = "http") {
+    true => "\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1",
+    false => "",
+};
+
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// Bring the index up to date
@@ -53,7 +63,10 @@ it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index w
     Watch(WatchArgs),
     /// Show what the index holds and what state it is in
     #[command(after_help = "Examples:\n  vault-index status\n  vault-index status --json")]
-    Status(JsonArgs),
+    Status(StatusArgs),
+    /// List all indexes in your cache folder, and whether their vaults are still there
+    #[command(after_help = "Examples:\n  vault-index list\n  vault-index list --jsonl")]
+    List(ListArgs),
     /// List the links of a note
     #[command(
         after_help = "Examples:\n  vault-index links 'Garden/Soil.md'\n  vault-index links Soil --depth 2 --jsonl\n  vault-index links --all --jsonl"
@@ -64,6 +77,12 @@ it with everything committed.\n\nExamples:\n  vault-index watch\n  vault-index w
         after_help = "Examples:\n  vault-index backlinks 'Garden/Soil.md'\n  vault-index backlinks Soil --depth 2 --json"
     )]
     Backlinks(BacklinksArgs),
+    /// List where other notes name a note without linking it
+    #[command(
+        after_help = "A note is named by its file's name, its title or an alias, as whole words, whatever the case. Links, \
+code, tags, addresses and frontmatter do not count.\n\nExamples:\n  vault-index mentions 'Garden/Soil.md'\n  vault-index mentions Soil --jsonl"
+    )]
+    Mentions(MentionsArgs),
     /// List link targets that do not exist
     #[command(after_help = "Examples:\n  vault-index unresolved\n  vault-index unresolved --jsonl")]
     Unresolved(AskArgs),
@@ -97,7 +116,7 @@ is not a fault.\n\nExamples:\n  vault-index check\n  vault-index check --repair"
     Check(CheckArgs),
     /// Rebuild the index, with another model if one is given
     #[command(
-        after_help = "All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild\n  vault-index rebuild --model fastembed:multilingual-e5-small\n  vault-index rebuild --model openai:text-embedding-3-small --base-url http://localhost:8080/v1"
+        after_help = format!("All notes are embedded again; searches use the old vectors until the new ones are there.\n\nExamples:\n  vault-index rebuild{OF_FASTEMBED}{OF_HTTP}")
     )]
     Rebuild(RebuildArgs),
     /// Delete all that is stored about a vault; the notes stay
@@ -132,7 +151,7 @@ pub(super) struct SyncArgs {
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
-    pub output: JsonArgs,
+    pub output: ReportArgs,
 }
 
 #[derive(Debug, Args)]
@@ -141,7 +160,23 @@ pub(super) struct RebuildArgs {
     #[arg(long)]
     pub yes: bool,
     #[command(flatten)]
-    pub output: JsonArgs,
+    pub output: ReportArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct StatusArgs {
+    #[command(flatten)]
+    pub output: ReportArgs,
+}
+
+/// How findings about notes are printed.
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
+    /// List all warnings and skipped files instead of counting them
+    #[arg(long, help_heading = "Output")]
+    pub warnings: bool,
+    #[command(flatten)]
+    pub json: JsonArgs,
 }
 
 // Without the feature some of them can be given and do nothing: the error says so.
@@ -195,6 +230,15 @@ pub(super) struct BacklinksArgs {
     /// Follow links up to this many steps
     #[arg(long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     pub depth: usize,
+    #[command(flatten)]
+    pub ask: AskArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MentionsArgs {
+    /// The note: its path, its name, or a link to it
+    #[arg(value_name = "NOTE", required_unless_present = "schema")]
+    pub note: Option<String>,
     #[command(flatten)]
     pub ask: AskArgs,
 }
@@ -280,6 +324,12 @@ mod tests {
             "watch --jsonl --debounce 200",
             "watch --print-service",
             "status --json",
+            "status --warnings",
+            "sync --warnings",
+            "list",
+            "list --jsonl",
+            "mentions a.md --json",
+            "mentions --schema",
             "links a.md --depth 3 --jsonl",
             "links --all --jsonl",
             "links --schema",
@@ -309,6 +359,8 @@ mod tests {
             "links a.md --all",
             "links --all --depth 2",
             "backlinks",
+            "mentions",
+            "list a",
             "resolve --from a.md",
             "tags --json --jsonl",
             "graph --format png",

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use vault_cli::{CliResult, Format, Out, Outcome, note, sanitize_line};
 
-use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, ResolveArgs};
+use super::index_args::{AskArgs, BacklinksArgs, LinksArgs, MentionsArgs, ResolveArgs};
 use super::open::{self, SyncPolicy};
 use super::records::{PathRecord, ResolvedRecord};
 use super::settings::{Settings, VaultArgs};
@@ -86,6 +86,28 @@ fn all_links(index: &Index, args: &AskArgs, out: &mut Out) -> CliResult {
 pub(super) fn backlinks(vault_args: &VaultArgs, args: &BacklinksArgs, out: &mut Out) -> CliResult {
     let note = args.note.as_deref().unwrap_or_default();
     list(vault_args, &args.ask, out, |index| index.backlinks(note, args.depth), show_link)
+}
+
+pub(super) fn mentions(vault_args: &VaultArgs, args: &MentionsArgs, out: &mut Out) -> CliResult {
+    let name = args.note.as_deref().unwrap_or_default();
+    let ask = |index: &Index| {
+        let short = |name: &String| name.chars().filter(|c| c.is_alphanumeric()).count() < 3 && name.is_ascii();
+        for name in index.names_of(name)?.into_iter().filter(short) {
+            note(&format!("`{name}` is short: some of what is found may be another word"));
+        }
+        index.mentions(name)
+    };
+    list(vault_args, &args.ask, out, ask, |vault, row, out| {
+        let paint = out.paint;
+        let location =
+            format!("{}{}", paint.path(&sanitize_line(row.path.as_str())), paint.dim(&format!(":{}", row.line)));
+        let linked = paint.link(&vault.join(row.path.as_str()), &location);
+        out.line(&format!("{linked}  {}", paint.bold(&sanitize_line(&row.name))))?;
+        match row.text == row.name {
+            true => Ok(()),
+            false => out.line(&format!("    {}", paint.dim(&sanitize_line(&row.text)))),
+        }
+    })
 }
 
 /// Where a link is, where it leads, and its line of text.

@@ -28,6 +28,7 @@ mod sync;
 
 mod graph;
 mod status;
+mod list;
 mod watch;
 
 use std::process::ExitCode;
@@ -76,11 +77,13 @@ fn run_index(args: IndexArgs, out: &mut Out) -> CliResult {
         Command::Sync(args) => sync::sync(&vault, &args, out),
         Command::Rebuild(args) => sync::rebuild(&vault, &args, out),
         Command::Watch(args) => watch::run(&vault, &args, out),
-        Command::Status(args) => status::status(&vault, &args, out),
+        Command::Status(args) => status::status(&vault, &args.output, out),
+        Command::List(args) => list::run(&args, out),
         Command::Check(args) => status::check(&vault, &args, out),
         Command::Models(args) => status::models(&vault, &args, out),
         Command::Links(args) => links::links(&vault, &args, out),
         Command::Backlinks(args) => links::backlinks(&vault, &args, out),
+        Command::Mentions(args) => links::mentions(&vault, &args, out),
         Command::Unresolved(args) => links::unresolved(&vault, &args, out),
         Command::Orphans(args) => links::orphans(&vault, &args, out),
         Command::Deadends(args) => links::deadends(&vault, &args, out),

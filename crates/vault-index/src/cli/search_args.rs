@@ -47,7 +47,6 @@ Examples:
   vault-search '\"compound interest\"' --prop 'rating>=4' -n 3
   vault-search 'task-todo:(call OR mail) -path:Archive'
   vault-search --like 'Garden/Soil.md'
-  vault-search --rerank fastembed:BGERerankerBase when do pears ripen
   vault-search --tag project --prop status=open --files
   vault-search -- -x tag:y
   vault-search --queries questions.txt > answers.jsonl
@@ -85,11 +84,12 @@ pub(super) struct SearchArgs {
     pub like: Option<String>,
     /// Score the best passages again with a cross-encoder, which reads each together with the query, and order results
     /// by its scores: fastembed:NAME (BGERerankerBase, BGERerankerV2M3, JINARerankerV1TurboEn or JINARerankerV2BaseMultilingual)
-    /// or onnx:DIR. Slow: the model runs once per passage; needs the feature `fastembed` and ONNX Runtime
-    #[arg(long, value_name = "MODEL", allow_hyphen_values = true)]
+    /// or onnx:DIR. Slow: the model runs once per passage; needs ONNX Runtime
+    #[arg(long, value_name = "MODEL", allow_hyphen_values = true, hide = cfg!(not(feature = "fastembed")))]
     pub rerank: Option<RerankerName>,
     /// How many of the best passages --rerank scores [default: 50]
-    #[arg(long, value_name = "N", requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true)]
+    #[arg(long, value_name = "N", requires = "rerank", value_parser = at_least_one, allow_hyphen_values = true,
+        hide = cfg!(not(feature = "fastembed")))]
     pub rerank_depth: Option<usize>,
 
     /// Notes with this tag or a nested one; repeated: with all of them
@@ -477,8 +477,12 @@ mod tests {
         assert!(args(&["x"]).unwrap().reranking().unwrap().is_none());
         let help = SearchArgs::command().render_long_help().to_string();
         let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(help.contains(&format!("--rerank scores [default: {}]", Rerank::DEPTH)));
-        assert!(RerankerName::FASTEMBED.iter().all(|name| help.contains(name)));
+        // A program without them does not show them.
+        let has = |text: &str| assert_eq!(help.contains(text), cfg!(feature = "fastembed"), "{text}");
+        has(&format!("--rerank scores [default: {}]", Rerank::DEPTH));
+        RerankerName::FASTEMBED.iter().for_each(|name| has(name));
+        has("fastembed:NAME");
+        assert_eq!(help.contains("ollama:NAME"), cfg!(feature = "http"));
     }
 
     #[test]

@@ -18,6 +18,26 @@ config.toml in the user's configuration folder (~/.config/vault-index on Linux, 
 base_url, exclude, limit and mode. A vault's own .vault.toml may hold exclude only. \
 Setting NO_COLOR turns colors off.";
 
+/// What can be named depends on what is built in.
+const MODEL_HELP: &str = match (cfg!(feature = "fastembed"), cfg!(feature = "http")) {
+    (true, true) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; \
+         default: the one the index has, or minilm"
+    }
+    (true, false) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME or onnx:DIR; default: the one the index has, \
+         or minilm"
+    }
+    (false, true) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, openai:NAME or ollama:NAME; default: the one the index has, \
+         or minilm"
+    }
+    (false, false) => {
+        "The embedding model [env: VAULT_MODEL]: minilm, unless the program was installed with others: see vault-index \
+         models"
+    }
+};
+
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
@@ -29,12 +49,10 @@ pub(super) struct VaultArgs {
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
-    /// The embedding model [env: VAULT_MODEL]: minilm, fastembed:NAME, onnx:DIR, openai:NAME or ollama:NAME; default:
-    /// the one the index has, or minilm
-    #[arg(long, value_name = "MODEL", global = true)]
+    #[arg(long, value_name = "MODEL", global = true, help = MODEL_HELP)]
     pub model: Option<String>,
     /// The URL of a remote model's service [env: VAULT_BASE_URL]
-    #[arg(long, value_name = "URL", global = true)]
+    #[arg(long, value_name = "URL", global = true, hide = cfg!(not(feature = "http")))]
     pub base_url: Option<String>,
     /// Leave out matching files, besides those of .gitignore, .vaultignore and .vault.toml (repeatable). This changes the
     /// index itself: the files are removed from it, and return with the next sync without the option. To leave them out
@@ -91,7 +109,11 @@ impl Settings {
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
         let configured = config.vault.clone().map(|vault| (vault, config_file()));
-        let sources = VaultSources { flags: &args.vault, variable: variable("VAULT_DIR"), current, configured, home };
+        // An index that is named may be of any folder.
+        let is_default = args.index.is_none() && variable("VAULT_INDEX_FILE").is_none();
+        let indexed = if is_default { dirs::indexed_above(&current) } else { None };
+        let variable_vault = variable("VAULT_DIR");
+        let sources = VaultSources { flags: &args.vault, variable: variable_vault, current, configured, home, indexed };
         let settings = Self {
             vaults: find(&sources, may_be_missing)?,
             index_file: args.index.clone().or_else(|| variable("VAULT_INDEX_FILE").map(PathBuf::from)),

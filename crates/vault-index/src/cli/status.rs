@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use vault_cli::{CliResult, JsonArgs, ListArgs, Out, Outcome, columns, counted, padded, sanitize_line};
+use vault_cli::{CliResult, ListArgs, Out, Outcome, columns, counted, padded, sanitize_line};
 
-use super::index_args::CheckArgs;
+use super::index_args::{CheckArgs, ReportArgs};
 use super::open;
 use super::progress::with_progress;
 use super::records::{CheckRecord, ModelRecord};
@@ -13,21 +13,19 @@ use super::sync::{findings, labelled};
 use crate::report::counted_as;
 use crate::{RerankerName, Status, SyncOptions};
 
-pub(super) fn status(vault_args: &VaultArgs, args: &JsonArgs, out: &mut Out) -> CliResult {
-    if args.schema {
+pub(super) fn status(vault_args: &VaultArgs, args: &ReportArgs, out: &mut Out) -> CliResult {
+    if args.json.schema {
         return out.schema::<Status>();
     }
     let settings = Settings::load(vault_args)?;
     let status = open::to_read(&settings, settings.only_vault()?)?.status()?;
-    if args.json {
+    if args.json.json {
         out.json(&Status { pending: status.pending + status.unread, ..status })?;
         return Ok(Outcome::Done);
     }
     out.table(&rows(&status))?;
     labelled("advice", &status.advice, out)?;
-    for (kind, texts) in findings(&status.warnings, &status.skipped) {
-        labelled(kind, &texts, out)?;
-    }
+    findings(&status.warnings, &status.skipped, args.warnings, out)?;
     Ok(Outcome::Done)
 }
 
@@ -56,19 +54,18 @@ fn rows(status: &Status) -> Vec<(String, String)> {
     if let Some(next) = &status.rebuilding_to {
         row("rebuilding", format!("to {next}: vault-index rebuild resumes it"));
     }
-    row(
-        "last sync",
-        status.last_sync.map_or_else(
-            || "never".to_string(),
-            |moment| moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
-        ),
-    );
+    row("last sync", status.last_sync.map_or_else(|| "never".to_string(), local_time));
     row("watcher", status.watcher.clone().unwrap_or_else(|| "none".to_string()));
     rows
 }
 
+/// `2026-01-31 08:15:00`.
+pub(super) fn local_time(moment: jiff::Timestamp) -> String {
+    moment.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string()
+}
+
 /// `12.3 MB`.
-fn bytes(count: u64) -> String {
+pub(super) fn bytes(count: u64) -> String {
     let units = ["bytes", "kB", "MB", "GB", "TB"];
     let mut value = count as f64;
     let mut unit = 0;

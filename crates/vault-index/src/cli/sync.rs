@@ -1,22 +1,27 @@
 //! `vault-index sync` and `rebuild`: bring the index up to date, and say what was done.
 
+use std::collections::BTreeMap;
 use std::io;
 
-use vault_cli::{CliResult, Failure, JsonArgs, Out, Outcome, counted, note, sanitize_line};
+use vault_cli::{CliResult, Failure, Out, Outcome, counted, note, sanitize_line};
 
-use super::index_args::{RebuildArgs, SyncArgs};
+use super::index_args::{RebuildArgs, ReportArgs, SyncArgs};
 use super::open;
 use super::progress::with_progress;
 use super::settings::{Settings, VaultArgs};
-use crate::{ErrorKind, NoteWarning, Report, Result, Skipped, SyncOptions};
+use crate::report::counted_as;
+use crate::{ErrorKind, NoteWarning, Report, Result, Skipped, SyncOptions, WarningKind};
 
-/// Skipped notes and warnings that a summary names.
-const NAMED: usize = 10;
+/// Up to so many warnings, or skipped files, are all named.
+const NAMED: usize = 3;
+
+/// Of more of them, so many of each kind.
+const EXAMPLES: usize = 2;
 
 const KEPT: &str = "what has been indexed is kept; run it again to resume";
 
 pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> CliResult {
-    if args.output.schema {
+    if args.output.json.schema {
         return out.schema::<Report>();
     }
     let settings = Settings::load(vault_args)?;
@@ -30,7 +35,7 @@ pub(super) fn sync(vault_args: &VaultArgs, args: &SyncArgs, out: &mut Out) -> Cl
 }
 
 pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out) -> CliResult {
-    if args.output.schema {
+    if args.output.json.schema {
         return out.schema::<Report>();
     }
     let settings = Settings::load(vault_args)?;
@@ -48,7 +53,7 @@ pub(super) fn rebuild(vault_args: &VaultArgs, args: &RebuildArgs, out: &mut Out)
 fn run(
     options: SyncOptions<'_>,
     work: impl FnOnce(&SyncOptions<'_>) -> Result<Report>,
-    output: &JsonArgs,
+    output: &ReportArgs,
     out: &mut Out,
 ) -> CliResult {
     let (done, is_cancelled) = with_progress(options, work);
@@ -56,10 +61,10 @@ fn run(
         Err(error) if error.kind() == ErrorKind::Cancelled => return Err(Failure::Interrupted(KEPT)),
         done => done?,
     };
-    if output.json {
+    if output.json.json {
         out.json(&pending_summed(report))?;
     } else {
-        summary(&report, out)?;
+        summary(&report, output.warnings, out)?;
     }
     out.flush()?;
     if is_cancelled { Err(Failure::Interrupted(KEPT)) } else { Ok(Outcome::Done) }
@@ -70,26 +75,52 @@ pub(super) fn pending_summed(report: Report) -> Report {
     Report { pending: report.pending + report.unread, ..report }
 }
 
-/// What was done: a paragraph, then warnings and what is not indexed.
-fn summary(report: &Report, out: &mut Out) -> io::Result<()> {
-    out.line(&paragraph(report))?;
-    for (kind, texts) in findings(&report.warnings, &report.skipped) {
-        labelled(kind, &texts[..texts.len().min(NAMED)], out)?;
-        if texts.len() > NAMED {
-            out.line(&format!("… and {} more: vault-index status", texts.len() - NAMED))?;
-        }
+/// What was done: a paragraph, then warnings and what is not indexed. Old ones are only counted.
+fn summary(report: &Report, all: bool, out: &mut Out) -> io::Result<()> {
+    let old = report.warnings.len() + report.skipped.len();
+    let mut text = paragraph(report);
+    if report.is_unchanged() && !report.has_new_findings && !all && old > 0 {
+        let warnings = counted(report.warnings.len(), "warning");
+        let skipped = counted_as(report.skipped.len(), "file is", "files are");
+        text.push_str(&format!("; as before {warnings}, {skipped} not indexed: vault-index status"));
+        return out.line(&text);
     }
-    Ok(())
+    out.line(&text)?;
+    findings(&report.warnings, &report.skipped, all, out)
 }
 
-/// Warnings and skipped files as [`labelled`] prints them.
-pub(super) fn findings(warnings: &[NoteWarning], skipped: &[Skipped]) -> [(&'static str, Vec<String>); 2] {
+/// Warnings and skipped files: all of them, or how many of each kind there are, with examples.
+pub(super) fn findings(warnings: &[NoteWarning], skipped: &[Skipped], all: bool, out: &mut Out) -> io::Result<()> {
     let warning = |NoteWarning { path, warning, .. }: &NoteWarning| {
         let line = warning.line.map_or_else(String::new, |line| format!(":{line}"));
-        format!("{path}{line}: {}", warning.message)
+        (json_name(&warning.kind), format!("{path}{line}: {}", warning.message))
     };
-    let skipped = skipped.iter().map(|skipped| format!("{}: {}", skipped.path, skipped.reason)).collect();
-    [("warning", warnings.iter().map(warning).collect()), ("skipped", skipped)]
+    let warnings: Vec<(String, String)> = warnings.iter().map(warning).collect();
+    let skipped = skipped.iter().map(|skipped| (String::new(), format!("{}: {}", skipped.path, skipped.reason)));
+    let skipped: Vec<(String, String)> = skipped.collect();
+    let mut is_cut = false;
+    for (label, texts) in [("warning", warnings), ("skipped", skipped)] {
+        if all || texts.len() <= NAMED {
+            labelled(label, &texts.into_iter().map(|(_, text)| text).collect::<Vec<_>>(), out)?;
+            continue;
+        }
+        is_cut = true;
+        let mut kinds: BTreeMap<String, Vec<String>> = BTreeMap::new();
+        texts.into_iter().for_each(|(kind, text)| kinds.entry(kind).or_default().push(text));
+        for (kind, texts) in kinds {
+            let of_kind = if kind.is_empty() { label.to_string() } else { format!("{label} ({kind})") };
+            labelled(&of_kind, &texts[..texts.len().min(EXAMPLES)], out)?;
+            if texts.len() > EXAMPLES {
+                out.line(&format!("  … and {} more of this kind", texts.len() - EXAMPLES))?;
+            }
+        }
+    }
+    if is_cut { out.line("--warnings lists all") } else { Ok(()) }
+}
+
+/// A kind as JSON has it.
+fn json_name(kind: &WarningKind) -> String {
+    serde_json::to_string(kind).unwrap_or_default().trim_matches('"').to_string()
 }
 
 /// Prints a line for each text, with its kind before it.
@@ -154,7 +185,7 @@ pub(super) fn duration(ms: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{NoteWarning, Skipped, Warning, WarningKind};
+    use crate::Warning;
     use vault_cli::Captured;
 
     #[test]
@@ -187,20 +218,43 @@ mod tests {
         assert_eq!(paragraph(&much), expected);
     }
 
+    fn shown(report: &Report, all: bool) -> Vec<String> {
+        let captured = Captured::default();
+        summary(report, all, &mut Out::to(captured.clone())).unwrap();
+        captured.text().lines().map(str::to_string).collect()
+    }
+
     #[test]
-    fn a_summary_names_the_first_ten() {
-        let warning = Warning::new(WarningKind::Frontmatter, "broken\u{1b}[0m YAML").on_line(2);
-        let report = Report {
-            skipped: (0..12).map(|n| Skipped { path: format!("{n}.md"), reason: "too large".into() }).collect(),
-            warnings: vec![NoteWarning { path: "a.md".into(), warning }],
+    fn many_warnings_are_counted() {
+        let warning = |n: usize| {
+            let kind = if n == 7 { WarningKind::Encoding } else { WarningKind::Frontmatter };
+            NoteWarning { path: format!("{n}.md"), warning: Warning::new(kind, "broken\u{1b}[0m YAML").on_line(2) }
+        };
+        let skipped = |n: usize| Skipped { path: format!("{n}.png.md"), reason: "too large".into() };
+        let many = Report {
+            has_new_findings: true,
+            warnings: (0..1000).map(warning).collect(),
+            skipped: (0..3).map(skipped).collect(),
             ..Report::default()
         };
-        let captured = Captured::default();
-        summary(&report, &mut Out::to(captured.clone())).unwrap();
-        let text = captured.text();
-        let lines: Vec<&str> = text.lines().collect();
-        assert_eq!(lines[1], "warning: a.md:2: broken␛[0m YAML");
-        assert_eq!((lines[2], lines.len()), ("skipped: 0.md: too large", 13));
-        assert_eq!(lines[12], "… and 2 more: vault-index status");
+        let lines = shown(&many, false);
+        let expected = [
+            "warning (encoding): 7.md:2: broken␛[0m YAML",
+            "warning (frontmatter): 0.md:2: broken␛[0m YAML",
+            "warning (frontmatter): 1.md:2: broken␛[0m YAML",
+            "  … and 997 more of this kind",
+            "skipped: 0.png.md: too large",
+            "skipped: 1.png.md: too large",
+            "skipped: 2.png.md: too large",
+            "--warnings lists all",
+        ];
+        assert_eq!(lines[1..], expected);
+        assert_eq!(shown(&many, true).len(), 1004);
+        // Old ones are not repeated.
+        let unchanged = Report { has_new_findings: false, ..many };
+        let expected =
+            "0 notes: nothing changed (0 ms); as before 1000 warnings, 3 files are not indexed: vault-index status";
+        assert_eq!(shown(&unchanged, false), [expected]);
+        assert_eq!(shown(&unchanged, true).len(), 1004);
     }
 }

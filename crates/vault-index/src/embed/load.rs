@@ -37,10 +37,15 @@ impl ModelName {
     }
 }
 
+/// How to get a program with a feature that this one lacks.
+pub(crate) fn install_with(feature: &str) -> String {
+    format!("install it with `cargo install --path crates/vault-index --features {feature}`")
+}
+
 #[cfg(not(all(feature = "minilm", feature = "fastembed", feature = "http")))]
 fn not_built_in(name: &ModelName, feature: &str) -> Error {
     Error::new(ErrorKind::Model, format!("the model `{name}` is not built into this program"))
-        .with_remedy(format!("install it with `--features {feature}`, or choose one of `vault-index models`"))
+        .with_remedy(format!("{}, or choose one of `vault-index models`", install_with(feature)))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use crate::index::mutex::lock;
 use crate::indexer::{Indexer, SyncOptions};
 use crate::path::is_within;
 use crate::report::CheckReport;
-use crate::store::Store;
+use crate::store::{REPAIR, Store};
 
 impl Index {
     /// Checks the file itself, and compares all that it says with an index that is made now, in a temporary file, from
@@ -39,7 +39,11 @@ impl Index {
             return Ok(before);
         }
         *lock(&self.reader) = None;
-        self.rebuild_reusing(Some(&doubtful), options)?;
+        self.rebuild_reusing(Some(&doubtful), options).map_err(|error| match error.remedy() {
+            // That is what is being done.
+            Some(REPAIR) => error.with_remedy("run `vault-index forget`, then `vault-index sync` to make it anew"),
+            _ => error,
+        })?;
         let (mut now, _) = self.examine(options)?;
         now.repaired = now.faults.is_empty() && !before.faults.is_empty();
         if now.repaired {

@@ -44,8 +44,8 @@ impl Index {
     /// Takes over the index of a vault whose folder has moved here from `old`. Returns the index file.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, or when
-    /// this vault has an index of its own already.
+    /// [`ErrorKind::NotFound`] when there is no index of `old`; [`ErrorKind::Locked`] when it is in use, when `old` is
+    /// still there (and not an empty folder), or when this vault has an index of its own already.
     pub fn adopt(vault: impl AsRef<Path>, old: &Path, options: &Options) -> Result<PathBuf> {
         let index = Self::open(vault, options.clone())?;
         let old = dirs::vault_or_gone(old)?;
@@ -53,6 +53,12 @@ impl Index {
             return Err(Error::new(ErrorKind::Query, "this is where the vault is now, so there is nothing to adopt")
                 .at(old)
                 .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
+        }
+        if std::fs::read_dir(&old).is_ok_and(|mut entries| entries.next().is_some()) {
+            let here = index.vault.display();
+            return Err(Error::new(ErrorKind::Locked, "this folder is still there, so its index stays its own")
+                .at(old)
+                .with_remedy(format!("`vault-index sync --vault \"{here}\"` makes an index of {here}, with another file if --index names one")));
         }
         match options.index_file {
             Some(_) => index.must_be_of(&old)?,

@@ -24,7 +24,7 @@ impl RerankerName {
         }));
         #[cfg(not(feature = "fastembed"))]
         Err(Error::new(ErrorKind::Model, format!("the reranker `{self}` is not built into this program"))
-            .with_remedy("install it with `--features fastembed`, or search without a reranker"))
+            .with_remedy(format!("{}, or search without a reranker", crate::embed::install_with("fastembed"))))
     }
 }
 

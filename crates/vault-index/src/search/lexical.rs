@@ -8,6 +8,9 @@
 //! word alone, so that it outranks the others of its stem. No passage can reach more than `(k1 + 1) · Σ q·idf`; the
 //! lexical score is the share of it that is reached: 0 to 1, and the same whatever else matches or is filtered.
 //!
+//! Stop words, which are looked up where there are no others, count once in each field: they are in so many places that
+//! each would be waited for, and how often they stand there says nothing.
+//!
 //! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
 //! and scores a word that is in more than half of the passages as 0.
 
@@ -16,7 +19,7 @@ use crate::path::FileId;
 use crate::search::forms::{Form, Reading};
 use crate::search::note_passages::NotePassages;
 use crate::store::{FIELD_COUNT, Field, Holder, PassageRow, Store};
-use crate::terms::{Matching, Terms};
+use crate::terms::{Matching, Terms, is_stop_word};
 
 /// The weights of fields, by [`Field`].
 const FIELDS: [f64; FIELD_COUNT] = {
@@ -200,7 +203,7 @@ impl Counter<'_> {
         let mut named: Vec<FileId> = Vec::new();
         let mut number = 0;
         let mut at = 0;
-        self.store.each_occurrence(&form.text, form.matching, |term, holder, field| {
+        let mut count = |term: &str, holder, field| {
             if !wanted(term) {
                 return true;
             }
@@ -232,7 +235,11 @@ impl Counter<'_> {
                 }
             }
             number <= most
-        })?;
+        };
+        match form.matching == Matching::Whole && is_stop_word(&form.text) {
+            true => self.store.each_field(&form.text, |holder, field| _ = count(&form.text, holder, field))?,
+            false => self.store.each_occurrence(&form.text, form.matching, count)?,
+        }
         if number > most {
             return Ok(());
         }
@@ -298,7 +305,7 @@ impl Counter<'_> {
 /// Passages that hold words side by side (with [`Matching::Prefix`], the last of them may go on), in their own fields or
 /// those of their notes: exactly, except for case, diacritics and punctuation. In no order, some twice. `None`: there is no
 /// word in the text.
-pub(super) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
+pub(crate) fn holders_of(store: &Store, text: &str, matching: Matching) -> Result<Option<Vec<i64>>> {
     phrase_expression(text, matching).map(|expression| store.passages_with(&expression)).transpose()
 }
 

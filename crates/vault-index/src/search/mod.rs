@@ -52,6 +52,7 @@ pub use dates::{DateEdge, DateRange};
 pub use filter::Filter;
 pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
+pub(crate) use lexical::holders_of;
 pub use property_test::{Comparison, PropertyTest};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;

@@ -36,8 +36,8 @@ pub struct Query {
     pub like: Option<String>,
     /// The vector to rank by meaning with, instead of that of `text`: see [`Query::from_vector`].
     pub vector: Option<Vec<f32>>,
-    /// Whether all words stand in the condition: each note that meets it is a result then, however it is ranked.
-    pub(crate) finds_all: bool,
+    /// Whether all words stand in the condition.
+    pub(crate) words_are_conditions: bool,
     /// What must hold besides.
     pub filter: Filter,
     /// How passages are ranked.
@@ -92,7 +92,7 @@ impl Default for Query {
             text: String::new(),
             prefixes: Vec::new(),
             condition: None,
-            finds_all: false,
+            words_are_conditions: false,
             unknown_operators: Vec::new(),
             like: None,
             vector: None,
@@ -199,8 +199,8 @@ impl Query {
     /// As [`Query::parse`].
     pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
         let Parsed { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
-        let finds_all = condition.is_some() && !has_free_words;
-        Ok(Self { text, prefixes, condition, finds_all, unknown_operators: unknown, ..Self::default() })
+        let words_are_conditions = condition.is_some() && !has_free_words;
+        Ok(Self { text, prefixes, condition, words_are_conditions, unknown_operators: unknown, ..Self::default() })
     }
 
     /// Whether there is nothing to rank by and nothing to filter by.
@@ -210,6 +210,11 @@ impl Query {
             && self.like.is_none()
             && self.vector.is_none()
             && self.filter.is_empty()
+    }
+
+    /// Whether each note that meets the condition is a result, however it is ranked.
+    pub(super) fn finds_all(&self) -> bool {
+        self.words_are_conditions && self.like.is_none() && self.min_score.is_none_or(|least| least <= 0.0)
     }
 
     /// The condition, and the filter as one. `None`: every note meets them.

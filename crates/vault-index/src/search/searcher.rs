@@ -11,6 +11,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::path::{FileId, VaultPath};
 use crate::search::eligible::eligible;
 use crate::search::estimate::Estimate;
+use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
 use crate::search::forms::{Asked, Reading};
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
@@ -94,12 +95,13 @@ impl Searcher {
             let results = self.list(eligible.as_deref(), query.grouping, query.limit)?;
             return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
-        let scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        // The words of such a query ask nothing of a note that its condition does not.
-        let finds_all = query.finds_all && query.like.is_none() && query.min_score.is_none_or(|least| least <= 0.0);
-        let floor = if finds_all { Floor::NONE } else { Floor::of(query.min_score, scored.mode, scored.weights) };
-        let mut results = scored.best(query.grouping, query.limit, floor)?;
-        if finds_all && results.len() < query.limit {
+        let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
+        let mut results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
+            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+            results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        }
+        if query.finds_all() && results.len() < query.limit {
             let shown = |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.line));
             let ranked: HashSet<_> = results.iter().map(shown).collect();
             let others = self.list(scored.eligible.as_deref(), query.grouping, query.limit + results.len())?;
@@ -113,6 +115,22 @@ impl Searcher {
         };
         let substitutions = scored.substitutions;
         Ok(Hits { substitutions, ..hits(&self.snapshot, results, scored.mode, near_misses) })
+    }
+
+    /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
+    /// model knows pieces of other languages, and makes of them what lies far from everything. Then words alone rank.
+    /// Filters have no say in it, so that they change no score.
+    fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
+        let is_both = scored.mode == Mode::Hybrid && scored.weights.semantic > 0.0;
+        if !is_both || query.min_score.is_some() || query.limit == 0 {
+            return Ok(false);
+        }
+        if query.filter.is_empty() && query.condition.is_none() {
+            return Ok(true);
+        }
+        let everywhere = Query { filter: Filter::default(), condition: None, ..query.clone() };
+        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
+        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
 
     /// What may be found, without a ranking: newest notes first; equal times by path, then by line.
@@ -247,6 +265,11 @@ impl<'a> ScoredQuery<'a> {
         };
         let substitutions = reading.substitutions;
         Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
+    }
+
+    fn floor(&self, query: &Query) -> Floor {
+        // The words of such a query ask nothing of a note that its condition does not.
+        if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
     }
 
     /// The `limit` best with at least `floor`, best first.

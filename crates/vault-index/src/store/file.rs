@@ -15,6 +15,13 @@ pub(crate) fn logs_of(index: &Path) -> [PathBuf; 2] {
     ["-wal", "-shm"].map(|ending| beside(index, ending))
 }
 
+/// Bytes of an index file and its log.
+pub(crate) fn index_bytes(index: &Path) -> u64 {
+    let size = |path: &Path| std::fs::metadata(path).map_or(0, |file| file.len());
+    let [log, _] = logs_of(index);
+    size(index) + size(&log)
+}
+
 /// Where the new index is made while the old one is searched.
 pub(crate) fn rebuild_of(index: &Path) -> PathBuf {
     beside(index, ".rebuild")

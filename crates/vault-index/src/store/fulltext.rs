@@ -56,6 +56,19 @@ pub(crate) enum Field {
     Body,
 }
 
+impl Field {
+    /// All fields, each with its table and column.
+    const ALL: [(Self, &'static str, &'static str); FIELD_COUNT] = [
+        (Self::Title, "note_words", "title"),
+        (Self::Aliases, "note_words", "aliases"),
+        (Self::Tags, "note_words", "tags"),
+        (Self::Properties, "note_words", "properties"),
+        (Self::Path, "note_words", "path"),
+        (Self::Headings, "words", "headings"),
+        (Self::Body, "words", "body"),
+    ];
+}
+
 /// How many fields there are.
 pub(crate) const FIELD_COUNT: usize = 7;
 
@@ -145,6 +158,26 @@ impl Store {
                     if !each(term, holder, field) {
                         return Ok(());
                     }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Calls `each` once for every field that a term stands in, however often: a tenth of the time of all its places where
+    /// it is common.
+    pub(crate) fn each_field(&self, term: &str, mut each: impl FnMut(Holder, Field)) -> Result<()> {
+        self.with(|conn| {
+            for (field, table, column) in Field::ALL {
+                let sql = format!("SELECT rowid FROM {table} WHERE {table} MATCH ?1");
+                let mut statement = conn.prepare_cached(&sql)?;
+                let mut rows = statement.query([format!("{column} : \"{term}\"")])?;
+                while let Some(row) = rows.next()? {
+                    let holder = match table {
+                        "words" => Holder::Passage(row.get(0)?),
+                        _ => Holder::Note(row.get(0)?),
+                    };
+                    each(holder, field);
                 }
             }
             Ok(())

@@ -22,9 +22,10 @@
 //! | `embedding` | a text that has a vector | `key` = hash of the exact text embedded; its id is the vector's rowid and slot |
 //! | `vectors_NAME` | the f32 vectors | a sqlite-vec `vec0` table with cosine distance, 64 vectors a blob, named after the model |
 //! | `codes` | int8 codes of 1,024 slots | what a search scans; layout in [`crate::vectors`] |
+//! | `codes_sum` | the checksum of a block of `codes` | beside it, since a block is written a row at a time |
 //! | `warning` | a warning about a file | `skipped`: 0 the note is indexed, 1 reading it failed, 2 listing the vault found it |
 //!
-//! Views for other programs: `documents`, `chunks`, `links`.
+//! Columns named `sum` hold checksums ([`checksum`]). Views for other programs: `documents`, `chunks`, `links`.
 //!
 //! # Freshness
 //! A note is fresh when its file's content hash and `version` (parser, chunker, model window) are those of its
@@ -33,6 +34,7 @@
 //! a while, since notes come back; [`vectors`] drops them when they are many.
 
 mod schema;
+mod checksum;
 mod file;
 mod names;
 mod notes;
@@ -56,7 +58,7 @@ use crate::path::{FileId, VaultPath};
 use crate::private_file::{make_private, private_file};
 use crate::report::counted_as;
 
-pub(crate) use file::{FileContent, damaged_of, free_damaged_name, logs_of, rebuild_of};
+pub(crate) use file::{FileContent, damaged_of, free_damaged_name, index_bytes, logs_of, rebuild_of};
 pub(crate) use fulltext::{FIELD_COUNT, Field, Holder, NoteFields, PassageFields, Word};
 pub(crate) use links::{LinkRow, StoredLink};
 pub(crate) use names::Name;
@@ -66,6 +68,9 @@ pub(crate) use vectors::{EmbeddingKey, key_of};
 
 /// How long another process's transaction is waited for.
 const BUSY: Duration = Duration::from_secs(30);
+
+/// What the reader of an error about damage is to do.
+pub(crate) const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
 
 /// The setting that names the model a rebuild under way will end with.
 pub(crate) const REBUILDING_TO: &str = "rebuilding_to";
@@ -77,8 +82,17 @@ pub(crate) const REBUILDING_URL: &str = "rebuilding_base_url";
 pub(crate) struct Store {
     conn: Connection,
     path: PathBuf,
-    /// Blocks of `passage_block` whose passages this transaction has changed.
-    unpacked: RefCell<BTreeSet<i64>>,
+    /// What this transaction has changed.
+    changed: RefCell<BTreeSet<ChangedBlock>>,
+}
+
+/// A block that is finished when the transaction is committed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum ChangedBlock {
+    /// To be packed anew, with its checksum.
+    Passages(i64),
+    /// To get its checksum anew.
+    Codes(i64),
 }
 
 /// A transaction of a [`Store`]: rolled back when dropped before `commit`.
@@ -91,7 +105,15 @@ impl Batch<'_> {
     /// Commits.
     pub(crate) fn commit(self) -> Result<()> {
         let Self { store, transaction } = self;
-        store.with(|_| store.pack().and_then(|()| transaction.commit()))
+        store.with(|_| {
+            for block in store.changed.take() {
+                match block {
+                    ChangedBlock::Passages(block) => store.pack(block)?,
+                    ChangedBlock::Codes(block) => store.sum_codes(block)?,
+                }
+            }
+            transaction.commit()
+        })
     }
 }
 
@@ -187,7 +209,7 @@ impl Store {
                 Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?
             }
         };
-        let store = Self { conn, path: path.to_path_buf(), unpacked: RefCell::default() };
+        let store = Self { conn, path: path.to_path_buf(), changed: RefCell::default() };
         store.setup()?;
         store.conn.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
         Ok(store)
@@ -198,6 +220,7 @@ impl Store {
         self.conn.pragma_update(None, "cache_size", -16_000)?;
         self.conn.pragma_update(None, "temp_store", "memory")?;
         self.conn.set_prepared_statement_cache_capacity(64);
+        checksum::register(&self.conn)?;
         // Otherwise cached statements are compiled again at each use, since the bound values might suggest another
         // plan.
         self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -210,7 +233,7 @@ impl Store {
         // A newer program may have opened it since; what that expects of a writer, this one does not know.
         schema::check_format(self)?;
         // What a transaction that was rolled back had changed.
-        self.unpacked.borrow_mut().clear();
+        self.changed.borrow_mut().clear();
         Ok(Batch { store: self, transaction })
     }
 
@@ -254,15 +277,13 @@ impl Store {
 
     /// Bytes of the file and its log.
     pub(crate) fn bytes(&self) -> u64 {
-        let size = |p: &Path| std::fs::metadata(p).map_or(0, |m| m.len());
-        let [log, _] = logs_of(&self.path);
-        size(&self.path) + size(&log)
+        index_bytes(&self.path)
     }
 
     /// An empty index of no model, in a temporary file that nobody else can open.
     pub(crate) fn scratch() -> Result<Self> {
         vectors::register_sqlite_vec();
-        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), unpacked: RefCell::default() };
+        let store = Self { conn: Connection::open("")?, path: PathBuf::new(), changed: RefCell::default() };
         store.setup()?;
         schema::migrate(&store)?;
         Ok(store)
@@ -275,9 +296,13 @@ impl Store {
         let one_and_many =
             ["vector differs from its codes or is missing", "vectors differ from their codes or are missing"];
         let vectors = (self.unsound_vectors()?, one_and_many);
+        let one_and_many = ["block of codes is not as it was written", "blocks of codes are not as they were written"];
+        let codes = (self.unsound_codes()?, one_and_many);
         let one_and_many = ["block of passages is not as they are", "blocks of passages are not as they are"];
         let blocks = (self.outdated_passage_blocks()?, one_and_many);
-        let unsound = [vectors, blocks].into_iter().filter(|(number, _)| *number > 0);
+        let one_and_many = ["text is not as it was written", "texts are not as they were written"];
+        let texts = (self.unsound_texts()?, one_and_many);
+        let unsound = [vectors, codes, blocks, texts].into_iter().filter(|(number, _)| *number > 0);
         faults.extend(unsound.map(|(number, [one, many])| counted_as(number, one, many)));
         Ok(faults)
     }
@@ -310,7 +335,7 @@ impl Store {
     }
 
     fn damaged(&self, message: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy("run `vault-index check --repair`")
+        Error::new(ErrorKind::Damaged, message).at(&self.path).with_remedy(REPAIR)
     }
 
     /// Runs a statement that has no results.
@@ -402,7 +427,6 @@ impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::Error as Sql;
         use rusqlite::ErrorCode as Code;
-        const REPAIR: &str = "run `vault-index check --repair`; your notes are not touched";
         let is_damage = match &error {
             Sql::SqlInputError { .. }
             | Sql::FromSqlConversionFailure(..)
@@ -410,16 +434,17 @@ impl From<rusqlite::Error> for Error {
             | Sql::Utf8Error(..)
             | Sql::InvalidColumnType(..)
             | Sql::BlobSizeError => true,
-            Sql::SqliteFailure(_, Some(text)) => text.contains("no such") || text.contains("constructor failed"),
+            // The statements are our own and sound, so what SQLite and its extensions cannot carry out is damage: blobs of
+            // vectors that cannot be opened, tables that are gone. So is a page that ends too soon.
+            Sql::SqliteFailure(error, _) => {
+                [rusqlite::ffi::SQLITE_ERROR, rusqlite::ffi::SQLITE_IOERR_SHORT_READ].contains(&error.extended_code)
+            }
             _ => false,
         };
         let (kind, message, remedy) = match error.sqlite_error_code() {
             _ if is_damage => (ErrorKind::Damaged, "the index is damaged", REPAIR),
-            Some(Code::ConstraintViolation | Code::TypeMismatch) => {
+            Some(Code::ConstraintViolation | Code::TypeMismatch | Code::DatabaseCorrupt | Code::NotADatabase) => {
                 (ErrorKind::Damaged, "the index is damaged", REPAIR)
-            }
-            Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-                (ErrorKind::Damaged, "the index is damaged", "run `vault-index rebuild`; your notes are not touched")
             }
             Some(Code::DatabaseBusy | Code::DatabaseLocked) => {
                 (ErrorKind::Locked, "the index is busy", "try again when the other process is done")
@@ -437,9 +462,9 @@ impl From<rusqlite::Error> for Error {
             Some(Code::SystemIoFailure) => (
                 ErrorKind::Store,
                 "the index could not be read or written",
-                "check the disk; `vault-index check --repair` makes anew what is not sound",
+                "check the disk, then run `vault-index check --repair`",
             ),
-            _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index check --repair`"),
+            _ => (ErrorKind::Store, "the index refused", "try again; if it stays so, run `vault-index rebuild`"),
         };
         let described = Self::new(kind, message).with_remedy(remedy);
         match error {

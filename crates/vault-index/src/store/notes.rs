@@ -1,5 +1,7 @@
 //! Rows of files and notes: size and times, tags, properties and warnings.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Row, params};
 use serde::{Deserialize, Serialize};
 
@@ -218,6 +220,12 @@ impl Store {
     /// The same of all notes, by path.
     pub(crate) fn note_metas(&self) -> Result<Vec<NoteMeta>> {
         self.all(&format!("{NOTE_META} ORDER BY file.path"), [], note_meta)
+    }
+
+    /// The notes that passages belong to.
+    pub(crate) fn notes_of(&self, passages: &[i64]) -> Result<BTreeSet<FileId>> {
+        let note = |id: &i64| self.first("SELECT note FROM passage WHERE id = ?1", [id], |row| row.get(0));
+        passages.iter().filter_map(|id| note(id).transpose()).collect()
     }
 
     /// The texts of a note's own fields. `None`: the file is no indexed note.

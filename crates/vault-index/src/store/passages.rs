@@ -3,7 +3,7 @@
 //! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 20 bytes a passage,
 //! five numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
 //! note's title (0: none), its length in terms. Whoever changes a passage, or its note's title vector, marks its block;
-//! marked blocks are packed anew before the transaction is committed, so that no reader sees one that is out of date.
+//! marked blocks are packed anew, with their checksum, before the transaction is committed, so that no reader sees one that is out of date.
 
 use std::num::NonZeroU32;
 use std::ops::Range;
@@ -12,8 +12,9 @@ use rusqlite::{Row, params};
 
 use crate::error::Result;
 use crate::path::FileId;
+use crate::store::checksum::checksum;
 use crate::store::notes::from_json;
-use crate::store::{EmbeddingKey, PassageFields, Store};
+use crate::store::{ChangedBlock, EmbeddingKey, PassageFields, Store};
 
 /// A passage to be added.
 pub(crate) struct NewPassage {
@@ -70,8 +71,8 @@ impl Store {
         )?;
         let NewPassage { headings, lines, span, text, .. } = passage;
         self.run(
-            "INSERT INTO passage_text(id, headings, line, end_line, start, end, text)
-             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            "INSERT INTO passage_text(id, headings, line, end_line, start, end, text, sum)
+             VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, checksum(concat_ws(char(0), ?2, ?3, ?4, ?5, ?6, ?7)))",
             params![id, headings, lines.0, lines.1, span.start, span.end, text],
         )
     }
@@ -94,7 +95,10 @@ impl Store {
 
     /// A passage's text and place.
     pub(crate) fn passage_text(&self, id: i64) -> Result<Option<PassageText>> {
-        self.first(&format!("{TEXT} WHERE id = ?1"), [id], passage_text)
+        match self.first(&texts("id = ?1"), [id], passage_text)? {
+            Some(None) => Err(self.damaged("a text is not as it was written")),
+            text => Ok(text.flatten()),
+        }
     }
 
     /// Calls `each` with the texts of passages. `ids` ascend.
@@ -130,8 +134,14 @@ impl Store {
 
     /// The texts and places of a note's passages, in their order in it.
     pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
-        let sql = format!("{TEXT} WHERE id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
-        self.all(&sql, [note], passage_text)
+        let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");
+        let texts: Option<Vec<PassageText>> = self.all(&sql, [note], passage_text)?.into_iter().collect();
+        texts.ok_or_else(|| self.damaged("a text is not as it was written"))
+    }
+
+    /// How many texts are not as they were written.
+    pub(super) fn unsound_texts(&self) -> Result<usize> {
+        self.only(&format!("SELECT count(*) FROM passage_text WHERE sum IS NOT {SUM}"), [])
     }
 
     /// Texts without a vector, those of the newest notes first.
@@ -209,17 +219,27 @@ impl Store {
     }
 }
 
-const TEXT: &str = "SELECT headings, line, end_line, start, end, text FROM passage_text";
+/// The checksum of a text and its place.
+const SUM: &str = "checksum(concat_ws(char(0), headings, line, end_line, start, end, text))";
 
-fn passage_text(row: &Row<'_>) -> rusqlite::Result<PassageText> {
-    Ok(PassageText {
+/// What [`passage_text`] reads.
+fn texts(condition: &str) -> String {
+    format!("SELECT headings, line, end_line, start, end, text, sum IS {SUM} FROM passage_text WHERE {condition}")
+}
+
+/// `None`: it is not as it was written.
+fn passage_text(row: &Row<'_>) -> rusqlite::Result<Option<PassageText>> {
+    if !row.get::<_, bool>(6)? {
+        return Ok(None);
+    }
+    Ok(Some(PassageText {
         headings: from_json(row.get_ref(0)?.as_str()?),
         line: row.get(1)?,
         end_line: row.get(2)?,
         start: row.get(3)?,
         end: row.get(4)?,
         text: row.get(5)?,
-    })
+    }))
 }
 
 /// What a search keeps in memory of every passage.
@@ -249,10 +269,15 @@ const PACKED: &str = "SELECT passage.id >> 8 AS block, unhex(group_concat(
     ORDER BY passage.id)) AS bytes
   FROM passage LEFT JOIN note ON note.id = passage.note";
 
+/// The same with their checksums.
+fn packed(condition: &str) -> String {
+    format!("SELECT block, bytes, checksum(bytes) AS sum FROM ({PACKED} {condition} GROUP BY 1)")
+}
+
 impl Store {
     /// Has the block of a passage packed anew.
     pub(super) fn mark_passage(&self, id: i64) {
-        self.unpacked.borrow_mut().insert(id >> ID_BITS);
+        self.changed.borrow_mut().insert(ChangedBlock::Passages(id >> ID_BITS));
     }
 
     /// Has the blocks of a note's passages packed anew.
@@ -262,22 +287,20 @@ impl Store {
         Ok(())
     }
 
-    /// Packs the marked blocks anew.
-    pub(super) fn pack(&self) -> rusqlite::Result<()> {
+    /// Packs a block anew.
+    pub(super) fn pack(&self, block: i64) -> rusqlite::Result<()> {
         let mut delete = self.conn.prepare_cached("DELETE FROM passage_block WHERE block = ?1")?;
         let mut insert = self.conn.prepare_cached(&format!(
-            "INSERT INTO passage_block {PACKED} WHERE passage.id BETWEEN ?1 << 8 AND (?1 << 8) + 255 GROUP BY 1"
+            "INSERT INTO passage_block(block, bytes, sum) {}",
+            packed("WHERE passage.id BETWEEN ?1 << 8 AND (?1 << 8) + 255")
         ))?;
-        for block in std::mem::take(&mut *self.unpacked.borrow_mut()) {
-            delete.execute([block])?;
-            insert.execute([block])?;
-        }
-        Ok(())
+        delete.execute([block])?;
+        insert.execute([block]).map(drop)
     }
 
     /// Packs all blocks: those of an index whose format had none.
     pub(super) fn pack_all(&self) -> rusqlite::Result<()> {
-        let sql = format!("DELETE FROM passage_block; INSERT INTO passage_block {PACKED} GROUP BY 1;");
+        let sql = format!("DELETE FROM passage_block; INSERT INTO passage_block(block, bytes, sum) {};", packed(""));
         self.conn.execute_batch(&sql)
     }
 
@@ -290,12 +313,13 @@ impl Store {
     pub(crate) fn passages(&self) -> Result<Vec<PassageRow>> {
         let mut passages = Vec::new();
         let is_whole = self.with(|conn| {
-            let mut statement = conn.prepare_cached("SELECT block, bytes FROM passage_block ORDER BY block")?;
+            let mut statement = conn.prepare_cached("SELECT block, bytes, sum FROM passage_block ORDER BY block")?;
             let mut rows = statement.query([])?;
             while let Some(row) = rows.next()? {
                 let block: i64 = row.get(0)?;
-                let (entries, rest) = row.get_ref(1)?.as_blob()?.as_chunks::<ENTRY>();
-                if !rest.is_empty() {
+                let bytes = row.get_ref(1)?.as_blob()?;
+                let (entries, rest) = bytes.as_chunks::<ENTRY>();
+                if !rest.is_empty() || row.get::<_, Option<i64>>(2)? != Some(checksum(bytes)) {
                     return Ok(false);
                 }
                 passages.extend(entries.iter().map(|entry| unpacked(block, entry)));
@@ -304,15 +328,16 @@ impl Store {
         })?;
         match is_whole {
             true => Ok(passages),
-            false => Err(self.damaged("a block of passages is not whole")),
+            false => Err(self.damaged("a block of passages is not as it was written")),
         }
     }
 
     /// How many blocks do not say what the rows say.
     pub(super) fn outdated_passage_blocks(&self) -> Result<usize> {
         let sql = format!(
-            "WITH packed AS ({PACKED} GROUP BY 1) SELECT count(*) FROM packed FULL JOIN passage_block USING(block)
-             WHERE packed.bytes IS NOT passage_block.bytes"
+            "WITH packed AS ({}) SELECT count(*) FROM packed FULL JOIN passage_block USING(block)
+             WHERE packed.bytes IS NOT passage_block.bytes OR packed.sum IS NOT passage_block.sum",
+            packed("")
         );
         self.only(&sql, [])
     }

@@ -17,7 +17,7 @@ pub(crate) const APPLICATION_ID: i32 = 0x7669_6478;
 /// Formats, and what makes each of them from the one before. One whose notes must be parsed again sets `file.version`
 /// to NULL; vectors are found by their texts and stay.
 const MIGRATIONS: &[(i64, &str)] =
-    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES)];
+    &[(OLDEST, FIRST), (6, PACKED), (8, WALK_WARNINGS), (9, WORDS_AS_THEY_STAND), (9, NAMES), (9, CHECKSUMS)];
 
 /// Filled by [`Store::pack_all`].
 const PACKED: &str = "CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL);";
@@ -29,6 +29,17 @@ UPDATE warning SET skipped = 2 WHERE (file, message) IN (
   SELECT found.value ->> 0, found.value ->> '$[1].message'
   FROM meta, json_each(iif(json_valid(meta.value), meta.value, '[]')) AS found WHERE meta.key = 'walk_warnings');
 DELETE FROM meta WHERE key = 'walk_warnings';
+";
+
+/// Those of vectors are made by [`Store::sum_vectors`], those of blocks of passages when these are packed.
+const CHECKSUMS: &str = "
+DROP TABLE passage_block;
+CREATE TABLE passage_block(block INTEGER PRIMARY KEY, bytes BLOB NOT NULL, sum INTEGER NOT NULL);
+ALTER TABLE embedding ADD COLUMN sum INTEGER;
+ALTER TABLE passage_text ADD COLUMN sum INTEGER;
+UPDATE passage_text SET sum = checksum(concat_ws(char(0), headings, line, end_line, start, end, text));
+CREATE TABLE codes_sum(block INTEGER PRIMARY KEY, sum INTEGER NOT NULL);
+INSERT INTO codes_sum SELECT block, checksum(bytes) FROM codes;
 ";
 
 /// Terms that are not stemmed, in a table of passages and one of notes. All notes are read again.
@@ -218,6 +229,7 @@ pub(super) fn migrate(store: &Store) -> Result<()> {
             conn.execute_batch(sql)?;
         }
         store.pack_all()?;
+        store.sum_vectors()?;
         conn.pragma_update(None, "application_id", APPLICATION_ID)?;
         conn.pragma_update(None, "user_version", FORMAT)?;
         batch.commit()

@@ -5,11 +5,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Once;
 
-use rusqlite::params;
 use rusqlite::types::ValueRef;
+use rusqlite::{OptionalExtension, params};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::{Store, schema};
+use crate::store::checksum::checksum;
+use crate::store::{ChangedBlock, Store, schema};
 use crate::vectors::{
     BLOCK_ROWS, Block, Codes, Interval, MAX_SLOTS, Quantized, QueryCodes, block_and_row, block_len, row_bytes,
     row_offsets,
@@ -71,6 +72,8 @@ const BLOCKS_FOR_TWO: usize = 32;
 /// Numbers that only a damaged index has, too.
 const ALL_BLOCKS: Range<i64> = i64::MIN..i64::MAX;
 
+const NOT_AS_WRITTEN: &str = "a block of vectors is not as it was written";
+
 impl Store {
     /// The model whose vectors the index holds, and their dimensions.
     pub(crate) fn embedder(&self) -> Result<Option<(String, usize)>> {
@@ -96,7 +99,7 @@ impl Store {
         let (embedder, dimensions) = self.embedder()?.ok_or_else(|| {
             Error::new(ErrorKind::Damaged, "the index names no model")
                 .at(&self.path)
-                .with_remedy("run `vault-index rebuild`")
+                .with_remedy("run `vault-index check --repair`")
         })?;
         Ok((table_of(&embedder), dimensions))
     }
@@ -132,8 +135,10 @@ impl Store {
         let (table, _) = self.table()?;
         let quantized = Quantized::new(vector)?;
         let bytes: Vec<u8> = vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        self.run("INSERT INTO embedding(id, key) VALUES(?1, ?2)", params![slot, key.as_slice()])?;
+        let sum = checksum(&bytes);
+        self.run("INSERT INTO embedding(id, key, sum) VALUES(?1, ?2, ?3)", params![slot, key.as_slice(), sum])?;
         self.run(&format!("INSERT INTO {table}(rowid, embedding) VALUES(?1, ?2)"), params![slot, bytes])?;
+        self.mark_codes(slot)?;
         self.with(|_| self.put_codes(slot, &quantized))
     }
 
@@ -154,6 +159,7 @@ impl Store {
         for &slot in slots {
             self.run("DELETE FROM embedding WHERE id = ?1", [slot])?;
             self.run(&format!("DELETE FROM {table} WHERE rowid = ?1"), [slot])?;
+            self.mark_codes(slot)?;
             self.with(|_| self.clear_codes(slot, dimensions))?;
         }
         Ok(())
@@ -162,15 +168,34 @@ impl Store {
     /// One vector, as the model gave it.
     pub(crate) fn vector(&self, slot: i64) -> Result<Vec<f32>> {
         let (table, _) = self.table()?;
-        self.stored_vector(&table, slot)?.ok_or_else(|| self.damaged(format!("vector {slot} is missing")))
+        self.stored_vector(&table, slot)?
+            .ok_or_else(|| self.damaged(format!("vector {slot} is missing, or not as it was written")))
     }
 
+    /// `None`: there is none, or it is not as it was written.
     fn stored_vector(&self, table: &str, slot: i64) -> Result<Option<Vec<f32>>> {
+        let sum: Option<Option<i64>> =
+            self.first("SELECT sum FROM embedding WHERE id = ?1", [slot], |row| row.get(0))?;
         let sql = format!("SELECT embedding FROM {table} WHERE rowid = ?1");
-        self.first(&sql, [slot], |row| {
+        let vector = self.first(&sql, [slot], |row| {
             let bytes = row.get_ref(0)?.as_blob()?;
-            Ok(bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect())
-        })
+            let is_sound = sum.flatten() == Some(checksum(bytes));
+            Ok(is_sound.then(|| bytes.as_chunks::<4>().0.iter().map(|&four| f32::from_le_bytes(four)).collect()))
+        })?;
+        Ok(vector.flatten())
+    }
+
+    /// Makes the checksums of all vectors: those of an index whose format had none.
+    pub(super) fn sum_vectors(&self) -> rusqlite::Result<()> {
+        let sql = "SELECT value FROM meta WHERE key = 'embedder'";
+        let embedder: Option<String> = self.conn.query_row(sql, [], |row| row.get(0)).optional()?;
+        let Some(embedder) = embedder else { return Ok(()) };
+        let table = table_of(&embedder);
+        let sql = format!(
+            "UPDATE embedding SET sum = (SELECT checksum(embedding) FROM {table} WHERE rowid = embedding.id)
+             WHERE sum IS NULL"
+        );
+        self.conn.execute(&sql, []).map(drop)
     }
 
     /// How many vectors are missing, or are not what their codes say.
@@ -207,7 +232,11 @@ impl Store {
                 let codes = blocks.get(&number).and_then(|block| block.row(row));
                 codes.is_some() && codes == Quantized::new(vector).ok()
             };
-            let vector = self.stored_vector(table, slot)?.filter(is_sound);
+            let vector = match self.stored_vector(table, slot) {
+                // Others may be in sound pages.
+                Err(error) if error.kind() == ErrorKind::Damaged => None,
+                vector => vector?.filter(is_sound),
+            };
             each(slot, row.get_ref(1).map_err(fail)?, vector)?;
         }
         Ok(())
@@ -268,6 +297,33 @@ impl Store {
         let mut blob = self.conn.blob_open("main", "codes", "bytes", block as i64, false)?;
         blob.write_at(&[0; 4], row_offsets(dimensions, row).scale.start)?;
         blob.close()
+    }
+
+    /// Has the block of a slot, which is about to change, summed anew when the transaction is committed.
+    ///
+    /// # Errors
+    /// When it is damaged: the new sum would hide that.
+    fn mark_codes(&self, slot: i64) -> Result<()> {
+        let block = block_and_row(slot as usize).0 as i64;
+        if !self.changed.borrow_mut().insert(ChangedBlock::Codes(block)) {
+            return Ok(());
+        }
+        let sql = "SELECT checksum(bytes) IS sum FROM codes LEFT JOIN codes_sum USING(block) WHERE block = ?1";
+        match self.first(sql, [block], |row| row.get(0))?.unwrap_or(true) {
+            true => Ok(()),
+            false => Err(self.damaged(NOT_AS_WRITTEN)),
+        }
+    }
+
+    /// Sums a block that was changed.
+    pub(super) fn sum_codes(&self, block: i64) -> rusqlite::Result<()> {
+        let sql = "INSERT OR REPLACE INTO codes_sum SELECT block, checksum(bytes) FROM codes WHERE block = ?1";
+        self.conn.prepare_cached(sql)?.execute([block]).map(drop)
+    }
+
+    /// How many blocks are not as they were written.
+    pub(super) fn unsound_codes(&self) -> Result<usize> {
+        self.only("SELECT count(*) FROM codes FULL JOIN codes_sum USING(block) WHERE checksum(bytes) IS NOT sum", [])
     }
 
     /// The codes of all vectors.
@@ -335,7 +391,8 @@ impl Store {
     /// Calls `each` with the blocks by number, as the file has them; without a copy where SQLite needs none.
     fn blocks(&self, numbers: Range<i64>, mut each: impl FnMut(usize, &[u8]) -> Result<()>) -> Result<()> {
         let fail = |e| Error::from(e).at(&self.path);
-        let sql = "SELECT block, bytes FROM codes WHERE block >= ?1 AND block < ?2 ORDER BY block";
+        let sql = "SELECT block, bytes, sum FROM codes LEFT JOIN codes_sum USING(block)
+            WHERE block >= ?1 AND block < ?2 ORDER BY block";
         let mut statement = self.conn.prepare_cached(sql).map_err(fail)?;
         let mut rows = statement.query([numbers.start, numbers.end]).map_err(fail)?;
         while let Some(row) = rows.next().map_err(fail)? {
@@ -344,6 +401,9 @@ impl Store {
                 return Err(self.damaged(format!("there is no block {number} of vectors")));
             }
             let bytes = row.get_ref(1).and_then(|bytes| Ok(bytes.as_blob()?)).map_err(fail)?;
+            if row.get::<_, Option<i64>>(2).map_err(fail)? != Some(checksum(bytes)) {
+                return Err(self.damaged(NOT_AS_WRITTEN));
+            }
             each(number as usize, bytes).map_err(|e| e.at(&self.path))?;
         }
         Ok(())
@@ -362,6 +422,7 @@ mod tests {
         vec![angle.sin(), angle.cos(), 0.0, 0.0]
     }
 
+    /// In a transaction, at whose end blocks are summed.
     fn put(store: &Store, slot: i64, of: i64) {
         store.put_vector(slot, &key_of(&of.to_string()), &vector(of)).unwrap();
     }
@@ -369,7 +430,9 @@ mod tests {
     fn store() -> Store {
         let store = Store::scratch().unwrap();
         store.make_vectors("test", 4).unwrap();
+        let batch = store.begin().unwrap();
         (1..SLOTS).for_each(|slot| put(&store, slot, slot));
+        batch.commit().unwrap();
         store
     }
 
@@ -377,8 +440,10 @@ mod tests {
     #[test]
     fn intervals_of_stored_codes_are_those_of_loaded_ones() {
         let store = store();
+        let batch = store.begin().unwrap();
         store.delete_vectors(&[7, 1500]).unwrap();
         put(&store, 5 * BLOCK_ROWS as i64 + 3, 7777);
+        batch.commit().unwrap();
         let query = QueryCodes::new(&vector(1)).unwrap();
         assert_eq!(store.intervals(None, &query).unwrap(), loaded(&store, &query));
     }

@@ -124,7 +124,8 @@ pub(super) struct Parts<'a> {
 
 impl<'a> Parts<'a> {
     pub fn of(dimensions: usize, bytes: &'a [u8]) -> Result<Self> {
-        let damaged = |what: String| Error::new(ErrorKind::Damaged, what).with_remedy("run `vault-index rebuild`");
+        let damaged =
+            |what: String| Error::new(ErrorKind::Damaged, what).with_remedy("run `vault-index check --repair`");
         if bytes.len() != block_len(dimensions) {
             let (is, should) = (bytes.len(), block_len(dimensions));
             return Err(damaged(format!("a block of vectors has {is} bytes instead of {should}")));

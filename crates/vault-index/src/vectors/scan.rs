@@ -59,7 +59,7 @@ impl Codes {
     pub(crate) fn load_block(&mut self, number: usize, bytes: &[u8]) -> Result<()> {
         if number >= MAX_SLOTS / BLOCK_ROWS {
             return Err(Error::new(ErrorKind::Damaged, format!("a block of vectors has the number {number}"))
-                .with_remedy("run `vault-index rebuild`"));
+                .with_remedy("run `vault-index check --repair`"));
         }
         let parts = Parts::of(self.dimensions, bytes)?;
         let first = number * BLOCK_ROWS;

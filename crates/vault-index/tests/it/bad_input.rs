@@ -201,7 +201,7 @@ fn damaged_truncated_and_foreign_index_files() {
         damaged.truncate(cut);
         std::fs::write(&file, &damaged).unwrap();
         drop_logs();
-        fails(&vault, "vault-search", &["cormorant"], &["damaged", "vault-index rebuild"]);
+        fails(&vault, "vault-search", &["cormorant"], &["damaged", "vault-index check --repair"]);
         let output = run(&vault, "vault-index", &["rebuild", "--model", "hashed"]);
         assert!(output.status.success(), "{}", stderr(&output));
         assert_eq!(found(), "a.md\n");

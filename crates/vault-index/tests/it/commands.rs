@@ -319,6 +319,104 @@ fn what_is_kept_about_a_vault_that_is_gone_can_be_deleted() {
     assert!(output.status.success() && stdout(&output).contains("nothing is stored"), "{}", stderr(&output));
 }
 
+#[test]
+fn an_index_is_not_adopted_while_its_vault_is_still_there() {
+    let vault = vault();
+    let below = vault.root().join("Garden");
+    let run = |arguments: &[&str]| {
+        let output = command(&vault, "vault-index", arguments).env("VAULT_DIR", &below).output().unwrap();
+        (output.status.code(), stderr(&output))
+    };
+    let root = vault.root();
+    let (code, said) = run(&["status"]);
+    assert_eq!(code, Some(2));
+    assert!(said.contains("this index is of another vault") && said.contains("name that vault with --vault"), "{said}");
+    assert!(!said.contains("adopt"), "{said}");
+    let (code, said) = run(&["adopt", root.to_str().unwrap()]);
+    assert_eq!(code, Some(3), "{said}");
+    assert!(said.contains("still there"), "{said}");
+    assert!(index_of(&vault, &["status"]).status.success(), "it is as it was");
+    // Once it has moved, the error names the command with the options as they are.
+    let moved = root.with_file_name("moved");
+    std::fs::rename(&root, &moved).unwrap();
+    let moved = moved.to_str().unwrap();
+    let output = command(&vault, "vault-index", &["status"]).env("VAULT_DIR", moved).output().unwrap();
+    let advice = format!("--vault \"{moved}\" --index \"{}\"", vault.index_file().display());
+    assert!(stderr(&output).contains(&advice), "{}", stderr(&output));
+    let adopt = ["adopt", root.to_str().unwrap(), "--vault", moved];
+    assert!(index_of(&vault, &adopt).status.success());
+    assert!(index_of(&vault, &["status", "--vault", moved]).status.success());
+}
+
+fn index_of(vault: &Vault, arguments: &[&str]) -> Output {
+    run(vault, "vault-index", arguments)
+}
+
+/// With an index in the user's cache folder, of which the test's vault is the parent.
+#[test]
+fn all_indexes_are_listed_and_those_of_no_vault_can_be_forgotten() {
+    let vault = vault();
+    let home = vault.root().parent().unwrap().to_path_buf();
+    let run = |arguments: &[&str]| {
+        let mut command = command(&vault, "vault-index", arguments);
+        command.env_remove("VAULT_INDEX_FILE").env("XDG_CACHE_HOME", home.join("cache")).env("LOCALAPPDATA", &home);
+        command.output().unwrap()
+    };
+    assert_eq!(stdout(&run(&["list"])), "0 indexes, 0 bytes\n");
+    let other = home.join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("a.md"), "a note").unwrap();
+    for folder in [vault.root(), other.clone()] {
+        let synced = run(&["sync", "--no-vectors", "--vault", folder.to_str().unwrap()]);
+        assert!(synced.status.success(), "{}", stderr(&synced));
+    }
+    std::fs::remove_dir_all(&other).unwrap();
+    let listed: Vec<Value> =
+        stdout(&run(&["list", "--jsonl"])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();
+    let states: Vec<_> =
+        listed.iter().map(|index| (index["state"].as_str().unwrap(), index["notes"].as_u64())).collect();
+    assert_eq!(states, [("gone", Some(1)), ("there", Some(3))], "{listed:?}");
+    assert_eq!(listed[1]["vault"], vault.root().canonicalize().unwrap().to_str().unwrap());
+    let text = stdout(&run(&["list"]));
+    let forget = text.lines().find_map(|line| line.split("vault-index forget --vault ").nth(1)).expect(&text);
+    let forgotten = run(&["forget", "--yes", "--vault", forget.trim_matches('"')]);
+    assert!(forgotten.status.success(), "{}", stderr(&forgotten));
+    assert!(stdout(&run(&["list"])).contains("\n1 index, "));
+    // A damaged one is listed too.
+    let file = listed[1]["index"].as_str().unwrap();
+    std::fs::write(file, "no database").unwrap();
+    assert!(stdout(&run(&["list"])).contains("is not an index"), "{}", stdout(&run(&["list"])));
+}
+
+#[test]
+fn unlinked_mentions_of_a_note() {
+    let vault = vault();
+    vault.write(
+        "Notes.md",
+        "---\nabout: roses\n---\n# Roses and soil\n\nThe ROSES stand beside [[Roses]], not `roses`.\n\nA rose.\n",
+    );
+    vault.write("Rosa.md", "---\naliases: [Dog rose]\n---\nA dog rose is no [[Dog rose]], but roses are.\n");
+    assert!(index_of(&vault, &["sync"]).status.success());
+    let mentions = |note: &str| -> Vec<(String, u64, String)> {
+        let output = index_of(&vault, &["mentions", note, "--jsonl"]);
+        assert!(output.status.success(), "{}", stderr(&output));
+        let fields = |record: Value| {
+            let text = |key: &str| record[key].as_str().unwrap().to_string();
+            (text("path"), record["line"].as_u64().unwrap(), text("name"))
+        };
+        stdout(&output).lines().map(|line| fields(serde_json::from_str(line).unwrap())).collect()
+    };
+    let is = |path: &str, line, name: &str| (path.to_string(), line, name.to_string());
+    let expected = [is("Notes.md", 4, "Roses"), is("Notes.md", 6, "ROSES"), is("Rosa.md", 4, "roses")];
+    assert_eq!(mentions("Garden/Roses"), expected);
+    assert_eq!(mentions("Rosa"), [], "its own text does not count");
+    vault.write("New.md", "Is the dog rose wild?");
+    assert_eq!(mentions("Rosa"), [is("New.md", 1, "dog rose")], "changed notes are read first");
+    let output = index_of(&vault, &["mentions", "Soil"]);
+    assert_eq!(stdout(&output), "Notes.md:4  soil\n    # Roses and soil\n");
+    assert_eq!(index_of(&vault, &["mentions", "Nowhere"]).status.code(), Some(2));
+}
+
 /// Nothing is contacted: no machine has these addresses, and nothing is left to embed.
 #[cfg(all(feature = "http", target_os = "linux"))]
 #[test]

@@ -59,8 +59,12 @@ const TAMPERED: &[&str] = &[
     "UPDATE passage_block SET bytes = substr(bytes, 1, 20)",
     "UPDATE passage_block SET bytes = x'00'",
     "UPDATE passage_block SET bytes = 'text'",
-    "INSERT INTO passage_block VALUES(77, zeroblob(20))",
+    "INSERT INTO passage_block VALUES(77, zeroblob(20), 0)",
     "UPDATE passage SET length = length + 1",
+    "UPDATE passage_block SET sum = sum + 1",
+    "UPDATE passage_text SET sum = sum + 1",
+    "UPDATE codes_sum SET sum = sum + 1",
+    "DELETE FROM codes_sum",
     // Tables that are gone, and values that no sync writes.
     "DROP TABLE tag",
     "DROP TABLE meta",
@@ -218,7 +222,8 @@ const STEMMED_WORDS: &str = "
       title, aliases, headings, tags, body, content='', contentless_delete=1, tokenize='ascii'
     );
     CREATE VIRTUAL TABLE words_vocabulary USING fts5vocab(words, row);
-    INSERT INTO words(rowid, title, body) SELECT id, 'lime', 'lime' FROM passage;";
+    INSERT INTO words(rowid, title, body) SELECT id, 'lime', 'lime' FROM passage;
+    DROP TABLE codes_sum; ALTER TABLE embedding DROP COLUMN sum; ALTER TABLE passage_text DROP COLUMN sum;";
 
 #[test]
 fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {
@@ -300,5 +305,103 @@ fn an_index_that_lost_its_settings_says_so() {
     let output = run(&vault, "vault-index", &["sync"]);
     let said = stderr(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("vault-index rebuild") && !said.contains("CREATE"), "{said}");
+    assert!(said.contains("vault-index check --repair") && !said.contains("CREATE"), "{said}");
+}
+
+/// The index without its log, and where its pages may be written to.
+fn pages(vault: &Vault) -> Vec<u8> {
+    let db = Connection::open(vault.index_file()).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(db);
+    std::fs::read(vault.index_file()).unwrap()
+}
+
+fn put_back(vault: &Vault, bytes: &[u8]) {
+    let folder = vault.index_file().parent().unwrap().to_path_buf();
+    std::fs::remove_dir_all(&folder).unwrap();
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(vault.index_file(), bytes).unwrap();
+}
+
+#[test]
+fn whatever_page_is_zeroed_a_repair_mends_the_index() {
+    const PAGE: usize = 4096;
+    let vault = vault();
+    vault.sync();
+    let sound = pages(&vault);
+    let expected = vault.dump_of_rebuild();
+    let options = SyncOptions::default();
+    let mut found = 0;
+    // Without the first page it is not known to be an index.
+    for page in 1..sound.len() / PAGE {
+        let mut bytes = sound.clone();
+        bytes[page * PAGE..(page + 1) * PAGE].fill(0);
+        put_back(&vault, &bytes);
+        let checked = vault.index().check(&options).unwrap();
+        found += usize::from(!checked.is_sound());
+        // A page that is not in use may hold anything.
+        let repaired = vault.index().repair(&options).unwrap_or_else(|error| panic!("page {page}: {error}"));
+        assert!(repaired.is_sound(), "page {page}: {repaired:?}");
+        assert_eq!(vault.dump(), expected, "page {page}");
+    }
+    assert!(found + 4 > sound.len() / PAGE, "{found} of {}", sound.len() / PAGE);
+}
+
+/// As a search shows it: an error, or the hits of all queries.
+fn answers(vault: &Vault) -> Result<String, String> {
+    let queries = ["winter soil", "\"sharp knife\" stem", "tag:t1 compost", "prune apple trees", "note 17"];
+    let index = vault.index();
+    let mut text = String::new();
+    for query in queries.map(|query| vault_index::Query::parse(query).unwrap()) {
+        let hits = index.search(&query).map_err(|error| error.one_line())?;
+        let hits = hits.results.iter().map(|hit| format!("{} {:?} {} {}\n", hit.path, hit.score, hit.title, hit.text));
+        text.extend(hits);
+    }
+    Ok(text)
+}
+
+/// Bytes that change on the disk lead to the same answers or to an error, which names the remedy; or else a check finds
+/// them, which reads everything.
+#[test]
+fn flipped_bytes_do_not_change_answers_unnoticed() {
+    const WORDS: [&str; 12] =
+        ["winter", "soil", "sharp", "knife", "stem", "compost", "prune", "apple", "trees", "lime", "slug", "seed"];
+    // Xorshift: the same trials each time.
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut random = |below: usize| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        (state % below as u64) as usize
+    };
+    let vault = vault();
+    for note in 0..100 {
+        let words: Vec<&str> = (0..60).map(|_| WORDS[random(WORDS.len())]).collect();
+        vault.write(&format!("n/Note {note}.md"), format!("---\ntags: t{}\n---\n{}\n", note % 3, words.join(" ")));
+    }
+    vault.sync();
+    let sound = pages(&vault);
+    let expected = answers(&vault).unwrap();
+    let (mut same, mut refused, mut wrong) = (0, 0, 0);
+    for trial in 0..100 {
+        let length = if trial % 5 == 0 { 40 } else { 1 };
+        let mut bytes = sound.clone();
+        // The first hundred bytes say what kind of file it is.
+        let at = 100 + random(bytes.len() - 100 - length);
+        bytes[at..at + length].iter_mut().for_each(|byte| *byte ^= 1 + random(255) as u8);
+        put_back(&vault, &bytes);
+        match answers(&vault) {
+            Ok(answers) if answers == expected => same += 1,
+            Ok(_) => {
+                wrong += 1;
+                let checked = vault.index().check(&SyncOptions::default()).unwrap();
+                assert!(!checked.is_sound(), "trial {trial}: {length} bytes at {at} changed an answer");
+            }
+            Err(error) => {
+                refused += 1;
+                assert!(error.contains("vault-index check --repair"), "trial {trial}: {error}");
+            }
+        }
+    }
+    assert!(same > 20 && refused > 20 && wrong <= 5, "{same} answers stayed, {refused} were refused, {wrong} changed");
 }

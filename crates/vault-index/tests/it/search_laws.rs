@@ -398,7 +398,10 @@ fn the_last_word_may_be_a_beginning() {
         assert_eq!(found, ["a.md", "b.md"], "{query}");
         assert!(terms.iter().any(|term| term.starts_with("canvas")), "{query}: {terms:?}");
     }
-    for query in ["canv.", "canv xylophone", "ca", "canz"] {
+    for query in ["canv*", "canv* xylophone", "draw canva*"] {
+        assert!(ranked(&vault, query).0.contains(&"b.md".to_owned()), "{query}");
+    }
+    for query in ["canv.", "canv xylophone", "ca", "canz", "*canv*"] {
         assert_eq!(ranked(&vault, query).0, [""; 0], "{query}");
     }
     // Where there is the word itself, what begins with it comes after it.

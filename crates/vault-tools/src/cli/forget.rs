@@ -1,6 +1,6 @@
 //! `vault-tools forget` and `adopt`: deletes what is stored about a vault, or takes it over when the vault has moved.
 
-use vault_cli::{AdoptArgs, CliResult, ForgetArgs, Out, Outcome, sanitize_line};
+use vault_cli::{AdoptArgs, CliResult, Failure, ForgetArgs, Out, Outcome, sanitize_line};
 use vault_index::internal::vault_or_gone;
 
 use super::args::VaultArgs;
@@ -28,6 +28,10 @@ pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -
 pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
     let old = vault_or_gone(&args.old).map_err(Error::from)?;
+    if std::fs::read_dir(&old).is_ok_and(|mut entries| entries.next().is_some()) && old != vault.path() {
+        let what = format!("{}: this folder is still there, so what is stored about it stays its own", old.display());
+        return Err(Failure::Refused(what));
+    }
     vault.state().adopt(&State::of(&old)?)?;
     out.line(&format!(
         "the journal, log and macros of {} are now those of {}",

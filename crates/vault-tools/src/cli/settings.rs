@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use vault_cli::{CliResult, Failure, VaultSources, find_vaults, note, say};
-use vault_index::internal::{config_folder, home, read_toml};
+use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
@@ -58,10 +58,12 @@ pub(super) fn folder(vault_args: &VaultArgs) -> CliResult<PathBuf> {
 }
 
 fn find(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<PathBuf> {
+    let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
     let sources = VaultSources {
         flags: vault_args.vault.as_slice(),
         variable: variable("VAULT_DIR").map(PathBuf::into_os_string),
-        current: std::env::current_dir().map_err(|error| Error::io(".", &error))?,
+        indexed: indexed_above(&current),
+        current,
         configured: config.vault.zip(config_folder().map(|folder| folder.join("config.toml"))),
         home: home(),
     };

@@ -1,0 +1,34 @@
+//! Which parts of a body are not prose: no name stands there as a word, and no link can be made there.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Parser, Tag};
+
+use super::Note;
+use super::body::OPTIONS;
+use super::mask::mask;
+
+/// Links, code, formulas and HTML of a note's body, in order of their starts; they may overlap.
+pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
+    let start = note.body.start;
+    let masked = mask(&note.text[note.body.clone()], OPTIONS);
+    let is_opaque = |event: &Event<'_>| {
+        matches!(
+            event,
+            Event::Start(Tag::Link { .. } | Tag::Image { .. } | Tag::CodeBlock(_) | Tag::HtmlBlock)
+                | Event::Code(_)
+                | Event::InlineMath(_)
+                | Event::DisplayMath(_)
+                | Event::Html(_)
+                | Event::InlineHtml(_)
+        )
+    };
+    let events = Parser::new_ext(&masked.text, OPTIONS).into_offset_iter();
+    let mut spans: Vec<Range<usize>> = events
+        .filter(|(event, _)| is_opaque(event))
+        .map(|(_, span)| start + span.start..start + span.end)
+        .chain(note.links.iter().map(|link| link.span.clone()))
+        .collect();
+    spans.sort_by_key(|span| span.start);
+    spans
+}
