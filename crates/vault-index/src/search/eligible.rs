@@ -2,7 +2,7 @@
 //!
 //! A condition is asked of whole notes. Its answer is the notes that meet it and, of those, the passages that hold what
 //! was asked for. What the keyword index can say is asked of it; lines, sections, tasks and regular expressions read the
-//! texts of the passages that are left, about a gigabyte a second.
+//! texts of the passages that are left.
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
@@ -304,20 +304,17 @@ impl<'a> Meeting<'a> {
             let headings: HashSet<u32> = store.anchors(note)?.headings.iter().map(|(_, _, line)| *line).collect();
             let Some(first) = passages.first() else { continue };
             let blank = first.text[..first.text.len() - first.text.trim_start().len()].matches('\n').count() as u32;
-            let mut section = 0;
-            let mut at = 0;
-            let mut line = first.line.saturating_sub(blank);
-            let mut ends: Vec<Range<usize>> = Vec::new();
-            for text in body.split_inclusive('\n') {
-                if headings.contains(&line) && section < at {
-                    ends.push(section..at);
-                    section = at;
+            let mut sections: Vec<Range<usize>> = Vec::new();
+            let (mut start, mut at) = (0, 0);
+            for (line, text) in (first.line.saturating_sub(blank)..).zip(body.split_inclusive('\n')) {
+                if headings.contains(&line) && start < at {
+                    sections.push(start..at);
+                    start = at;
                 }
                 at += text.len();
-                line += 1;
             }
-            ends.push(section..at);
-            for section in ends.into_iter().filter(|section| passes(&body[section.clone()])) {
+            sections.push(start..at);
+            for section in sections.into_iter().filter(|section| passes(&body[section.clone()])) {
                 let from = starts.partition_point(|start| *start <= section.start).saturating_sub(1);
                 let to = starts.partition_point(|start| *start < section.end).max(from + 1);
                 found[range.start + from..(range.start + to).min(range.end)].fill(true);
