@@ -56,6 +56,9 @@ pub(super) struct SearchAnswer {
     /// The nearest notes where nothing was found, best first.
     #[serde(skip)]
     near_misses: Vec<NearMiss>,
+    /// Words alone rank, though meaning was to.
+    #[serde(skip)]
+    fell_back: bool,
 }
 
 /// One result of a search.
@@ -91,9 +94,11 @@ impl SearchAnswer {
             results: Vec::new(),
             unread: 0,
             near_misses: Vec::new(),
+            fell_back: false,
         };
         for (vault_index, hits) in hits.into_iter().enumerate() {
             answer.mode = hits.mode;
+            answer.fell_back |= query.mode == Mode::Hybrid && hits.mode == Mode::Lexical;
             answer.reranker = hits.reranker;
             answer.indexed += hits.indexed;
             answer.pending += hits.pending + hits.unread;
@@ -266,6 +271,9 @@ fn say_missing(answer: &SearchAnswer, why: Option<String>, unmatched: &Unmatched
         for miss in &answer.near_misses {
             note(&format!("near: {}  {:.2}  {}", padded(miss.path.as_str(), 24), miss.score, miss.title));
         }
+    }
+    if answer.fell_back && !answer.results.is_empty() {
+        note("nothing is near it in meaning, so words alone rank (is it in another language than the model's?)");
     }
     unmatched.excluded.iter().for_each(|text| note(text));
     let is_unexplained = why.is_none();

@@ -49,6 +49,23 @@ fn the_default_finds_them_among_the_first_three() {
     }
 }
 
+/// The model knows pieces of German words, and makes of the whole what is near nothing: words decide.
+#[test]
+fn a_query_in_another_language_falls_back_to_words() {
+    let german = "Wie erstelle ich einen Link";
+    let found = |query: Query| {
+        let hits = index().search(&query).unwrap();
+        let results = hits.results.iter().map(|hit| (hit.path.to_string(), hit.score.to_bits()));
+        (hits.mode, results.collect::<Vec<_>>())
+    };
+    let words = found(Query::literal(german).mode(Mode::Lexical));
+    assert!(!words.1.is_empty());
+    assert_eq!(found(Query::literal(german)), words);
+    // Nor does a filter change a score.
+    let (mode, filtered) = found(Query::parse(&format!("{german} path:Bicycle")).unwrap());
+    assert!(mode == Mode::Lexical && filtered.iter().all(|hit| words.1.contains(hit)), "{filtered:?}");
+}
+
 #[test]
 fn nonsense_is_not_found() {
     for nonsense in ["qwxzv plorf", "zzzzzz", "xkcdq vvbnm grblx"] {
