@@ -189,7 +189,7 @@ fn with_month_name(text: &str) -> Option<Written> {
             numbers.push((number, part.len()));
         } else {
             let is_name =
-                |name: &&str| part.len() >= 3 && (name.starts_with(part) || part == "sept" && name.starts_with("sep"));
+                |name: &str| part.len() >= 3 && (name.starts_with(part) || part == "sept" && name.starts_with("sep"));
             let at = MONTHS.into_iter().position(is_name)?;
             if month.replace(at as i8 + 1).is_some() {
                 return None;
