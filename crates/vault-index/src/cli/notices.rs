@@ -4,7 +4,7 @@ use vault_cli::{Paint, columns, counted, padded};
 
 use super::answer::SearchAnswer;
 use super::progress::about;
-use crate::{Index, Mode, Substitution, Unmatched};
+use crate::{Index, Mode, Query, Substitution, Unmatched};
 
 /// The notices to an answer; `why` is the reason that the index is not up to date.
 pub(super) fn of(
@@ -12,7 +12,7 @@ pub(super) fn of(
     indexes: &[Index],
     why: Option<String>,
     unmatched: &Unmatched,
-    is_ranked: bool,
+    query: &Query,
 ) -> Vec<String> {
     let mut notices: Vec<String> = answer.substitutions.iter().map(substituted).collect();
     if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
@@ -37,9 +37,13 @@ pub(super) fn of(
     }
     notices.extend((!why.is_empty()).then(|| why.join("; ")));
     // Neither words alone nor filters alone need vectors.
+    let is_ranked = query.like.is_some() || !query.text.trim().is_empty();
     let pending = answer.pending - answer.unread;
     if pending > 0 && is_ranked && answer.mode != Mode::Lexical {
         notices.push(pending_vectors(pending, answer.mode, indexes));
+    }
+    for word in &query.unknown_operators {
+        notices.push(format!("`{word}` is searched for as words; `vault-search --help` lists the operators"));
     }
     notices
 }

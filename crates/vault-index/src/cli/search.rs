@@ -13,7 +13,7 @@ use super::notices;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Filter, Index, Mode, Query, Unmatched};
+use crate::{Condition, Error, ErrorKind, Expression, Index, Mode, Query, Unmatched};
 
 /// Opens the index of every vault, brought up to date as asked. The text says why something may be missing.
 pub(super) fn open_all(settings: &Settings, args: &SearchArgs, mode: Mode) -> CliResult<(Vec<Index>, Option<String>)> {
@@ -65,8 +65,8 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
 
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
-    let unmatched = unmatched(&indexes, &query.filter, outcome)?;
-    let notices = notices::of(&answer, &indexes, why, &unmatched, is_ranked(&query));
+    let unmatched = unmatched(&indexes, &query, outcome)?;
+    let notices = notices::of(&answer, &indexes, why, &unmatched, &query);
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && args.absolute && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
@@ -167,18 +167,23 @@ fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
 
 /// Whether there is anything but filters.
 fn is_ranked(query: &Query) -> bool {
-    query.like.is_some() || !query.text.trim().is_empty() || !query.phrases.is_empty()
+    query.like.is_some() || !query.text.trim().is_empty()
 }
 
-/// Conditions that no note of any vault meets: where nothing was found, and whenever something was to be left out.
-fn unmatched(indexes: &[Index], filter: &Filter, outcome: Outcome) -> CliResult<Unmatched> {
-    let excludes = !filter.without_tags.is_empty() || !filter.without_paths.is_empty();
-    if outcome == Outcome::Done && !excludes {
+/// Conditions that no note of any vault meets: all where nothing was found, else those of what was to be left out.
+fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Unmatched> {
+    let exclusions = || {
+        let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
+        let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));
+        exclusions.fold(Query::default(), Query::condition)
+    };
+    let query = if outcome == Outcome::Done { exclusions() } else { query.clone() };
+    if query.condition.is_none() && query.filter.is_empty() {
         return Ok(Unmatched::default());
     }
     let mut in_all: Option<Unmatched> = None;
     for index in indexes {
-        let here = index.searcher()?.unmatched(filter)?;
+        let here = index.searcher()?.unmatched(&query)?;
         in_all = Some(match in_all {
             Some(mut before) => {
                 before.wanted.retain(|text| here.wanted.contains(text));

@@ -93,13 +93,24 @@ impl Searcher {
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;
         if is_list(query) {
-            return self.list(query);
+            let eligible = eligible(&self.snapshot, query)?;
+            let results = self.list(eligible.as_deref(), query, query.limit)?;
+            return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
         let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
         let mut results = self.sorted(&scored, query)?;
         if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
             (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
             results = self.sorted(&scored, query)?;
+        }
+        if query.sort == Sort::Score && query.finds_all() && results.len() < query.limit {
+            let shown =
+                |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.start_line));
+            let ranked: HashSet<_> = results.iter().map(shown).collect();
+            let others = self.list(scored.eligible.as_deref(), query, query.limit + results.len())?;
+            let others = others.into_iter().filter(|hit| !ranked.contains(&shown(hit)));
+            results.extend(others.map(|hit| Hit { score: 0.0, ..hit }));
+            results.truncate(query.limit);
         }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
@@ -114,11 +125,31 @@ impl Searcher {
         if query.sort == Sort::Score {
             return scored.best(query.grouping, query.limit, scored.floor(query));
         }
-        let mut all = scored.ranked(scored.eligible.as_deref(), query.grouping, usize::MAX, scored.floor(query))?;
+        let mut all = self.all(scored, query)?;
         let notes = self.notes()?;
         all.sort_by_cached_key(|scored| (key(notes.get(&scored.note), query.sort), scored.passage));
         all.truncate(query.limit);
         scored.hits(&all)
+    }
+
+    /// All that a ranked query finds, best first, without the texts.
+    fn all(&self, scored: &ScoredQuery<'_>, query: &Query) -> Result<Vec<Scored>> {
+        let eligible = scored.eligible.as_deref();
+        let mut all = scored.ranked(eligible, query.grouping, usize::MAX, scored.floor(query))?;
+        if query.finds_all() {
+            let is_ranked: HashSet<i64> = match query.grouping {
+                Grouping::Passages => all.iter().map(|scored| scored.passage).collect(),
+                Grouping::BestPassage => all.iter().map(|scored| i64::from(scored.note.0)).collect(),
+            };
+            let group = |passage: &PassageRow| match query.grouping {
+                Grouping::Passages => passage.id,
+                Grouping::BestPassage => i64::from(passage.note.0),
+            };
+            let others =
+                self.listed(eligible, query)?.into_iter().filter(|passage| !is_ranked.contains(&group(passage)));
+            all.extend(others.map(|passage| Scored { score: 0.0, ..Scored::listed(passage) }));
+        }
+        Ok(all)
     }
 
     /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
@@ -129,10 +160,10 @@ impl Searcher {
         if !is_both || query.min_score.is_some() || query.limit == 0 {
             return Ok(false);
         }
-        if query.filter.is_empty() {
+        if query.filter.is_empty() && query.condition.is_none() {
             return Ok(true);
         }
-        let everywhere = Query { filter: Filter::default(), ..query.clone() };
+        let everywhere = Query { filter: Filter::default(), condition: None, ..query.clone() };
         let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
         Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
@@ -146,44 +177,40 @@ impl Searcher {
     pub fn matches(&self, query: &Query) -> Result<Vec<VaultPath>> {
         check(query)?;
         let ids: Vec<FileId> = match is_list(query) {
-            true => self.listed(query)?.into_iter().map(|passage| passage.note).collect(),
+            true => {
+                let eligible = eligible(&self.snapshot, query)?;
+                self.listed(eligible.as_deref(), query)?.into_iter().map(|passage| passage.note).collect()
+            }
             false => {
                 let mut scored = ScoredQuery::new(&self.snapshot, query, None)?;
-                let all = |scored: &ScoredQuery<'_>| {
-                    scored.ranked(scored.eligible.as_deref(), query.grouping, usize::MAX, scored.floor(query))
-                };
-                let mut ranked = all(&scored)?;
-                if ranked.is_empty() && self.is_beyond_the_model(query, &scored)? {
+                let mut all = self.all(&scored, query)?;
+                if all.is_empty() && self.is_beyond_the_model(query, &scored)? {
                     (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
-                    ranked = all(&scored)?;
+                    all = self.all(&scored, query)?;
                 }
-                ranked.into_iter().map(|scored| scored.note).collect()
+                all.into_iter().map(|scored| scored.note).collect()
             }
         };
         let notes = self.notes()?;
         Ok(ids.iter().filter_map(|id| Some(notes.get(id)?.0.clone())).collect())
     }
 
-    /// Only filters were given: the notes that pass.
-    fn list(&self, query: &Query) -> Result<Hits> {
-        let mut rows = self.listed(query)?;
-        rows.truncate(query.limit);
+    /// What may be found, without a ranking, in the order of [`Self::listed`].
+    fn list(&self, eligible: Option<&[bool]>, query: &Query, limit: usize) -> Result<Vec<Hit>> {
+        let mut rows = self.listed(eligible, query)?;
+        rows.truncate(limit);
         let store = self.snapshot.store();
-        let results = rows
-            .iter()
-            .map(|passage| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE))
-            .collect::<Result<_>>()?;
-        Ok(hits(&self.snapshot, results, query.mode, Vec::new()))
+        rows.into_iter().map(|passage| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE)).collect()
     }
 
-    /// The passages that pass the filters, or the first of each note; newest first, where not sorted by path.
-    fn listed(&self, query: &Query) -> Result<Vec<&PassageRow>> {
-        let eligible = eligible(&self.snapshot, query)?;
+    /// The passages that may be found, or the first of each note. Where they are not sorted by path, newest notes first;
+    /// equal times by path, then by line.
+    fn listed(&self, eligible: Option<&[bool]>, query: &Query) -> Result<Vec<&PassageRow>> {
         let notes = self.notes()?;
         let mut rows: Vec<&PassageRow> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
-            if eligible.as_ref().is_none_or(|eligible| eligible[at])
+            if eligible.is_none_or(|eligible| eligible[at])
                 && (query.grouping == Grouping::Passages || listed.insert(passage.note))
             {
                 rows.push(passage);
@@ -203,7 +230,7 @@ impl Searcher {
 
 /// Whether there are only filters, so that nothing is ranked.
 fn is_list(query: &Query) -> bool {
-    query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none()
+    query.text.trim().is_empty() && query.like.is_none() && query.vector.is_none()
 }
 
 /// What notes are sorted by: the newest first, or by path alone.
@@ -260,7 +287,7 @@ impl<'a> ScoredQuery<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
         let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
-        let text = query.ranked_text();
+        let text = query.text.clone();
         let has_text = like.is_none() && !text.trim().is_empty();
         let mode = if has_text { query.mode } else { Mode::Semantic };
         let vector = match (like, &query.vector) {
@@ -273,7 +300,7 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
+        let reading = if has_text { read(snapshot, query)? } else { Reading::default() };
         let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
             if !has_text {
                 return Ok((Lexical::none(), Vec::new()));
@@ -323,7 +350,8 @@ impl<'a> ScoredQuery<'a> {
     }
 
     fn floor(&self, query: &Query) -> Floor {
-        Floor::of(query.min_score, self.mode, self.weights)
+        // The words of such a query ask nothing of a note that its condition does not.
+        if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -383,14 +411,14 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
     let mut vectors = vec![None; queries.len()];
     let mut texts: Vec<(usize, String)> = Vec::new();
     for (at, query) in queries.iter().enumerate() {
-        let text = query.ranked_text();
+        let text = &query.text;
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && let Ok(reading) = read(snapshot, &text)
-            && weights(snapshot, query.mode, reading.text(&text)).is_ok_and(|weights| weights.semantic > 0.0)
+            && let Ok(reading) = read(snapshot, query)
+            && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, reading.text(&text).to_owned()));
+            texts.push((at, reading.text(text).to_owned()));
         }
     }
     let made = || {
@@ -406,8 +434,9 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 }
 
 /// What the words of a query stand for.
-fn read(snapshot: &Snapshot, text: &str) -> Result<Reading> {
-    Reading::new(&snapshot.store(), &Asked { text, prefixes: &[] }, &|store| snapshot.vocabulary(store))
+fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
+    let asked = Asked { text: &query.text, prefixes: &query.prefixes };
+    Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone

@@ -13,6 +13,7 @@ mod demo;
 mod architecture;
 mod incremental;
 mod names;
+mod operators;
 #[cfg(feature = "cli")]
 mod output;
 mod readers;
