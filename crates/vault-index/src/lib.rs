@@ -73,8 +73,9 @@ pub use report::{
 };
 pub use rerank::{Reranker, RerankerName};
 pub use search::{
-    Comparison, DateEdge, Filter, Grouping, Hit, Hits, Mode, NameMatch, NearMiss, PropertyTest, Query, Rerank,
-    Reranked, Searcher, Substitution, Unmatched, Why, matched_ranges,
+    Comparison, Condition, DateEdge, DateRange, Expression, Filter, Grouping, Hit, Hits, Holds, Mode, NameMatch,
+    NearMiss, PropertyTest, Query, Rerank, Reranked, Scope, Searcher, Substitution, Test, TextTest, Unmatched, Why,
+    matched_ranges,
 };
 #[doc(hidden)]
 pub use vectors::{Kernel, TopK, rescore};

@@ -31,6 +31,7 @@ mod tests;
 use std::ops::Range;
 
 use fold::Fold;
+pub(crate) use fold::letters;
 pub(crate) use name_key::name_key;
 use script::{Class, Script, apostrophe_joins, class, extends_unit};
 pub(crate) use stem::stem;

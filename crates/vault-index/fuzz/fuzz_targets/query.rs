@@ -12,9 +12,10 @@ fuzz_target!(|bytes: &[u8]| {
     match Query::parse(&text) {
         Ok(query) => {
             assert_eq!(query.text, query.text.trim());
-            assert!(query.phrases.iter().chain(&query.without).all(|word| !word.is_empty()));
-            assert!(query.filter.tags.iter().all(|tag| !tag.starts_with('#')));
-            assert!(query.filter.paths.iter().all(|path| !path.is_empty()));
+            if let Some(condition) = query.condition {
+                let again = Query::parse(&condition.to_string()).expect("a condition is read as it is written");
+                assert_eq!(again.condition, Some(condition));
+            }
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -15,7 +15,10 @@ use super::hits;
 use super::open;
 use super::search_args::SearchArgs;
 use super::settings::Settings;
-use crate::{Error, ErrorKind, Filter, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Substitution, Unmatched};
+use crate::{
+    Condition, Error, ErrorKind, Expression, Hit, Hits, Index, Mode, NameMatch, NearMiss, Query, Substitution,
+    Unmatched,
+};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -176,7 +179,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
 
     let outcome = if answer.results.is_empty() { Outcome::Nothing } else { Outcome::Done };
-    let unmatched = unmatched(&indexes, &query.filter, outcome)?;
+    let unmatched = unmatched(&indexes, &query, outcome)?;
     match args.output.format() {
         _ if args.files => print_paths(&answer, out)?,
         Format::Json => out.json(&answer)?,
@@ -185,6 +188,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     }
     out.flush()?;
     say_missing(&answer, why, &unmatched, is_ranked(&query));
+    say_unknown(&query);
     Ok(outcome)
 }
 
@@ -203,18 +207,23 @@ fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
 
 /// Whether there is anything but filters.
 fn is_ranked(query: &Query) -> bool {
-    query.like.is_some() || !query.text.trim().is_empty() || !query.phrases.is_empty()
+    query.like.is_some() || !query.text.trim().is_empty()
 }
 
-/// Conditions that no note of any vault meets: where nothing was found, and whenever something was to be left out.
-fn unmatched(indexes: &[Index], filter: &Filter, outcome: Outcome) -> CliResult<Unmatched> {
-    let excludes = !filter.without_tags.is_empty() || !filter.without_paths.is_empty();
-    if outcome == Outcome::Done && !excludes {
+/// Conditions that no note of any vault meets: all where nothing was found, else those of what was to be left out.
+fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Unmatched> {
+    let exclusions = || {
+        let parts = query.condition.clone().map(Condition::into_parts).unwrap_or_default();
+        let exclusions = parts.into_iter().filter(|part| matches!(part, Expression::Not(_)));
+        exclusions.fold(Query::default(), Query::condition)
+    };
+    let query = if outcome == Outcome::Done { exclusions() } else { query.clone() };
+    if query.condition.is_none() && query.filter.is_empty() {
         return Ok(Unmatched::default());
     }
     let mut in_all: Option<Unmatched> = None;
     for index in indexes {
-        let here = index.searcher()?.unmatched(filter)?;
+        let here = index.searcher()?.unmatched(&query)?;
         in_all = Some(match in_all {
             Some(mut before) => {
                 before.wanted.retain(|text| here.wanted.contains(text));
@@ -251,6 +260,13 @@ fn print_results(
         }
     }
     Ok(())
+}
+
+/// Says on standard error what looked like an operator.
+fn say_unknown(query: &Query) {
+    for word in &query.unknown_operators {
+        note(&format!("`{word}` is searched for as words; `vault-search --help` lists the operators"));
+    }
 }
 
 /// What a word that is in no note was taken for.

@@ -11,24 +11,41 @@ use vault_cli::{CliResult, ListArgs};
 
 use super::open::SyncPolicy;
 use super::settings::{SETTINGS_HELP, UserConfig, VaultArgs};
-use crate::{DateEdge, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result};
+use crate::{DateEdge, DateRange, Error, ErrorKind, Grouping, Mode, PropertyTest, Query, Rerank, RerankerName, Result};
 
 /// How long a search indexes changed files where nobody sees its progress.
 const UNWATCHED_WAIT: Duration = Duration::from_secs(10);
 
 const SYNTAX: &str = "\
 Inside the query:
+  \"exact phrase\"     notes that hold these words side by side
+  -word -\"phrase\"    no notes that hold this; - goes before any operator, phrase or (group)
+  word*              words that begin so
+  a OR b   ( … )     either; what stands side by side comes before OR
   tag:garden         notes with this tag, or one below it as garden/roses
-  path:Daily         notes in this folder, or whose path matches a glob
-  \"exact phrase\"     passages with this phrase
-  -word              no notes with this word
-  -tag:x -path:y     no notes with this tag, or in this folder
+  path:Daily         notes in this folder, or whose path matches a glob; several are alternatives
+  file:plan          notes whose file name holds these characters
+  date:2023-12       notes of these days: by a property `date`, the day in the file name, or a property
+                     `created`. Also date:>=2026-01, date:<2025, date:2023-01..2023-06, date:friday
+  [status]           notes with this property
+  [status:draft]     … that contains this; [status:\"draft\"] equals, [rating:>3] [due:<2026-03] compare
+  line:(a b)         notes with all of this on one line; block:(…) in one paragraph or list item,
+                     section:(…) between two headings, content:(…) in the text of one passage
+  task:call          notes with this in a task; task-todo:call in an open one, task-done:call in a done
+                     one; task-todo:\"\" is any open task
+  /\\d{4}-\\d\\d/       notes whose text this regular expression matches; also after file: path: [key:
+  match-case:Word    notes that hold this with its case; ignore-case:Word without
   --                 everything that follows is searched for literally
+
+Words rank: the more of them a note holds, and the nearer its meaning, the higher it comes. They have to
+stand in it only after line: and its like, where they are negated, and in an OR with an operator. Case
+and diacritics do not count. What looks like an operator and is none is words, and that is said.
 
 Examples:
   vault-search how to prune an apple tree
   vault-search rose -thorn tag:garden --after 'last month'
   vault-search '\"compound interest\"' --prop 'rating>=4' -n 3
+  vault-search 'task-todo:(call OR mail) -path:Archive'
   vault-search --like 'Garden/Soil.md'
   vault-search --tag project --prop status=open --files
   vault-search -- -x tag:y
@@ -82,14 +99,17 @@ pub(super) struct SearchArgs {
     /// ignored); repeated: any of them
     #[arg(long, value_name = "GLOB", help_heading = "Filters", allow_hyphen_values = true)]
     pub path: Vec<String>,
-    /// Changed on this day or later: 2026-01-31, 2026-01, yesterday, 'last week', 7d
+    /// Changed on this day or later: 2026-01-31, 2026-01, 31.1.2026, 'jan 2026', yesterday, friday, 'last week', 7d
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub after: Vec<String>,
     /// Changed on this day or earlier
     #[arg(long, value_name = "DATE", help_heading = "Filters")]
     pub before: Vec<String>,
+    /// Notes of these days, as date:RANGE in the query: 2023-12, '>=2026-01', 2023-01..2023-06; repeated: all must hold
+    #[arg(long, value_name = "RANGE", help_heading = "Filters")]
+    pub date: Vec<String>,
     /// Notes with this frontmatter property: KEY (it exists, even if empty), KEY=VALUE, KEY!=VALUE (it exists and is not
-    /// equal), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as
+    /// equal), KEY~TEXT (contains), KEY<VALUE, KEY>=VALUE …; repeated: all must hold. Numbers compare as numbers, months, days and times as
     /// dates ('due<2026-03', 'due>=yesterday'; a month or a year equals every day in it), anything else as text, ignoring
     /// case. One item of a list is enough; MAP.KEY is a key of a map
     #[arg(long, value_name = "TEST", help_heading = "Filters", allow_hyphen_values = true)]
@@ -215,8 +235,8 @@ impl SearchArgs {
     /// # Errors
     /// A filter that cannot be understood, or nothing to search for.
     pub(super) fn query(&self, config: &UserConfig, now: &Zoned) -> Result<Query> {
-        let query = self.with_options(Query::parse(&self.typed())?, config, now)?;
-        let has_words = !query.text.is_empty() || !query.phrases.is_empty();
+        let query = self.with_options(Query::parse_at(&self.typed(), now)?, config, now)?;
+        let has_words = !query.text.is_empty();
         if query.like.is_some() && has_words {
             return Err(Error::new(ErrorKind::Query, "--like replaces the words to search for")
                 .with_remedy("leave out one of them; filters go with both"));
@@ -259,6 +279,9 @@ impl SearchArgs {
         for date in &self.before {
             let moment = DateEdge::End.parse(date, now)?;
             filter.before = Some(filter.before.map_or(moment, |other| other.min(moment)));
+        }
+        for range in &self.date {
+            filter.dates.push(DateRange::parse(range, now)?);
         }
         for test in &self.prop {
             filter.properties.push(test.parse::<PropertyTest>()?);
@@ -324,7 +347,9 @@ mod tests {
         fn check(line: &[&str], text: &str, without: &[&str], limit: usize) {
             let query = question(line).unwrap();
             assert_eq!((query.text.as_str(), query.limit), (text, limit), "{line:?}");
-            assert_eq!(query.without, without, "{line:?}");
+            let excluded: String = without.iter().map(|word| format!(" -\"{word}\"")).collect();
+            let condition = query.condition.map(|condition| condition.to_string()).unwrap_or_default();
+            assert_eq!(condition, excluded.trim(), "{line:?}");
         }
         check(&["rose", "-thorn"], "rose", &["thorn"], 10);
         check(&["-thorn", "rose", "-n", "3", "tree"], "rose tree", &["thorn"], 3);
@@ -367,6 +392,8 @@ mod tests {
             "2025",
             "--before",
             "2027",
+            "--date",
+            ">=2026-01",
             "--prop",
             "rating>=4",
             "--prop",
@@ -378,7 +405,8 @@ mod tests {
             "lexical",
         ])
         .unwrap();
-        assert_eq!(query.filter.tags, ["a", "b"]);
+        assert_eq!(query.condition.unwrap().to_string(), "tag:a");
+        assert_eq!((query.filter.tags.as_slice(), query.filter.dates.len()), (&["b".to_string()][..], 1));
         assert_eq!(query.filter.paths, ["Daily"]);
         assert_eq!(query.filter.after.unwrap().to_string(), "2025-12-31T23:00:00Z");
         assert_eq!(query.filter.before.unwrap().to_string(), "2026-01-31T23:00:00Z");
@@ -399,6 +427,8 @@ mod tests {
             &["-word", "--rerank", "onnx:m"],
             &["x", "--after", "soon"],
             &["x", "--prop", "=3"],
+            &["x", "--prop", "by~/(/"],
+            &["x", "--date", "1/2/2026"],
             &["x", "--prop", "s=>1"],
             &["x", "--tag", ""],
             &["x", "--tag", "#"],

@@ -180,6 +180,7 @@ mod tests {
             ("The soil here, and SOIL there.", vec![(1, "soil"), (1, "SOIL")]),
             ("---\ntitle: soil\n---\nNo soils, no topsoil.\n\nSoil_x, soil-like", vec![(6, "soil")]),
             ("[[Soil]] ![[soil]] [soil](Soil.md) [x](soil.md) soil", vec![(1, "soil")]),
+            ("soil, see [x]\n\n[x]: Soil.md \"Soil\"\n[soil]: a.md\n", vec![(1, "soil")]),
             ("`soil` $soil$ <b soil> https://soil.org/soil\n\n```\nsoil\n```\n\n    soil\n\nsoil", vec![(9, "soil")]),
             ("#soil #garden/soil ^soil **soil** (soil)\n# Soil", vec![(1, "soil"), (1, "soil"), (2, "Soil")]),
             ("Clay Soil and clay\nsoil, clay\u{a0}soil", vec![(1, "Clay Soil"), (2, "soil"), (2, "clay\u{a0}soil")]),

@@ -8,7 +8,7 @@ use super::Note;
 use super::body::OPTIONS;
 use super::mask::mask;
 
-/// Links, code, formulas and HTML of a note's body, in order of their starts; they may overlap.
+/// Links and their definitions, code, formulas and HTML of a note's body, in order of their starts; they may overlap.
 pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
     let start = note.body.start;
     let masked = mask(&note.text[note.body.clone()], OPTIONS);
@@ -23,10 +23,15 @@ pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
                 | Event::InlineHtml(_)
         )
     };
-    let events = Parser::new_ext(&masked.text, OPTIONS).into_offset_iter();
+    let parser = Parser::new_ext(&masked.text, OPTIONS);
+    let definitions: Vec<Range<usize>> =
+        parser.reference_definitions().iter().map(|(_, definition)| definition.span.clone()).collect();
+    let events = parser.into_offset_iter();
     let mut spans: Vec<Range<usize>> = events
         .filter(|(event, _)| is_opaque(event))
-        .map(|(_, span)| start + span.start..start + span.end)
+        .map(|(_, span)| span)
+        .chain(definitions)
+        .map(|span| start + span.start..start + span.end)
         .chain(note.links.iter().map(|link| link.span.clone()))
         .collect();
     spans.sort_by_key(|span| span.start);

@@ -1,95 +1,363 @@
-//! Which passages a query's filters let be found, before anything is ranked.
+//! Which passages a query's conditions let be found, before anything is ranked.
+//!
+//! A condition is asked of whole notes. Its answer is the notes that meet it and, of those, the passages that hold what
+//! was asked for. What the keyword index can say is asked of it; lines, sections, tasks and regular expressions read the
+//! texts of the passages that are left.
 
+use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use jiff::{Timestamp, Zoned};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::note::{TagKey, property_key};
 use crate::path::{FileId, VaultPath};
-use crate::search::filter::{Comparison, PropertyTest};
+use crate::search::condition::{Condition, Expression, Scope, Test};
 use crate::search::lexical;
-use crate::search::path_pattern::{PathPattern, any_matches};
+use crate::search::note_dates::{Days, days_of_notes};
+use crate::search::passage_scopes::{blocks, tasks};
+use crate::search::path_pattern::PathPattern;
+use crate::search::property_test::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::snapshot::Snapshot;
+use crate::search::text_test::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
 
 /// Whether each passage may be found, by position. `None`: all may.
 pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
-    let filter = &query.filter;
-    if filter.is_empty() && query.without.is_empty() && query.phrases.is_empty() {
-        return Ok(None);
-    }
-    let store = snapshot.store();
-    let wanted = wanted_notes(&store, query)?;
-    let mut excluded: HashSet<FileId> = HashSet::new();
-    for tag in &filter.without_tags {
-        excluded.extend(store.notes_with_tag(TagKey::new(tag).as_str())?);
-    }
-    if !filter.without_paths.is_empty() {
-        let patterns = patterns(&filter.without_paths)?;
-        let notes = store.notes()?.into_iter().filter(|(_, path, _)| any_matches(&patterns, path));
-        excluded.extend(notes.map(|(id, ..)| id));
-    }
-    let positions = |ids: Vec<i64>| ids.into_iter().filter_map(|id| snapshot.position(id));
-    for word in &query.without {
-        let holders = lexical::holders_of(&store, word, Matching::Whole)?.unwrap_or_default();
-        excluded.extend(positions(holders).map(|at| snapshot.passages[at].note));
-    }
-    let is_eligible = |note: FileId| wanted.as_ref().is_none_or(|w| w.contains(&note)) && !excluded.contains(&note);
-    let mut eligible = Vec::with_capacity(snapshot.passages.len());
-    // The passages of a note are next to each other, so that few notes are looked up.
-    for of_note in snapshot.passages.chunk_by(|a, b| a.note == b.note) {
-        eligible.resize(eligible.len() + of_note.len(), is_eligible(of_note[0].note));
-    }
-    for phrase in &query.phrases {
-        let holders = lexical::holders_of(&store, phrase, Matching::Whole)?.unwrap_or_default();
-        let holders: HashSet<usize> = positions(holders).collect();
-        eligible.iter_mut().enumerate().for_each(|(at, eligible)| *eligible &= holders.contains(&at));
-    }
-    Ok(Some(eligible))
+    let Some(condition) = query.whole_condition() else { return Ok(None) };
+    Meeting::new(snapshot).passages(&condition).map(Some)
 }
 
-/// Notes that meet all conditions but the exclusions. `None`: all do.
-fn wanted_notes(store: &Store, query: &Query) -> Result<Option<HashSet<FileId>>> {
-    let filter = &query.filter;
-    let mut notes: Option<HashSet<FileId>> = None;
-    let mut keep = |ids: Vec<FileId>| {
-        let ids = ids.into_iter().collect();
-        notes = Some(match notes.take() {
-            None => ids,
-            Some(before) => before.intersection(&ids).copied().collect(),
-        });
-    };
-    for tag in &filter.tags {
-        keep(store.notes_with_tag(TagKey::new(tag).as_str())?);
+/// What meets conditions.
+pub(super) struct Meeting<'a> {
+    snapshot: &'a Snapshot,
+    now: Zoned,
+    notes: OnceCell<Vec<(FileId, VaultPath, i64)>>,
+    days: OnceCell<HashMap<FileId, Days>>,
+}
+
+/// The answer to a condition, by position of passages.
+struct Met {
+    /// All passages of the notes that meet it.
+    notes: Vec<bool>,
+    /// Those of them that hold what was asked for. `None`: no text was asked for.
+    holding: Option<Vec<bool>>,
+}
+
+impl Met {
+    fn passages(self) -> Vec<bool> {
+        self.holding.unwrap_or(self.notes)
     }
-    if filter.after.is_some() || filter.before.is_some() || !filter.paths.is_empty() {
-        let patterns = patterns(&filter.paths)?;
-        // Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
-        let ends = (i128::from(i64::MIN), i128::from(i64::MAX));
-        let nanoseconds = |t: Timestamp| t.as_nanosecond().clamp(ends.0, ends.1) as i64;
-        let after = filter.after.map_or(i64::MIN, nanoseconds);
-        let before = filter.before.map_or(i64::MAX, nanoseconds);
-        let holds = |path: &VaultPath, modified: i64| {
-            (patterns.is_empty() || any_matches(&patterns, path)) && after <= modified && modified < before
+}
+
+impl<'a> Meeting<'a> {
+    pub(super) fn new(snapshot: &'a Snapshot) -> Self {
+        Self { snapshot, now: Zoned::now(), notes: OnceCell::new(), days: OnceCell::new() }
+    }
+
+    /// The passages that are found under a condition.
+    pub(super) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
+        let all = vec![true; self.snapshot.passages.len()];
+        self.met(condition, &all).map(Met::passages)
+    }
+
+    /// What meets a condition among the passages of some notes. Of other notes the answer may say anything.
+    fn met(&self, condition: &Condition, among: &[bool]) -> Result<Met> {
+        match condition {
+            Expression::Is(test) => self.test(test, among),
+            Expression::Not(part) => {
+                let Met { mut notes, .. } = self.met(part, among)?;
+                notes.iter_mut().for_each(|holds| *holds = !*holds);
+                Ok(Met { notes, holding: None })
+            }
+            Expression::All(parts) => {
+                let mut notes = among.to_vec();
+                let mut holding: Option<Vec<bool>> = None;
+                // What reads texts comes last, and reads those of the notes that are left.
+                let (slow, quick): (Vec<_>, Vec<_>) = parts.iter().partition(|part| reads_texts(part));
+                for part in quick.into_iter().chain(slow) {
+                    let met = self.met(part, &notes)?;
+                    and(&mut notes, &met.notes);
+                    if let Some(passages) = met.holding {
+                        holding = Some(either(holding, passages));
+                    }
+                }
+                if let Some(holding) = &mut holding {
+                    and(holding, &notes);
+                }
+                Ok(Met { notes, holding })
+            }
+            Expression::Any(parts) => {
+                let parts = parts.iter().map(|part| self.met(part, among)).collect::<Result<Vec<_>>>()?;
+                let asks_texts = parts.iter().any(|met| met.holding.is_some());
+                let mut notes = vec![false; among.len()];
+                let mut holding = None;
+                for met in parts {
+                    or(&mut notes, &met.notes);
+                    holding = Some(either(holding, met.passages()));
+                }
+                Ok(Met { notes, holding: holding.filter(|_| asks_texts) })
+            }
+        }
+    }
+
+    fn test(&self, test: &Test, among: &[bool]) -> Result<Met> {
+        let store = self.snapshot.store();
+        let notes = match test {
+            Test::Text(text) => {
+                drop(store);
+                return Ok(self.holding(self.text(text, among)?));
+            }
+            Test::Within(scope, tests) => {
+                drop(store);
+                return Ok(self.holding(self.within(*scope, tests, among)?));
+            }
+            Test::FileName(text) => {
+                let name = text.matcher()?;
+                self.notes_where(&store, |path, _| name.holds(&Text::new(path.file_name())))?
+            }
+            Test::Path(glob) => {
+                let pattern = PathPattern::new(glob)?;
+                self.notes_where(&store, |path, _| pattern.matches(path))?
+            }
+            Test::PathText(text) => {
+                let path_text = text.matcher()?;
+                self.notes_where(&store, |path, _| path_text.holds(&Text::new(path.as_str())))?
+            }
+            Test::Tag(tag) => store.notes_with_tag(TagKey::new(tag).as_str())?.into_iter().collect(),
+            Test::Property(test) => with_property(&store, test, &self.now)?,
+            Test::Date(range) => {
+                if self.days.get().is_none() {
+                    _ = self.days.set(days_of_notes(&store, &self.now)?);
+                }
+                let days = self.days.get().into_iter().flatten();
+                days.filter(|(_, (first, end))| range.contains(*first, *end)).map(|(note, _)| *note).collect()
+            }
+            Test::ModifiedSince(moment) => {
+                let from = nanoseconds(*moment);
+                self.notes_where(&store, |_, modified| modified >= from)?
+            }
+            Test::ModifiedBefore(moment) => {
+                let before = nanoseconds(*moment);
+                self.notes_where(&store, |_, modified| modified < before)?
+            }
         };
-        let found = store.notes()?.into_iter().filter(|(_, path, modified)| holds(path, *modified));
-        keep(found.map(|(id, ..)| id).collect());
+        let mut met = vec![false; among.len()];
+        self.each_note(|note, range| met[range].fill(notes.contains(&note)));
+        Ok(Met { notes: met, holding: None })
     }
-    let now = Zoned::now();
-    for test in &filter.properties {
-        keep(holding(store, test, &now)?);
+
+    fn notes_where(&self, store: &Store, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
+        if self.notes.get().is_none() {
+            _ = self.notes.set(store.notes()?);
+        }
+        let notes = self.notes.get().into_iter().flatten();
+        Ok(notes.filter(|(_, path, modified)| holds(path, *modified)).map(|(note, ..)| *note).collect())
     }
-    Ok(notes)
+
+    /// Calls `each` for every note, with the positions of its passages, which stand next to each other.
+    fn each_note(&self, mut each: impl FnMut(FileId, Range<usize>)) {
+        let mut start = 0;
+        for of_note in self.snapshot.passages.chunk_by(|a, b| a.note == b.note) {
+            each(of_note[0].note, start..start + of_note.len());
+            start += of_note.len();
+        }
+    }
+
+    /// The notes of some passages that hold what is asked for.
+    fn holding(&self, holding: Vec<bool>) -> Met {
+        Met { notes: self.whole_notes(&holding), holding: Some(holding) }
+    }
+
+    fn whole_notes(&self, passages: &[bool]) -> Vec<bool> {
+        let mut notes = vec![false; passages.len()];
+        self.each_note(|_, range| {
+            let holds = passages[range.clone()].contains(&true);
+            notes[range].fill(holds);
+        });
+        notes
+    }
+
+    /// The passages that hold a text.
+    fn text(&self, test: &TextTest, among: &[bool]) -> Result<Vec<bool>> {
+        let indexed = self.indexed(test)?;
+        match indexed {
+            Some(holders) if !test.match_case => Ok(holders),
+            candidates => {
+                let matcher = test.matcher()?;
+                self.reading(candidates, among, |text| matcher.holds(&Text::new(text)))
+            }
+        }
+    }
+
+    /// The passages that hold words, as the keyword index knows them; where case matters, those that may. `None`: it
+    /// cannot say.
+    fn indexed(&self, test: &TextTest) -> Result<Option<Vec<bool>>> {
+        let store = self.snapshot.store();
+        let holders = match &test.holds {
+            Holds::Words(text) => lexical::holders_of(&store, text, Matching::Whole)?,
+            Holds::Prefix(text) => lexical::holders_of(&store, text, Matching::Prefix)?,
+            Holds::Characters(_) | Holds::Regex(_) => None,
+        };
+        let Some(holders) = holders else { return Ok(None) };
+        let mut found = vec![false; self.snapshot.passages.len()];
+        holders.into_iter().filter_map(|id| self.snapshot.position(id)).for_each(|at| found[at] = true);
+        Ok(Some(found))
+    }
+
+    /// The passages, or the notes, that may hold all that is asked for. `None`: any may.
+    fn candidates(&self, tests: &Expression<TextTest>, scope: Scope) -> Result<Option<Vec<bool>>> {
+        let joined = |parts: &[Expression<TextTest>], join: fn(&mut [bool], &[bool])| {
+            let mut joined: Option<Vec<bool>> = None;
+            let mut is_complete = true;
+            for part in parts {
+                match (self.candidates(part, scope)?, &mut joined) {
+                    (Some(found), Some(joined)) => join(joined, &found),
+                    (Some(found), None) => joined = Some(found),
+                    (None, _) => is_complete = false,
+                }
+            }
+            Ok::<_, Error>((joined, is_complete))
+        };
+        Ok(match tests {
+            // A section reaches over several passages.
+            Expression::Is(test) if scope == Scope::Section => self.indexed(test)?.map(|held| self.whole_notes(&held)),
+            Expression::Is(test) => self.indexed(test)?,
+            Expression::Not(_) => None,
+            Expression::All(parts) => joined(parts, and)?.0,
+            Expression::Any(parts) => {
+                Some(joined(parts, or)?).filter(|(_, is_complete)| *is_complete).and_then(|(any, _)| any)
+            }
+        })
+    }
+
+    /// The passages in which something holds all that is asked for.
+    fn within(&self, scope: Scope, tests: &Expression<TextTest>, among: &[bool]) -> Result<Vec<bool>> {
+        let matchers = tests.clone().map(&|test| test.matcher())?;
+        let holds = |text: &str| {
+            let text = Text::new(text);
+            matchers.holds(&|matcher: &Matcher| matcher.holds(&text))
+        };
+        let is_task = |wanted: fn(char) -> bool| {
+            move |text: &str| tasks(text).into_iter().any(|(mark, task)| wanted(mark) && holds(task))
+        };
+        if scope == Scope::Section {
+            return self.sections(tests, among, holds);
+        }
+        let candidates = self.candidates(tests, scope)?;
+        match scope {
+            Scope::Content | Scope::Section => self.reading(candidates, among, holds),
+            Scope::Line => self.reading(candidates, among, |text| text.lines().any(holds)),
+            Scope::Block => self.reading(candidates, among, |text| blocks(text).into_iter().any(holds)),
+            Scope::Task => self.reading(candidates, among, is_task(|_| true)),
+            Scope::OpenTask => self.reading(candidates, among, is_task(|mark| mark == ' ')),
+            Scope::DoneTask => self.reading(candidates, among, is_task(|mark| mark != ' ')),
+        }
+    }
+
+    /// The candidates among some passages whose text passes.
+    fn reading(
+        &self,
+        candidates: Option<Vec<bool>>,
+        among: &[bool],
+        passes: impl Fn(&str) -> bool,
+    ) -> Result<Vec<bool>> {
+        let mut found = candidates.unwrap_or_else(|| vec![true; among.len()]);
+        and(&mut found, among);
+        let ids: Vec<i64> = (0..found.len()).filter(|at| found[*at]).map(|at| self.snapshot.passages[at].id).collect();
+        self.snapshot.store().each_text(&ids, |id, text| {
+            if let Some(at) = self.snapshot.position(id) {
+                found[at] = passes(text);
+            }
+        })?;
+        Ok(found)
+    }
+
+    /// The passages that a section which passes reaches into.
+    fn sections(
+        &self,
+        tests: &Expression<TextTest>,
+        among: &[bool],
+        passes: impl Fn(&str) -> bool,
+    ) -> Result<Vec<bool>> {
+        let mut candidates = among.to_vec();
+        self.candidates(tests, Scope::Section)?.iter().for_each(|notes| and(&mut candidates, notes));
+        let mut found = vec![false; among.len()];
+        let mut notes = Vec::new();
+        self.each_note(|note, range| {
+            if candidates[range.start] {
+                notes.push((note, range));
+            }
+        });
+        let store = self.snapshot.store();
+        for (note, range) in notes {
+            let passages = store.passage_texts(note)?;
+            let mut body = String::new();
+            let mut starts = Vec::with_capacity(passages.len());
+            for passage in &passages {
+                starts.push(body.len());
+                body.push_str(&passage.text);
+            }
+            let headings: HashSet<u32> = store.anchors(note)?.headings.iter().map(|(_, _, line)| *line).collect();
+            let Some(first) = passages.first() else { continue };
+            let blank = first.text[..first.text.len() - first.text.trim_start().len()].matches('\n').count() as u32;
+            let mut sections: Vec<Range<usize>> = Vec::new();
+            let (mut start, mut at) = (0, 0);
+            for (line, text) in (first.line.saturating_sub(blank)..).zip(body.split_inclusive('\n')) {
+                if headings.contains(&line) && start < at {
+                    sections.push(start..at);
+                    start = at;
+                }
+                at += text.len();
+            }
+            sections.push(start..at);
+            for section in sections.into_iter().filter(|section| passes(&body[section.clone()])) {
+                let from = starts.partition_point(|start| *start <= section.start).saturating_sub(1);
+                let to = starts.partition_point(|start| *start < section.end).max(from + 1);
+                found[range.start + from..(range.start + to).min(range.end)].fill(true);
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Whether a condition reads texts.
+fn reads_texts(condition: &Condition) -> bool {
+    let reads = |test: &&Test| match test {
+        Test::Within(..) => true,
+        Test::Text(text) => text.match_case || matches!(text.holds, Holds::Regex(_) | Holds::Characters(_)),
+        _ => false,
+    };
+    condition.tests().iter().any(reads)
+}
+
+fn and(all: &mut [bool], others: &[bool]) {
+    all.iter_mut().zip(others).for_each(|(one, other)| *one &= *other);
+}
+
+fn or(any: &mut [bool], others: &[bool]) {
+    any.iter_mut().zip(others).for_each(|(one, other)| *one |= *other);
+}
+
+/// What one or the other holds.
+fn either(one: Option<Vec<bool>>, mut other: Vec<bool>) -> Vec<bool> {
+    one.iter().for_each(|one| or(&mut other, one));
+    other
+}
+
+/// Times of files end in 1677 and 2262; a date beyond is the end it is beyond.
+fn nanoseconds(moment: Timestamp) -> i64 {
+    moment.as_nanosecond().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
 }
 
 /// Notes whose properties pass a test.
-pub(super) fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<Vec<FileId>> {
+fn with_property(store: &Store, test: &PropertyTest, now: &Zoned) -> Result<HashSet<FileId>> {
     let key = property_key(&test.key);
     if test.test == Comparison::Exists {
-        return store.notes_with_property(&key);
+        return Ok(store.notes_with_property(&key)?.into_iter().collect());
     }
     let mut of_notes: HashMap<FileId, Vec<PropertyValue>> = HashMap::new();
     if test.test == Comparison::NotEqual {
@@ -99,11 +367,7 @@ pub(super) fn holding(store: &Store, test: &PropertyTest, now: &Zoned) -> Result
     for (note, value) in store.property_values(&key)? {
         of_notes.entry(note).or_default().push(value);
     }
-    let wanted = test.wanted(now);
+    let wanted = test.wanted(now)?;
     of_notes.retain(|_, values| wanted.holds(values));
     Ok(of_notes.into_keys().collect())
-}
-
-fn patterns(texts: &[String]) -> Result<Vec<PathPattern>> {
-    texts.iter().map(|text| PathPattern::new(text)).collect()
 }

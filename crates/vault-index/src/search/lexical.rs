@@ -196,7 +196,8 @@ impl Counter<'_> {
         self.look_up_others(form, usize::MAX, |_| true)
     }
 
-    /// Counts the terms that a form stands for and that are `wanted`; nothing if they stand at more than `most` places.
+    /// Counts the terms that a form stands for and that are `wanted`; nothing if all that it stands for
+    /// is at more than `most` places.
     fn look_up_others(&mut self, form: &Form, most: usize, wanted: impl Fn(&str) -> bool) -> Result<()> {
         let mut places: Vec<(u32, f64)> = Vec::new();
         let mut found: Vec<Found> = Vec::new();
@@ -204,10 +205,10 @@ impl Counter<'_> {
         let mut number = 0;
         let mut at = 0;
         let mut count = |term: &str, holder, field| {
-            if !wanted(term) {
-                return true;
-            }
             number += 1;
+            if !wanted(term) {
+                return number <= most;
+            }
             let held = match holder {
                 Holder::Note(note) => {
                     if matches!(field, Field::Title | Field::Aliases) {

@@ -1,7 +1,8 @@
 //! The reading half: query -> hits. A [`Searcher`] is a snapshot; what is written meanwhile does not change it.
 //!
 //! ```text
-//! query ── filter ──> which passages may be found at all            filter.rs, eligible.rs
+//! query ── parse ───> words to rank by, conditions                  grammar.rs, condition.rs
+//!       ── filter ──> which passages may be found at all            filter.rs, eligible.rs
 //!       ── lexical ─> BM25 of every passage that holds a word       lexical.rs
 //!       ── names ───> which notes are called that, and their band of scores        names.rs
 //!       ── semantic > an upper bound of every passage's cosine      semantic.rs
@@ -12,7 +13,13 @@
 //! ```
 
 mod path_pattern;
+mod dates;
+mod text_test;
+mod property_test;
 mod filter;
+mod condition;
+mod tokens;
+mod grammar;
 mod query;
 mod hit;
 mod find_note;
@@ -26,6 +33,8 @@ mod semantic;
 mod estimate;
 mod fuse;
 mod snapshot;
+mod note_dates;
+mod passage_scopes;
 mod eligible;
 mod searcher;
 mod unmatched;
@@ -35,13 +44,19 @@ mod rerank;
 mod lexical_tests;
 #[cfg(test)]
 mod exact_tests;
+#[cfg(test)]
+mod grammar_tests;
 
-pub use filter::{Comparison, DateEdge, Filter, PropertyTest};
+pub use condition::{Condition, Expression, Scope, Test};
+pub use dates::{DateEdge, DateRange};
+pub use filter::Filter;
 pub(crate) use find_note::find_note;
 pub use hit::{Hit, Hits, NameMatch, NearMiss, Reranked, Substitution, Why, matched_ranges};
 pub(crate) use lexical::holders_of;
+pub use property_test::{Comparison, PropertyTest};
 pub use query::{Grouping, Mode, Query};
 pub use rerank::Rerank;
 pub use searcher::Searcher;
 pub(crate) use snapshot::EmbedderSource;
+pub use text_test::{Holds, TextTest};
 pub use unmatched::Unmatched;

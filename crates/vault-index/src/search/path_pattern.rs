@@ -51,11 +51,6 @@ impl PathPattern {
     }
 }
 
-/// Whether one of the patterns means this path.
-pub(crate) fn any_matches(patterns: &[PathPattern], path: &VaultPath) -> bool {
-    patterns.iter().any(|pattern| pattern.matches(path))
-}
-
 /// The regular expression of a glob over characters. The glob library makes one over bytes: a letter outside ASCII is
 /// a row of `\xNN` in it, so that `?` would match a part of one, and its case would not fold.
 fn characters(regex: &str) -> String {

@@ -1,16 +1,20 @@
-//! What is asked: the query's syntax (`tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`) and its options.
+//! What is asked: the words to rank by, the conditions that must hold, and how the answer is made.
+
+use jiff::Zoned;
 
 use crate::error::Result;
-use crate::search::filter::{Filter, checked_path, checked_tag};
+use crate::search::condition::{Condition, Expression, Test};
+use crate::search::filter::Filter;
+use crate::search::grammar::{self, Parsed};
 
 /// A question to a vault, with everything that shapes the answer.
 ///
 /// ```
 /// use vault_index::{Filter, Mode, Query};
 ///
-/// let query = Query::parse("tag:garden \"late winter\" how to prune")?;
-/// assert_eq!((query.text.as_str(), query.phrases.as_slice()), ("how to prune", &["late winter".to_string()][..]));
-/// assert_eq!(query.filter, Filter::default().tag("garden")?);
+/// let query = Query::parse("how to prune tag:garden \"late winter\" -pear")?.filter(Filter::default().path("Notes")?);
+/// assert_eq!(query.text, "how to prune late winter");
+/// assert_eq!(query.condition.unwrap().to_string(), "tag:garden \"late winter\" -\"pear\"");
 ///
 /// let query = Query::literal("tag:garden is only text here").mode(Mode::Lexical).limit(3);
 /// assert_eq!((query.mode, query.limit), (Mode::Lexical, 3));
@@ -19,17 +23,22 @@ use crate::search::filter::{Filter, checked_path, checked_tag};
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Query {
-    /// The words that are ranked by, without the syntax below. May be empty when only filters are given.
+    /// The words that are ranked by, those of phrases among them, without the rest of the syntax. May be empty when only
+    /// conditions are given.
     pub text: String,
-    /// `"exact phrase"`: passages must hold each of them; case and diacritics do not matter.
-    pub phrases: Vec<String>,
-    /// `-word`: notes that hold one of them are excluded.
-    pub without: Vec<String>,
+    /// Those of the words that stand for all words that begin so: they were written as `canv*`.
+    pub prefixes: Vec<String>,
+    /// What must hold, as the syntax says it; applied before anything is ranked.
+    pub condition: Option<Condition>,
+    /// What looks like an operator of the syntax and is none. It is among the words.
+    pub unknown_operators: Vec<String>,
     /// A note (its path or a link to it): find notes similar to it instead of `text`.
     pub like: Option<String>,
     /// The vector to rank by meaning with, instead of that of `text`: see [`Query::from_vector`].
     pub vector: Option<Vec<f32>>,
-    /// What must hold; applied before anything is ranked.
+    /// Whether all words stand in the condition.
+    pub(crate) words_are_conditions: bool,
+    /// What must hold besides.
     pub filter: Filter,
     /// How passages are ranked.
     pub mode: Mode,
@@ -81,8 +90,10 @@ impl Default for Query {
     fn default() -> Self {
         Self {
             text: String::new(),
-            phrases: Vec::new(),
-            without: Vec::new(),
+            prefixes: Vec::new(),
+            condition: None,
+            words_are_conditions: false,
+            unknown_operators: Vec::new(),
             like: None,
             vector: None,
             filter: Filter::default(),
@@ -162,144 +173,61 @@ impl Query {
         Self { min_score: Some(least), ..self }
     }
 
-    /// Reads the query syntax: `tag:x`, `path:glob`, `"exact phrase"`, `-word`, `-tag:x`, `-path:glob`. All other words
-    /// are ranked by. An unclosed quote runs to the end; a `-` or a `key:` with nothing after it is a word; `--` ends
-    /// the syntax.
+    /// Adds a condition, which must hold beside those that are there.
+    #[must_use]
+    pub fn condition(mut self, condition: Condition) -> Self {
+        self.condition = Expression::all(self.condition.into_iter().chain([condition]).collect());
+        self
+    }
+
+    /// Reads the query syntax, whose operators `vault-search --help` lists: `"exact phrase"`, `-word`, `word*`, `OR`,
+    /// parentheses, `tag:x`, `path:glob`, `file:x`, `date:2023-12`, `[property:value]`, `line:(…)`, `section:(…)`,
+    /// `task-todo:x`, `/regex/`. All other words are ranked by. What is not closed runs to the end; what looks like an
+    /// operator and is none is words; `--` ends the syntax. Groups nest sixteen deep; parentheses further in are
+    /// characters.
     ///
     /// # Errors
-    /// [`ErrorKind::Query`](crate::ErrorKind::Query) for a `path:` glob that cannot be understood, or a `tag:` without
-    /// a name.
+    /// [`ErrorKind::Query`](crate::ErrorKind::Query) for a glob, tag, date or regular expression that cannot be
+    /// understood, and for more than 200 conditions.
     pub fn parse(text: &str) -> Result<Self> {
-        let mut query = Self::default();
-        let mut rest = text;
-        let mut words: Vec<&str> = Vec::new();
-        loop {
-            rest = rest.trim_start();
-            if rest.is_empty() {
-                break;
-            }
-            if let Some(after) = rest.strip_prefix('"') {
-                let (phrase, tail) = quoted(after);
-                if !phrase.trim().is_empty() {
-                    query.phrases.push(phrase.trim().to_string());
-                }
-                rest = tail;
-                continue;
-            }
-            let (word, tail) = token(rest);
-            rest = tail;
-            if word == "--" {
-                words.push(rest.trim());
-                break;
-            } else if let Some(value) = value_of(word, "tag:") {
-                query.filter.tags.push(checked_tag(value)?);
-            } else if let Some(value) = value_of(word, "path:") {
-                query.filter.paths.push(checked_path(value)?);
-            } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "tag:")) {
-                query.filter.without_tags.push(checked_tag(value)?);
-            } else if let Some(value) = word.strip_prefix('-').and_then(|word| value_of(word, "path:")) {
-                query.filter.without_paths.push(checked_path(value)?);
-            } else if let Some(excluded) = word.strip_prefix('-').filter(|w| w.chars().any(char::is_alphanumeric)) {
-                query.without.push(excluded.trim_matches('"').to_string());
-            } else {
-                words.push(word);
-            }
-        }
-        query.text = words.join(" ").trim().to_string();
-        Ok(query)
+        Self::parse_at(text, &Zoned::now())
+    }
+
+    /// The same, where dates such as `yesterday` count from a moment of the caller's.
+    ///
+    /// # Errors
+    /// As [`Query::parse`].
+    pub fn parse_at(text: &str, now: &Zoned) -> Result<Self> {
+        let Parsed { text, prefixes, condition, has_free_words, unknown } = grammar::parse(text, now)?;
+        let words_are_conditions = condition.is_some() && !has_free_words;
+        Ok(Self { text, prefixes, condition, words_are_conditions, unknown_operators: unknown, ..Self::default() })
     }
 
     /// Whether there is nothing to rank by and nothing to filter by.
     pub fn is_empty(&self) -> bool {
         self.text.trim().is_empty()
-            && self.phrases.is_empty()
-            && self.without.is_empty()
+            && self.condition.is_none()
             && self.like.is_none()
             && self.vector.is_none()
             && self.filter.is_empty()
     }
 
-    /// All words to rank by: the text's and the phrases'.
-    pub(crate) fn ranked_text(&self) -> String {
-        let mut text = self.text.clone();
-        for phrase in &self.phrases {
-            if !text.is_empty() {
-                text.push(' ');
-            }
-            text.push_str(phrase);
-        }
-        text
+    /// Whether each note that meets the condition is a result, however it is ranked.
+    pub(super) fn finds_all(&self) -> bool {
+        self.words_are_conditions && self.like.is_none() && self.min_score.is_none_or(|least| least <= 0.0)
     }
-}
 
-/// The text up to the next quote, and what follows it.
-fn quoted(text: &str) -> (&str, &str) {
-    match text.find('"') {
-        Some(end) => (&text[..end], &text[end + 1..]),
-        None => (text, ""),
-    }
-}
-
-/// The next token up to white space; quotes inside (`path:"My notes/*"`, `-"two words"`) hold it together.
-fn token(text: &str) -> (&str, &str) {
-    let mut in_quotes = false;
-    for (at, c) in text.char_indices() {
-        match c {
-            // A quote opens only behind `key:` or `-`: in `5" pipe` it is a character like others.
-            '"' if in_quotes => in_quotes = false,
-            '"' if matches!(text[..at].chars().last(), Some(':' | '-')) => in_quotes = true,
-            c if c.is_whitespace() && !in_quotes => return (&text[..at], &text[at..]),
-            _ => {}
-        }
-    }
-    (text, "")
-}
-
-fn value_of<'a>(word: &'a str, key: &str) -> Option<&'a str> {
-    let head = word.get(..key.len())?;
-    let value = head.eq_ignore_ascii_case(key).then(|| word[key.len()..].trim_matches('"'))?;
-    (!value.is_empty()).then_some(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn syntax() {
-        fn check(input: &str, text: &str, phrases: &[&str], without: &[&str], tags: &[&str], paths: &[&str]) {
-            let query = Query::parse(input).unwrap();
-            assert_eq!(query.text, text, "{input:?}");
-            assert_eq!(query.phrases, phrases, "{input:?}");
-            assert_eq!(query.without, without, "{input:?}");
-            assert_eq!(query.filter.tags, tags, "{input:?}");
-            assert_eq!(query.filter.paths, paths, "{input:?}");
-        }
-        check("how to prune", "how to prune", &[], &[], &[], &[]);
-        check("tag:garden how to prune", "how to prune", &[], &[], &["garden"], &[]);
-        check("tag:#日本/東京 x", "x", &[], &[], &["日本/東京"], &[]);
-        check("a \"exact phrase\" b", "a b", &["exact phrase"], &[], &[], &[]);
-        check("a \"unclosed phrase", "a", &["unclosed phrase"], &[], &[], &[]);
-        check("rose -thorn", "rose", &[], &["thorn"], &[], &[]);
-        check("path:\"My notes/*\" x", "x", &[], &[], &[], &["My notes/*"]);
-        check("path:Daily x", "x", &[], &[], &[], &["Daily"]);
-        check("-- -not tag:syntax \"at all", "-not tag:syntax \"at all", &[], &[], &[], &[]);
-        check("- tag: path:", "- tag: path:", &[], &[], &[], &[]);
-        check("  ", "", &[], &[], &[], &[]);
-        check("\"\" \" \"", "", &[], &[], &[], &[]);
-        check("5\" pipe", "5\" pipe", &[], &[], &[], &[]);
-        check("TAG:x note", "note", &[], &[], &["x"], &[]);
-        check("héé:x", "héé:x", &[], &[], &[], &[]);
-        let without = Query::parse("rose -tag:#a -path:\"My notes\" -tag: -word").unwrap();
-        assert_eq!(
-            (without.filter.without_tags, without.filter.without_paths),
-            (vec!["a".to_string()], vec!["My notes".to_string()])
-        );
-        assert_eq!(without.without, ["tag:", "word"]);
-        assert!(Query::parse("-path:[").is_err() && Query::parse("tag:#").is_err() && Query::parse("-tag:#").is_err());
-        assert!(Query::parse("").unwrap().is_empty());
-        for bad in ["path:[", "path:/", "-path:/"] {
-            assert!(Query::parse(bad).is_err(), "{bad}");
-        }
+    /// The condition, and the filter as one. `None`: every note meets them.
+    pub(super) fn whole_condition(&self) -> Option<Condition> {
+        let filter = &self.filter;
+        let is = |tests: Vec<Test>| tests.into_iter().map(Expression::Is).collect::<Vec<_>>();
+        let mut parts: Vec<Condition> = is(filter.tags.iter().cloned().map(Test::Tag).collect());
+        parts.extend(Expression::any(is(filter.paths.iter().cloned().map(Test::Path).collect())));
+        parts.extend(filter.after.map(|after| Expression::Is(Test::ModifiedSince(after))));
+        parts.extend(filter.before.map(|before| Expression::Is(Test::ModifiedBefore(before))));
+        parts.extend(is(filter.dates.iter().cloned().map(Test::Date).collect()));
+        parts.extend(is(filter.properties.iter().cloned().map(Test::Property).collect()));
+        parts.extend(self.condition.clone());
+        Expression::all(parts)
     }
 }

@@ -76,7 +76,7 @@ impl Searcher {
     /// [`ErrorKind::Model`] when the reranker fails, or gives another number of scores than passages, or one that is
     /// not within 0 to 1; those of [`Searcher::search`].
     pub fn search_reranked(&self, query: &Query, rerank: &Rerank) -> Result<Hits> {
-        let text = query.ranked_text();
+        let text = &query.text;
         if query.like.is_some() || text.trim().is_empty() {
             let message = "a reranker compares passages with the words of a query, and this one has none";
             return Err(Error::new(ErrorKind::Query, message)
@@ -85,7 +85,7 @@ impl Searcher {
         let ranking = ScoredQuery::new(&self.snapshot, query, None)?;
         let candidates = candidates(&ranking, query, rerank.depth)?;
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
-        let mut results = rescored(candidates, &text, rerank.reranker.as_ref())?;
+        let mut results = rescored(candidates, text, rerank.reranker.as_ref())?;
         order(&mut results);
         // A note whose name was typed stays first.
         results.sort_by_key(|hit| hit.why.name != Some(NameMatch::Equal));

@@ -90,14 +90,24 @@ impl Searcher {
     /// `vector` is that of the query's text, where it is known already.
     fn search_with(&self, query: &Query, vector: Option<Vec<f32>>) -> Result<Hits> {
         check(query)?;
-        if query.ranked_text().trim().is_empty() && query.like.is_none() && query.vector.is_none() {
-            return self.list(query);
+        if query.text.trim().is_empty() && query.like.is_none() && query.vector.is_none() {
+            let eligible = eligible(&self.snapshot, query)?;
+            let results = self.list(eligible.as_deref(), query.grouping, query.limit)?;
+            return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
         let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
         let mut results = scored.best(query.grouping, query.limit, scored.floor(query))?;
         if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
             (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
             results = scored.best(query.grouping, query.limit, scored.floor(query))?;
+        }
+        if query.finds_all() && results.len() < query.limit {
+            let shown = |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.line));
+            let ranked: HashSet<_> = results.iter().map(shown).collect();
+            let others = self.list(scored.eligible.as_deref(), query.grouping, query.limit + results.len())?;
+            let others = others.into_iter().filter(|hit| !ranked.contains(&shown(hit)));
+            results.extend(others.map(|hit| Hit { score: 0.0, ..hit }));
+            results.truncate(query.limit);
         }
         let near_misses = match results.is_empty() && query.limit > 0 {
             true => scored.near_misses()?,
@@ -115,25 +125,24 @@ impl Searcher {
         if !is_both || query.min_score.is_some() || query.limit == 0 {
             return Ok(false);
         }
-        if query.filter.is_empty() {
+        if query.filter.is_empty() && query.condition.is_none() {
             return Ok(true);
         }
-        let everywhere = Query { filter: Filter::default(), ..query.clone() };
+        let everywhere = Query { filter: Filter::default(), condition: None, ..query.clone() };
         let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
         Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
     }
 
-    /// Only filters were given: the notes that pass, newest first; equal times by path, then by line.
-    fn list(&self, query: &Query) -> Result<Hits> {
-        let eligible = eligible(&self.snapshot, query)?;
+    /// What may be found, without a ranking: newest notes first; equal times by path, then by line.
+    fn list(&self, eligible: Option<&[bool]>, grouping: Grouping, limit: usize) -> Result<Vec<Hit>> {
         let store = self.snapshot.store();
         let notes: HashMap<FileId, (VaultPath, i64)> =
             store.notes()?.into_iter().map(|(id, path, time)| (id, (path, time))).collect();
         let mut rows: Vec<(Option<&(VaultPath, i64)>, &PassageRow)> = Vec::new();
         let mut listed = HashSet::new();
         for (at, passage) in self.snapshot.passages.iter().enumerate() {
-            if eligible.as_ref().is_none_or(|eligible| eligible[at])
-                && (query.grouping == Grouping::Passages || listed.insert(passage.note))
+            if eligible.is_none_or(|eligible| eligible[at])
+                && (grouping == Grouping::Passages || listed.insert(passage.note))
             {
                 rows.push((notes.get(&passage.note), passage));
             }
@@ -142,12 +151,8 @@ impl Searcher {
         rows.sort_by_key(|(note, passage)| {
             (std::cmp::Reverse(note.map(|(_, time)| time)), note.map(|(path, _)| path), passage.id)
         });
-        rows.truncate(query.limit);
-        let results = rows
-            .iter()
-            .map(|(_, passage)| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE))
-            .collect::<Result<_>>()?;
-        Ok(hits(&self.snapshot, results, query.mode, Vec::new()))
+        rows.truncate(limit);
+        rows.iter().map(|(_, passage)| hit(&store, &Scored::listed(passage), Vec::new(), Weights::NONE)).collect()
     }
 }
 
@@ -200,7 +205,7 @@ impl<'a> ScoredQuery<'a> {
     pub(super) fn new(snapshot: &'a Snapshot, query: &Query, vector: Option<Vec<f32>>) -> Result<Self> {
         let like = query.like.as_deref().map(|note| find_note(&snapshot.store(), note)).transpose()?;
         let mut eligible = eligible(snapshot, query)?;
-        let text = query.ranked_text();
+        let text = query.text.clone();
         let has_text = like.is_none() && !text.trim().is_empty();
         let mode = if has_text { query.mode } else { Mode::Semantic };
         let vector = match (like, &query.vector) {
@@ -213,7 +218,7 @@ impl<'a> ScoredQuery<'a> {
             (None, Some(vector)) => Some(unit(vector)?),
             (None, None) => vector,
         };
-        let reading = if has_text { read(snapshot, &text)? } else { Reading::default() };
+        let reading = if has_text { read(snapshot, query)? } else { Reading::default() };
         let words = || -> Result<(Lexical, Vec<(FileId, Band)>)> {
             if !has_text {
                 return Ok((Lexical::none(), Vec::new()));
@@ -263,7 +268,8 @@ impl<'a> ScoredQuery<'a> {
     }
 
     fn floor(&self, query: &Query) -> Floor {
-        Floor::of(query.min_score, self.mode, self.weights)
+        // The words of such a query ask nothing of a note that its condition does not.
+        if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
     }
 
     /// The `limit` best with at least `floor`, best first.
@@ -313,14 +319,14 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
     let mut vectors = vec![None; queries.len()];
     let mut texts: Vec<(usize, String)> = Vec::new();
     for (at, query) in queries.iter().enumerate() {
-        let text = query.ranked_text();
+        let text = &query.text;
         let has_vector = query.like.is_some() || query.vector.is_some();
         if !has_vector
             && !text.trim().is_empty()
-            && let Ok(reading) = read(snapshot, &text)
-            && weights(snapshot, query.mode, reading.text(&text)).is_ok_and(|weights| weights.semantic > 0.0)
+            && let Ok(reading) = read(snapshot, query)
+            && weights(snapshot, query.mode, reading.text(text)).is_ok_and(|weights| weights.semantic > 0.0)
         {
-            texts.push((at, reading.text(&text).to_owned()));
+            texts.push((at, reading.text(text).to_owned()));
         }
     }
     let made = || {
@@ -336,8 +342,9 @@ pub(super) fn vectors_of(snapshot: &Snapshot, queries: &[Query]) -> Vec<Option<V
 }
 
 /// What the words of a query stand for.
-fn read(snapshot: &Snapshot, text: &str) -> Result<Reading> {
-    Reading::new(&snapshot.store(), &Asked { text, prefixes: &[] }, &|store| snapshot.vocabulary(store))
+fn read(snapshot: &Snapshot, query: &Query) -> Result<Reading> {
+    let asked = Asked { text: &query.text, prefixes: &query.prefixes };
+    Reading::new(&snapshot.store(), &asked, &|store| snapshot.vocabulary(store))
 }
 
 /// What the parts of the score are multiplied by: where most words of the query are unknown to the model, words alone

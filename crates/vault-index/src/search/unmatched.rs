@@ -1,14 +1,13 @@
-//! Which conditions of a filter no note meets at all: a name that is misspelt, most often.
+//! Which conditions of a query no note meets at all: a name that is misspelt, most often.
 
+use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use jiff::{Timestamp, Zoned};
 
-use crate::error::Result;
-use crate::note::{TagKey, property_key};
-use crate::path::{FileId, VaultPath};
-use crate::search::eligible::holding;
-use crate::search::filter::Filter;
-use crate::search::path_pattern::PathPattern;
+use crate::error::{Error, Result};
+use crate::search::condition::{Condition, Expression, Test};
+use crate::search::eligible::Meeting;
+use crate::search::property_test::{Comparison, PropertyTest};
+use crate::search::query::Query;
 use crate::search::searcher::Searcher;
 
 /// Conditions that no note meets, a line each.
@@ -22,71 +21,77 @@ pub struct Unmatched {
 }
 
 impl Searcher {
-    /// The tags, paths, dates and properties of a filter that no note has. Linear in the notes where there are paths
-    /// or dates, and in the notes with a property where there is one.
+    /// The conditions of a query's syntax and filter that no note meets by itself. Costs what they cost in a search.
     ///
     /// # Errors
-    /// Those of reading; a path that is no glob.
-    pub fn unmatched(&self, filter: &Filter) -> Result<Unmatched> {
-        let store = self.snapshot.store();
+    /// Those of reading; a path that is no glob, a regular expression that cannot be understood.
+    pub fn unmatched(&self, query: &Query) -> Result<Unmatched> {
+        let meeting = Meeting::new(&self.snapshot);
+        let meets = |part: &Condition| Ok::<_, Error>(meeting.passages(part)?.contains(&true));
         let mut unmatched = Unmatched::default();
-        let is_no_tag = |tag: &str| -> Result<bool> { Ok(store.notes_with_tag(TagKey::new(tag).as_str())?.is_empty()) };
-        let listed = "`vault-index tags` lists those there are";
-        for tag in &filter.tags {
-            if is_no_tag(tag)? {
-                unmatched.wanted.push(format!("no note has the tag `{tag}`; {listed}"));
-            }
-        }
-        for tag in &filter.without_tags {
-            if is_no_tag(tag)? {
-                unmatched.excluded.push(format!("-tag:{tag} leaves nothing out: no note has that tag; {listed}"));
-            }
-        }
-        let has_paths = !filter.paths.is_empty() || !filter.without_paths.is_empty();
-        if has_paths || filter.after.is_some() || filter.before.is_some() {
-            let notes = store.notes()?;
-            let modified = |holds: &dyn Fn(i128) -> bool| notes.iter().any(|(.., at)| holds(i128::from(*at)));
-            if let Some(after) = filter.after
-                && !modified(&|at| at >= after.as_nanosecond())
-            {
-                unmatched.wanted.push(format!("no note was modified since {}", day(after)));
-            }
-            if let Some(before) = filter.before
-                && !modified(&|at| at < before.as_nanosecond())
-            {
-                unmatched.wanted.push(format!("no note was last modified before {}", day(before)));
-            }
-            for pattern in &filter.paths {
-                if is_no_path(pattern, &notes)? {
-                    unmatched.wanted.push(format!("no note's path is `{pattern}`, lies under it or matches it"));
+        for part in query.whole_condition().map(Condition::into_parts).unwrap_or_default() {
+            match part {
+                Expression::Not(not) => {
+                    // That no note holds a word is what was wanted.
+                    if !not.tests().into_iter().all(is_text) && !meets(&not)? {
+                        let why = no_note(&not);
+                        unmatched.excluded.push(format!("`{}` leaves nothing out: {why}", Expression::Not(not)));
+                    }
                 }
-            }
-            for pattern in &filter.without_paths {
-                if is_no_path(pattern, &notes)? {
-                    let line = format!(
-                        "-path:\"{pattern}\" leaves nothing out: no note's path is that, lies under it or matches it"
-                    );
-                    unmatched.excluded.push(line);
+                // A misspelt alternative is not seen beside the others.
+                Expression::Any(parts) => {
+                    for part in &parts {
+                        if !meets(part)? {
+                            unmatched.wanted.push(no_note(part));
+                        }
+                    }
                 }
-            }
-        }
-        let now = Zoned::now();
-        for test in &filter.properties {
-            if store.notes_with_property(&property_key(&test.key))?.is_empty() {
-                unmatched.wanted.push(format!("no note has the property `{}`", test.key));
-            } else if holding(&store, test, &now)?.is_empty() {
-                unmatched.wanted.push(format!("no note meets `{test}`"));
+                part => {
+                    // The property as such comes before its value.
+                    for part in property(&part).iter().chain([&part]) {
+                        if !meets(part)? {
+                            unmatched.wanted.push(no_note(part));
+                            break;
+                        }
+                    }
+                }
             }
         }
         Ok(unmatched)
     }
 }
 
-fn day(time: Timestamp) -> String {
-    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
+/// That there is the property which a condition compares.
+fn property(condition: &Condition) -> Option<Condition> {
+    let Expression::Is(Test::Property(test)) = condition else { return None };
+    let exists = PropertyTest { key: test.key.clone(), test: Comparison::Exists, value: String::new() };
+    Some(Expression::Is(Test::Property(exists)))
 }
 
-fn is_no_path(pattern: &str, notes: &[(FileId, VaultPath, i64)]) -> Result<bool> {
-    let pattern = PathPattern::new(pattern)?;
-    Ok(!notes.iter().any(|(_, path, _)| pattern.matches(path)))
+fn is_text(test: &Test) -> bool {
+    matches!(test, Test::Text(_) | Test::Within(..))
+}
+
+/// That no note meets a condition, and why that may be.
+fn no_note(condition: &Condition) -> String {
+    let Expression::Is(test) = condition else { return format!("no note meets `{condition}`") };
+    match test {
+        Test::Tag(tag) => format!("no note has the tag `{tag}`; `vault-index tags` lists those there are"),
+        Test::Path(glob) => format!("no note's path is `{glob}`, lies under it or matches it"),
+        Test::PathText(text) => format!("no note's path matches `{text}`"),
+        Test::FileName(text) => format!("no note's file name holds {text}"),
+        Test::Property(PropertyTest { key, test: Comparison::Exists, .. }) => {
+            format!("no note has the property `{key}`")
+        }
+        Test::Property(test) => format!("no note meets `{test}`"),
+        Test::Date(range) => format!("no note is of `{range}`, by a property `date` or `created` or by its name"),
+        Test::ModifiedSince(after) => format!("no note was modified since {}", day(*after)),
+        Test::ModifiedBefore(before) => format!("no note was last modified before {}", day(*before)),
+        Test::Text(text) => format!("no note holds {text}"),
+        Test::Within(..) => format!("no note meets `{test}`"),
+    }
+}
+
+fn day(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M").to_string()
 }

@@ -101,6 +101,37 @@ impl Store {
         }
     }
 
+    /// Calls `each` with the texts of passages. `ids` ascend.
+    pub(crate) fn each_text(&self, ids: &[i64], mut each: impl FnMut(i64, &str)) -> Result<()> {
+        let Some((first, last)) = ids.first().zip(ids.last()) else { return Ok(()) };
+        self.with(|conn| {
+            // Reading them all is quicker than looking many up.
+            let is_many = ids.len() as i64 > (last - first) / 8;
+            if !is_many {
+                let mut statement = conn.prepare_cached("SELECT text FROM passage_text WHERE id = ?1")?;
+                for id in ids {
+                    let mut rows = statement.query([id])?;
+                    if let Some(row) = rows.next()? {
+                        each(*id, row.get_ref(0)?.as_str()?);
+                    }
+                }
+                return Ok(());
+            }
+            let sql = "SELECT id, text FROM passage_text WHERE id BETWEEN ?1 AND ?2 ORDER BY id";
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query([first, last])?;
+            let mut wanted = ids.iter().peekable();
+            while let Some(row) = rows.next()? {
+                let id: i64 = row.get(0)?;
+                while wanted.next_if(|wanted| **wanted < id).is_some() {}
+                if wanted.next_if(|wanted| **wanted == id).is_some() {
+                    each(id, row.get_ref(1)?.as_str()?);
+                }
+            }
+            Ok(())
+        })
+    }
+
     /// The texts and places of a note's passages, in their order in it.
     pub(crate) fn passage_texts(&self, note: FileId) -> Result<Vec<PassageText>> {
         let sql = texts("id IN (SELECT id FROM passage WHERE note = ?1) ORDER BY id");

@@ -91,7 +91,7 @@ impl Fold {
 }
 
 /// The letters that a letter is compared as: lower case, without a stroke.
-fn letters(c: char, mut each: impl FnMut(char)) {
+pub(crate) fn letters(c: char, mut each: impl FnMut(char)) {
     if let Some(letters) = without_stroke(c) {
         letters.chars().for_each(each);
     } else if c.is_ascii() {

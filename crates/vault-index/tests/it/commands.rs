@@ -135,11 +135,13 @@ fn what_leaves_nothing_out_is_said_beside_the_results() {
     assert_eq!((code, found.as_str()), (Some(0), "Garden/Apple.md\n"), "{said}");
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines.len() == 2 && lines.iter().all(|line| line.contains("leaves nothing out")), "{said}");
-    assert!(said.contains("-tag:nosuch") && said.contains("-path:\"nosuch\""), "{said}");
+    assert!(said.contains("-tag:nosuch") && said.contains("-path:nosuch"), "{said}");
     let (code, _, said) = search(&["--files", "-path:Soil", "tag:garden"]);
     assert_eq!((code, said.as_str()), (Some(0), ""));
     let (code, _, said) = search(&["-path:nosuch", "tag:gardn"]);
     assert!(code == Some(1) && said.contains("nothing out") && said.contains("`gardn`"), "{said}");
+    let (_, _, said) = search(&["garden", "foo:bar", "--mode", "lexical"]);
+    assert!(said.contains("`foo:bar` is searched for as words"), "{said}");
 }
 
 #[test]

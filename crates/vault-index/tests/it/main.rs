@@ -13,6 +13,7 @@ mod demo;
 mod architecture;
 mod incremental;
 mod names;
+mod operators;
 mod readers;
 mod rerank;
 mod search_laws;

@@ -1,0 +1,254 @@
+//! Conditions that results must meet: a tree of and, or and not over tests of notes and their texts.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+use crate::error::Result;
+use crate::search::dates::DateRange;
+use crate::search::property_test::{Comparison, PropertyTest};
+use crate::search::text_test::{TextTest, quoted};
+
+/// Tests joined by and, or and not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expression<T> {
+    /// All of them hold.
+    All(Vec<Self>),
+    /// At least one of them holds.
+    Any(Vec<Self>),
+    /// It does not hold.
+    Not(Box<Self>),
+    /// This test holds.
+    Is(T),
+}
+
+/// What a note must meet to be found.
+///
+/// Each test is asked of a whole note: `"a" "b"` finds notes that hold both, `-(a b)` leaves out notes that hold both.
+/// Of a note that meets the condition, those passages are found that hold something that was asked for; all of them,
+/// where no text was.
+///
+/// ```
+/// use vault_index::Query;
+///
+/// let query = Query::parse("prune (tag:garden OR \"apple tree\") -pear")?;
+/// assert_eq!(query.condition.unwrap().to_string(), "(tag:garden OR \"apple tree\") -\"pear\"");
+/// # Ok::<(), vault_index::Error>(())
+/// ```
+pub type Condition = Expression<Test>;
+
+/// A test of a note.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Test {
+    /// One of its passages, with the note's names, tags and properties, holds this. A regular expression, and what is
+    /// asked for with its case, is looked for in the passage's text alone.
+    Text(TextTest),
+    /// Its text holds all this within one of these.
+    Within(Scope, Expression<TextTest>),
+    /// The name of its file holds this.
+    FileName(TextTest),
+    /// Its path is this, lies below it, or matches this glob.
+    Path(String),
+    /// Its path matches this.
+    PathText(TextTest),
+    /// It has this tag (without `#`) or one below it.
+    Tag(String),
+    /// It has such a property.
+    Property(PropertyTest),
+    /// Its date lies within these days: see [`Filter::dates`](crate::Filter::dates).
+    Date(DateRange),
+    /// Its file was changed at this moment or later.
+    ModifiedSince(Timestamp),
+    /// Its file was changed before this moment.
+    ModifiedBefore(Timestamp),
+}
+
+/// What something has to stand together in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Scope {
+    /// The text of a passage, without the note's names, tags and properties.
+    Content,
+    /// A line.
+    Line,
+    /// A paragraph, or an item of a list.
+    Block,
+    /// What lies between a heading and the next one, with its heading.
+    Section,
+    /// A task: an item of a list with `[ ]`, `[x]` or another mark.
+    Task,
+    /// A task with `[ ]`.
+    OpenTask,
+    /// A task with any mark but a space.
+    DoneTask,
+}
+
+impl Scope {
+    /// All, by the operators that they are written with.
+    pub(super) const OPERATORS: [(&'static str, Self); 7] = [
+        ("content", Self::Content),
+        ("line", Self::Line),
+        ("block", Self::Block),
+        ("section", Self::Section),
+        ("task", Self::Task),
+        ("task-todo", Self::OpenTask),
+        ("task-done", Self::DoneTask),
+    ];
+
+    fn operator(self) -> &'static str {
+        Self::OPERATORS.iter().find(|(_, scope)| *scope == self).map_or("", |(operator, _)| operator)
+    }
+}
+
+impl<T> Expression<T> {
+    /// All of some expressions. One alone is itself.
+    pub(super) fn all(parts: Vec<Self>) -> Option<Self> {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::All(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() > 1 { Some(Self::All(flat)) } else { flat.pop() }
+    }
+
+    /// Any of some expressions. One alone is itself.
+    pub(super) fn any(parts: Vec<Self>) -> Option<Self> {
+        let mut flat = Vec::with_capacity(parts.len());
+        for part in parts {
+            match part {
+                Self::Any(inner) => flat.extend(inner),
+                other => flat.push(other),
+            }
+        }
+        if flat.len() > 1 { Some(Self::Any(flat)) } else { flat.pop() }
+    }
+
+    /// The opposite of an expression.
+    pub(super) fn not(part: Self) -> Self {
+        Self::Not(Box::new(part))
+    }
+
+    /// Whether it holds, by an answer to each test.
+    pub(super) fn holds(&self, is: &impl Fn(&T) -> bool) -> bool {
+        match self {
+            Self::All(parts) => parts.iter().all(|part| part.holds(is)),
+            Self::Any(parts) => parts.iter().any(|part| part.holds(is)),
+            Self::Not(part) => !part.holds(is),
+            Self::Is(test) => is(test),
+        }
+    }
+
+    /// The same of other tests.
+    ///
+    /// # Errors
+    /// The first one of a test.
+    pub(super) fn map<U>(self, map: &impl Fn(T) -> Result<U>) -> Result<Expression<U>> {
+        let all = |parts: Vec<Self>| parts.into_iter().map(|part| part.map(map)).collect::<Result<_>>();
+        Ok(match self {
+            Self::All(parts) => Expression::All(all(parts)?),
+            Self::Any(parts) => Expression::Any(all(parts)?),
+            Self::Not(part) => Expression::not(part.map(map)?),
+            Self::Is(test) => Expression::Is(map(test)?),
+        })
+    }
+
+    /// What must all hold.
+    pub(crate) fn into_parts(self) -> Vec<Self> {
+        match self {
+            Self::All(parts) => parts,
+            other => vec![other],
+        }
+    }
+
+    /// The tests, in the order in which they are written.
+    pub(super) fn tests(&self) -> Vec<&T> {
+        match self {
+            Self::All(parts) | Self::Any(parts) => parts.iter().flat_map(Self::tests).collect(),
+            Self::Not(part) => part.tests(),
+            Self::Is(test) => vec![test],
+        }
+    }
+}
+
+/// As it is written in a query.
+impl<T: fmt::Display> fmt::Display for Expression<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::All(parts) => {
+                for (n, part) in parts.iter().enumerate() {
+                    let space = if n > 0 { " " } else { "" };
+                    match part {
+                        Self::Any(_) => write!(f, "{space}({part})")?,
+                        _ => write!(f, "{space}{part}")?,
+                    }
+                }
+                Ok(())
+            }
+            Self::Any(parts) => {
+                for (n, part) in parts.iter().enumerate() {
+                    let or = if n > 0 { " OR " } else { "" };
+                    write!(f, "{or}{part}")?;
+                }
+                Ok(())
+            }
+            Self::Not(part) => match **part {
+                Self::Is(_) => write!(f, "-{part}"),
+                _ => write!(f, "-({part})"),
+            },
+            Self::Is(test) => test.fmt(f),
+        }
+    }
+}
+
+/// As it is written in a query. Times of files have options of their own, and are shown as moments.
+impl fmt::Display for Test {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Text(test) => test.fmt(f),
+            Self::Within(scope, Expression::Is(test)) if !test.match_case => write!(f, "{}:{test}", scope.operator()),
+            // A task whatever it says.
+            Self::Within(scope, Expression::All(tests)) if tests.is_empty() => write!(f, "{}:\"\"", scope.operator()),
+            Self::Within(scope, tests) => write!(f, "{}:({tests})", scope.operator()),
+            Self::FileName(test) => write!(f, "file:{test}"),
+            Self::Path(glob) => write!(f, "path:{}", value(glob)),
+            Self::PathText(test) => write!(f, "path:{test}"),
+            Self::Tag(tag) => write!(f, "tag:{}", value(tag)),
+            Self::Property(test) => property(test, f),
+            Self::Date(range) => write!(f, "date:{}", value(&range.to_string())),
+            Self::ModifiedSince(moment) => write!(f, "modified>={moment}"),
+            Self::ModifiedBefore(moment) => write!(f, "modified<{moment}"),
+        }
+    }
+}
+
+fn property(test: &PropertyTest, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let key = match test.key.contains(|c: char| !(c.is_alphanumeric() || " -_.".contains(c))) {
+        true => quoted(&test.key),
+        false => test.key.clone(),
+    };
+    let text = match test.test {
+        Comparison::Exists => return write!(f, "[{key}]"),
+        Comparison::Equal => quoted(&test.value),
+        Comparison::NotEqual => return write!(f, "[{key}] -[{key}:{}]", quoted(&test.value)),
+        Comparison::Less => format!("<{}", value(&test.value)),
+        Comparison::LessOrEqual => format!("<={}", value(&test.value)),
+        Comparison::Greater => format!(">{}", value(&test.value)),
+        Comparison::GreaterOrEqual => format!(">={}", value(&test.value)),
+        Comparison::Contains if is_pattern(&test.value) => test.value.clone(),
+        Comparison::Contains => format!("~{}", quoted(&test.value)),
+    };
+    write!(f, "[{key}:{text}]")
+}
+
+fn is_pattern(value: &str) -> bool {
+    value.len() > 2 && value.starts_with('/') && value.ends_with('/')
+}
+
+/// Between quotes, unless it is one plain word.
+fn value(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./#*?<>=+".contains(c);
+    if text.chars().all(is_plain) && !text.starts_with('/') { text.to_string() } else { quoted(text) }
+}

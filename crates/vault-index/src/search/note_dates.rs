@@ -1,0 +1,106 @@
+//! The day that a note is of: as a property says, or its name.
+
+use std::collections::HashMap;
+
+use jiff::Zoned;
+use jiff::civil::Date;
+
+use crate::error::Result;
+use crate::path::{FileId, VaultPath};
+use crate::search::dates::days_of_property;
+use crate::store::Store;
+
+/// The first day that a note is of, and the one after the last.
+pub(super) type Days = (Date, Option<Date>);
+
+/// The days of all notes that are of any: by the property `date`, else by the name of the file, else by the property
+/// `created`. Times with a zone are of the local day.
+pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId, Days>> {
+    let mut days: HashMap<FileId, Days> = HashMap::new();
+    let mut add = |note, of: Option<Days>| {
+        if let Some(of) = of {
+            days.entry(note).or_insert(of);
+        }
+    };
+    let of_property = |key| store.property_values(key);
+    of_property("date")?.into_iter().for_each(|(note, value)| add(note, days_of_property(&value.text, now)));
+    store
+        .notes()?
+        .into_iter()
+        .for_each(|(note, path, _)| add(note, day_in_name(&path).map(|day| (day, day.tomorrow().ok()))));
+    of_property("created")?.into_iter().for_each(|(note, value)| add(note, days_of_property(&value.text, now)));
+    Ok(days)
+}
+
+/// The day in the name of a file: `2022-07-24`, `2022_07_24`, `2022.07.24`, `20220724`, and the last with a time of four
+/// or six digits. `None` where there is none, or where there are several.
+fn day_in_name(path: &VaultPath) -> Option<Date> {
+    let name = path.stem();
+    let bytes = name.as_bytes();
+    let mut found = None;
+    let mut at = 0;
+    while at < bytes.len() {
+        let digits = bytes[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+        let (day, length) = match digits {
+            0 => (None, 1),
+            4 => separated(&bytes[at..]).map_or((None, 4), |day| (Some(day), 10)),
+            8 | 12 | 14 => (date(&bytes[at..at + 4], &bytes[at + 4..at + 6], &bytes[at + 6..at + 8]), digits),
+            _ => (None, digits),
+        };
+        if let Some(day) = day
+            && found.replace(day).is_some_and(|other| other != day)
+        {
+            return None;
+        }
+        at += length;
+    }
+    found
+}
+
+/// A day at the beginning of a text, with one separator twice and no digit after it.
+fn separated(text: &[u8]) -> Option<Date> {
+    let separator = *text.get(4)?;
+    let is_date = matches!(separator, b'-' | b'_' | b'.') && *text.get(7)? == separator;
+    let ends = !text.get(10).is_some_and(u8::is_ascii_digit);
+    if is_date && ends { date(&text[..4], &text[5..7], text.get(8..10)?) } else { None }
+}
+
+fn date(year: &[u8], month: &[u8], day: &[u8]) -> Option<Date> {
+    let number = |digits: &[u8]| {
+        let is_number = digits.iter().all(u8::is_ascii_digit);
+        std::str::from_utf8(digits).ok().filter(|_| is_number)?.parse::<i16>().ok()
+    };
+    // Other numbers of eight digits have other beginnings, most often.
+    let year = number(year).filter(|year| (1800..=2199).contains(year))?;
+    Date::new(year, i8::try_from(number(month)?).ok()?, i8::try_from(number(day)?).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_in_names() {
+        fn check(name: &str, expected: Option<&str>) {
+            let day = day_in_name(&VaultPath::new(name).unwrap());
+            assert_eq!(day.map(|day| day.to_string()).as_deref(), expected, "{name}");
+        }
+        check("Daily/2022-07-24.md", Some("2022-07-24"));
+        check("2022-07-24 Sunday.md", Some("2022-07-24"));
+        check("Meeting with Ann 2022_07_24.md", Some("2022-07-24"));
+        check("2022.07.24.md", Some("2022-07-24"));
+        check("20220724.md", Some("2022-07-24"));
+        check("202207241530 Zettel.md", Some("2022-07-24"));
+        check("20220724153012.md", Some("2022-07-24"));
+        check("2022-07-24 again 2022-07-24.md", Some("2022-07-24"));
+        check("2022-07-24 to 2022-07-30.md", None);
+        check("2022-07.md", None);
+        check("2022-13-24.md", None);
+        check("2022-07-241.md", None);
+        check("2022-07_24.md", None);
+        check("12022-07-24.md", None);
+        check("00001234.md", None);
+        check("2022-07-24/notes.md", None);
+        check("日2022-07-24日.md", Some("2022-07-24"));
+    }
+}

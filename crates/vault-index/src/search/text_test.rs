@@ -1,0 +1,283 @@
+//! Whether a text holds words, the beginning of a word, a run of characters, or what a regular expression matches.
+
+use std::cell::OnceCell;
+use std::fmt;
+
+use regex::{Regex, RegexBuilder};
+use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::terms::{Matching, Terms, letters};
+
+/// Characters that a regular expression may have.
+const MAX_PATTERN: usize = 1000;
+
+/// What a compiled regular expression may take in memory. In bytes.
+const MAX_COMPILED: usize = 4_000_000;
+
+/// What is asked of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TextTest {
+    /// What it has to hold.
+    pub holds: Holds,
+    /// Whether upper and lower case differ.
+    pub match_case: bool,
+}
+
+/// What a text has to hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Holds {
+    /// These words, side by side. Diacritics and punctuation do not count. What has no word in it, such as `=>`, is
+    /// looked for as it stands.
+    Words(String),
+    /// A word that begins so.
+    Prefix(String),
+    /// These characters, anywhere. Diacritics do not count.
+    Characters(String),
+    /// What a regular expression matches, in the syntax of the crate `regex`; `^` and `$` are the ends of lines.
+    Regex(String),
+}
+
+impl TextTest {
+    /// With case ignored.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Query`] for a regular expression that cannot be understood, is longer than 1,000 characters, or
+    /// would take more than 4 MB.
+    pub fn new(holds: Holds) -> Result<Self> {
+        let test = Self { holds, match_case: false };
+        test.matcher()?;
+        Ok(test)
+    }
+
+    /// Ready to be asked of many texts.
+    pub(super) fn matcher(&self) -> Result<Matcher> {
+        let case = self.match_case;
+        Ok(match &self.holds {
+            Holds::Words(text) | Holds::Prefix(text) => {
+                let matching = if matches!(self.holds, Holds::Prefix(_)) { Matching::Prefix } else { Matching::Whole };
+                match terms(text, matching) {
+                    None => Matcher::Raw(text.clone()),
+                    Some(terms) => {
+                        let cased = case.then(|| cased_words(text, matching)).map(|words| {
+                            // Scripts without spaces between words have no cases.
+                            let spaced = words.chars().all(|c| (c as u32) < 0x0e00);
+                            if spaced { words } else { words.trim().to_string() }
+                        });
+                        Matcher::Words { terms, cased }
+                    }
+                }
+            }
+            Holds::Characters(text) => Matcher::Characters { text: folded(text, case), case },
+            Holds::Regex(pattern) => Matcher::Regex(regex(pattern, case)?),
+        })
+    }
+}
+
+/// As it is written in a query.
+impl fmt::Display for TextTest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.match_case {
+            f.write_str("match-case:")?;
+        }
+        match &self.holds {
+            Holds::Words(text) | Holds::Characters(text) => f.write_str(&quoted(text)),
+            Holds::Prefix(text) => write!(f, "{text}*"),
+            Holds::Regex(pattern) => write!(f, "/{pattern}/"),
+        }
+    }
+}
+
+/// Text between quotes, as a query has it.
+pub(super) fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// A [`TextTest`] that is compiled.
+pub(super) enum Matcher {
+    /// Terms as the keyword index has them, and the words with their case where that matters.
+    Words {
+        terms: String,
+        cased: Option<String>,
+    },
+    Characters {
+        text: String,
+        case: bool,
+    },
+    /// What has no term, such as `=>`.
+    Raw(String),
+    Regex(Regex),
+}
+
+impl Matcher {
+    pub(super) fn holds(&self, text: &Text<'_>) -> bool {
+        match self {
+            Self::Words { terms, cased } => {
+                text.terms().contains(terms)
+                    && cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
+            }
+            Self::Characters { text: wanted, case } => folded(text.raw, *case).contains(wanted),
+            Self::Raw(wanted) => text.raw.contains(wanted),
+            Self::Regex(regex) => regex.is_match(text.raw),
+        }
+    }
+}
+
+/// A text that several tests are asked of: its terms are made once.
+pub(super) struct Text<'a> {
+    raw: &'a str,
+    terms: OnceCell<String>,
+}
+
+impl<'a> Text<'a> {
+    pub(super) fn new(raw: &'a str) -> Self {
+        Self { raw, terms: OnceCell::new() }
+    }
+
+    /// One after another, with a space before and behind each.
+    fn terms(&self) -> &str {
+        self.terms.get_or_init(|| {
+            let mut terms = String::from(" ");
+            Terms::new().each(self.raw, |term, _| {
+                terms.push_str(term);
+                terms.push(' ');
+            });
+            terms
+        })
+    }
+}
+
+/// The terms of a phrase as they stand in [`Text::terms`]. `None`: there are none.
+fn terms(phrase: &str, matching: Matching) -> Option<String> {
+    let terms = Terms::new().phrase(phrase);
+    let is_prefix = matching == Matching::Prefix || terms.last()?.matching == Matching::Prefix;
+    let joined: String = terms.iter().map(|term| format!(" {}", term.text)).collect();
+    Some(if is_prefix { joined } else { joined + " " })
+}
+
+fn regex(pattern: &str, case: bool) -> Result<Regex> {
+    let refuse = |message: String, remedy: &str| Err(Error::new(ErrorKind::Query, message).with_remedy(remedy));
+    let characters = pattern.chars().count();
+    if characters > MAX_PATTERN {
+        let message = format!("a regular expression has {characters} characters, and may have {MAX_PATTERN}");
+        return refuse(message, "write a shorter one");
+    }
+    let mut builder = RegexBuilder::new(pattern);
+    match builder.case_insensitive(!case).multi_line(true).size_limit(MAX_COMPILED).build() {
+        Ok(regex) => Ok(regex),
+        Err(regex::Error::CompiledTooBig(_)) => {
+            refuse(format!("`/{pattern}/` is too large"), "write fewer or smaller repetitions")
+        }
+        Err(error) => refuse(
+            format!("`/{pattern}/` is not a regular expression: {}", reason(&error.to_string())),
+            "put \"quotes\" around what is to be found as it stands",
+        ),
+    }
+}
+
+/// The reason and the position in an error of the crate `regex`, which is a picture: the pattern, a `^` below the
+/// place, and a line that begins with `error: `.
+fn reason(picture: &str) -> String {
+    let reason = picture.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or("it has an error");
+    let caret = picture.lines().find(|line| line.trim_start().starts_with('^'));
+    // The pattern is indented by four.
+    match caret.and_then(|line| line.find('^')?.checked_sub(3)) {
+        Some(character) => format!("{reason}, at character {character}"),
+        None => reason.to_string(),
+    }
+}
+
+/// Letters and digits with their case, without diacritics, a space before and behind each word; with
+/// [`Matching::Prefix`] none at the end.
+fn cased_words(text: &str, matching: Matching) -> String {
+    let mut words = String::with_capacity(text.len() + 2);
+    words.push(' ');
+    for c in folded(text, true).chars() {
+        if c.is_alphanumeric() {
+            words.push(c);
+        } else if !words.ends_with(' ') && !matches!(c, '\'' | '’') {
+            words.push(' ');
+        }
+    }
+    if matching == Matching::Prefix {
+        words.truncate(words.trim_end().len());
+    } else if !words.ends_with(' ') {
+        words.push(' ');
+    }
+    words
+}
+
+/// Text without diacritics, and in lower case where `case` is false.
+fn folded(text: &str, case: bool) -> String {
+    let mut folded = String::with_capacity(text.len());
+    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
+        if case { folded.push(c) } else { letters(c, |c| folded.push(c)) }
+    }
+    folded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn holds(test: &TextTest, text: &str) -> bool {
+        test.matcher().unwrap().holds(&Text::new(text))
+    }
+
+    #[test]
+    fn words_side_by_side() {
+        fn check(text: &str, phrase: &str, expected: bool) {
+            assert_eq!(
+                holds(&TextTest::new(Holds::Words(phrase.into())).unwrap(), text),
+                expected,
+                "{phrase:?} in {text:?}"
+            );
+        }
+        check("The apple tree grows", "apple tree", true);
+        check("The apple trees grow", "apple tree", false);
+        check("An **Apple**\ntree.", "apple tree", true);
+        check("un café noir", "CAFE noir", true);
+        check("pineapple tree", "apple tree", false);
+        check("東京都に行く", "東京", true);
+        check("don’t panic", "don't panic", true);
+        check("die Straße", "STRASSE", true);
+        check("nad Łódzką rzeką, w Łodzi", "w lodzi", true);
+        check("ἡ ὁδός", "ΟΔΟΣ", true);
+        check("if a => b", "=>", true);
+        check("if a -> b", "=>", false);
+    }
+
+    #[test]
+    fn case_prefixes_characters_and_patterns() {
+        fn check(text: &str, holds_: Holds, match_case: bool, expected: bool) {
+            let test = TextTest { holds: holds_, match_case };
+            assert_eq!(holds(&test, text), expected, "{test} in {text:?}");
+        }
+        let words = |text: &str| Holds::Words(text.into());
+        check("a HappyCat", words("happycat"), false, true);
+        check("a HappyCat", words("happycat"), true, false);
+        check("a HappyCat", words("HappyCat"), true, true);
+        check("le Café", words("Cafe"), true, true);
+        let prefix = |text: &str| Holds::Prefix(text.into());
+        check("an Excalidraw plugin", prefix("excal"), false, true);
+        check("an Excalidraw plugin", prefix("draw"), false, false);
+        check("東京都", prefix("京"), false, true);
+        check("2022-07-24 a.md", Holds::Characters("07-2".into()), false, true);
+        check("Café.md", Holds::Characters("AFE.".into()), false, true);
+        check("on 2022-07-24.", Holds::Regex(r"\d{4}-\d\d-\d\d".into()), false, true);
+        check("one\ntwo\n", Holds::Regex("^TWO$".into()), false, true);
+        check("one\ntwo\n", Holds::Regex("TWO".into()), true, false);
+    }
+
+    #[test]
+    fn patterns_that_cannot_be_understood() {
+        let error = |pattern: &str| TextTest::new(Holds::Regex(pattern.into())).unwrap_err().to_string();
+        assert!(error("ab(c").contains("unclosed group, at character 3"), "{}", error("ab(c"));
+        assert!(error("a\nb(c").contains("unclosed group"));
+        assert!(error("(?=a)").contains("look-around"));
+        assert!(error(r"(\w{100}){100}").contains("too large"));
+        assert!(error(&"a".repeat(1001)).contains("1001 characters"));
+    }
+}

@@ -1,0 +1,190 @@
+//! What each operator of a query finds, alone, negated and together.
+
+use vault_index::{Grouping, Index, Mode, Query};
+
+use crate::vault::Vault;
+
+fn vault() -> Vault {
+    let vault = Vault::new("");
+    for (path, text) in [
+        (
+            "Cooking/Bread.md",
+            "---\nstatus: In Progress\nauthor: \"[[René Dupont]]\"\nrating: 4\n---\n# Bread\n\nMix flour and water.\nBake it slowly.\n\n\
+             ## Rye\n\nRye flour is dark.\n\n- [ ] call the mill\n- [x] buy flour\n",
+        ),
+        (
+            "Cooking/Soup plan.md",
+            "---\nstatus: draft\ntags: [food/soup]\n---\nWater the soup. Mix it.\n\n- [ ] buy carrots\n",
+        ),
+        ("Daily/2023-12-24.md", "Called Ann. The HappyCat slept; see a => b.\n\n1. [-] happycat dropped\n"),
+        ("Daily/2024-01-02.md", "---\ndate: 2022-05-06\n---\nFlour arrived on 2024-01-02 at the universe.\n"),
+        ("Trip.md", "---\ncreated: 2023-12\nstatus:\n---\nA university trip. We were informing the boats. #food\n"),
+    ] {
+        vault.write(path, text);
+    }
+    vault.sync();
+    vault
+}
+
+/// The notes that a query finds, by the first letters of their names.
+fn found(index: &Index, query: &str) -> String {
+    let query = Query::parse(query).unwrap().mode(Mode::Lexical).min_score(0.0);
+    let mut names: Vec<String> =
+        index.search(&query).unwrap().results.iter().map(|hit| hit.path.stem().to_string()).collect();
+    names.sort();
+    names.iter().map(|name| name.split([' ', '-']).next().unwrap()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn each_operator() {
+    let vault = vault();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    // Phrases and words that are left out, exactly.
+    check("\"university\"", "Trip");
+    check("-\"university\"", "2023 2024 Bread Soup");
+    check("-universities", "2023 2024 Bread Soup Trip");
+    check("-\"mix flour\"", "2023 2024 Soup Trip");
+    check("-flour", "2023 Soup Trip");
+    check("-(flour water)", "2023 2024 Soup Trip");
+    check("-inform", "2023 2024 Bread Soup Trip");
+    check("-inf*", "2023 2024 Bread Soup");
+    check("uni* trip", "2024 Trip");
+    check("\"=>\"", "2023");
+    check("\"flour\" \"mill\"", "Bread");
+    check("\"flour\" \"carrots\"", "");
+    // Names, tags and folders.
+    check("file:plan", "Soup");
+    check("file:2023-12", "2023");
+    check("-file:.md", "");
+    check("file:/^[a-c]/", "Bread");
+    check("path:Cooking file:(bread OR trip)", "Bread");
+    check("path:/^daily.*01-02/", "2024");
+    check("tag:food", "Soup Trip");
+    check("tag:(food/soup OR other)", "Soup");
+    check("-tag:food path:Cooking", "Bread");
+    // Together in a line, a block, a section, a passage.
+    check("line:(mix water)", "Bread Soup");
+    check("line:(mix bake)", "");
+    check("block:(mix bake)", "Bread");
+    check("block:(call buy)", "");
+    check("section:(mix bake)", "Bread");
+    check("section:(mix rye)", "");
+    check("section:(rye mill)", "Bread");
+    check("section:(mix -rye)", "Bread Soup");
+    check("content:\"mix flour\"", "Bread");
+    check("content:draft", "");
+    check("line:(\"soup\" OR /d.rk/)", "Bread Soup");
+    check("line:(flour -rye -mix) path:Cooking", "Bread");
+    // Tasks.
+    check("task:buy", "Bread Soup");
+    check("task-todo:buy", "Soup");
+    check("task-done:buy", "Bread");
+    check("task-todo:(call OR carrots)", "Bread Soup");
+    check("task-todo:\"\"", "Bread Soup");
+    check("task:\"\"", "2023 Bread Soup");
+    check("task-done:happycat", "2023");
+    check("-task:\"\"", "2024 Trip");
+    // Properties.
+    check("[status]", "Bread Soup Trip");
+    check("[status:progress]", "Bread");
+    check("[status:\"progress\"]", "");
+    check("[status:\"in progress\" OR draft]", "Bread Soup");
+    check("[author:rene]", "Bread");
+    check("[author:/^\\[\\[r/]", "Bread");
+    check("[rating:>3] -[status:draft]", "Bread");
+    check("-[status]", "2023 2024");
+    // Case and regular expressions.
+    check("ignore-case:happycat", "2023");
+    check("match-case:HappyCat", "2023");
+    check("match-case:HAPPYCAT", "");
+    check("line:(match-case:HappyCat ann)", "2023");
+    check("/\\d{4}-\\d\\d-\\d\\d/", "2024");
+    check("/^rye FLOUR/", "Bread");
+    check("-/flour/", "2023 Soup Trip");
+}
+
+/// The day of a note: its property `date`, else the day in its name, else its property `created`.
+#[test]
+fn dates_of_notes() {
+    let vault = vault();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("date:2023-12", "2023 Trip");
+    check("date:24.12.2023", "2023");
+    check("date:2023-12-24", "2023");
+    check("date:\"dec 2023\"", "2023 Trip");
+    check("date:2022", "2024");
+    check("date:2024", "");
+    check("date:>=2023", "2023 Trip");
+    check("date:<2023", "2024");
+    check("date:2022-01..2022-12", "2024");
+    check("-date:2023", "2024 Bread Soup");
+}
+
+#[test]
+fn conditions_together() {
+    let vault = vault();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    // Plain words rank; beside a condition they are alternatives to it.
+    check("flour OR boats", "2024 Bread Trip");
+    check("flour OR tag:food", "2024 Bread Soup Trip");
+    check("flour mill OR tag:food", "Bread Soup Trip");
+    check("(flour OR tag:food) -path:Cooking", "2024 Trip");
+    check("-(tag:food OR path:Daily)", "Bread");
+    check("-(tag:food -path:Cooking)", "2023 2024 Bread Soup");
+    check("[status:draft] OR date:2022 OR line:(rye dark)", "2024 Bread Soup");
+    check("(\"mill\" (task-done:buy OR tag:x) -soup)", "Bread");
+    check("path:Cooking path:Trip -file:plan", "Bread Trip");
+    check("water -- -tag:food", "Bread Soup Trip");
+}
+
+/// A note is tested as a whole, and shown by a passage that holds what was asked for.
+#[test]
+fn passages_that_hold_it() {
+    let vault = Vault::new("");
+    let filler = "lorem ipsum dolor sit amet ".repeat(60);
+    vault.write(
+        "long.md",
+        format!("# Long\n\nalpha {filler}\n\n## Two\n\n{filler}\n\n## Three\n\n{filler} omega\n\n{filler} end\n"),
+    );
+    vault.sync();
+    let index = vault.index();
+    let lines = |query: &str, grouping| {
+        let query = Query::parse(query).unwrap().grouping(grouping).limit(100).mode(Mode::Lexical);
+        index.search(&query).unwrap().results.iter().map(|hit| hit.text.clone()).collect::<Vec<_>>()
+    };
+    let all = lines("path:long.md", Grouping::Passages).len();
+    assert!(all > 4, "{all}");
+    let one = lines("/omega/", Grouping::BestPassage);
+    assert!(one.len() == 1 && one[0].contains("omega"), "{one:?}");
+    let both = lines("\"alpha\" \"omega\"", Grouping::Passages);
+    assert!(both.len() == 2 && both.iter().all(|text| text.contains("alpha") || text.contains("omega")), "{both:?}");
+    // A section reaches over passages, and has no words of another.
+    assert!(!lines("section:(omega end)", Grouping::Passages).is_empty());
+    assert!(lines("section:(alpha omega)", Grouping::Passages).is_empty());
+    assert!(lines("line:(omega end)", Grouping::Passages).is_empty());
+    assert_eq!(lines("-(\"alpha\" \"omega\")", Grouping::Passages).len(), 0);
+    assert_eq!(lines("-/nothing/", Grouping::Passages).len(), all);
+}
+
+#[test]
+fn what_no_note_meets() {
+    let vault = vault();
+    let searcher = vault.index().searcher().unwrap();
+    let unmatched = |query: &str| searcher.unmatched(&Query::parse(query).unwrap()).unwrap();
+    let wanted = |query: &str, says: &str| {
+        let lines = unmatched(query).wanted;
+        assert!(lines.len() == 1 && lines[0].contains(says), "{query}: {lines:?}");
+    };
+    wanted("file:plan file:nothing", "file name holds \"nothing\"");
+    wanted("[sttus:draft] tag:food", "has the property `sttus`");
+    wanted("[status:done]", "meets `status~done`");
+    wanted("date:1999", "is of `1999`");
+    wanted("line:(mix bake)", "meets `line:(\"mix\" \"bake\")`");
+    wanted("tag:food OR tag:fod", "the tag `fod`");
+    assert!(unmatched("-nothing -task:x -file:Trip").excluded.is_empty());
+    let excluded = unmatched("-file:nothing -(tag:x OR tag:y)").excluded;
+    assert!(excluded.len() == 2 && excluded[1].contains("`-(tag:x OR tag:y)` leaves nothing out"), "{excluded:?}");
+}
