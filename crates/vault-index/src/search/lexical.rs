@@ -34,7 +34,7 @@ const FIELDS: [f64; FIELD_COUNT] = {
 };
 
 /// The share of the exact word in a word's score.
-const EXACT: f64 = 0.25;
+const EXACT: f64 = 0.1;
 
 const K1: f64 = 0.9;
 

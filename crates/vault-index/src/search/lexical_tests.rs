@@ -123,7 +123,7 @@ impl Indexed {
                     false => 0.4 * is(term, begins_so(term)),
                 });
             let is_held = same_stem.iter().any(|count| *count > 0.0);
-            let share = if exact.iter().any(|count| *count > 0.0) { 0.25 } else { 0.0 };
+            let share = if exact.iter().any(|count| *count > 0.0) { 0.1 } else { 0.0 };
             let rarity = idf(if is_held { &same_stem } else { &all_forms });
             ideal += 1.9 * (share * idf(&exact) + (1.0 - share) * rarity);
             for (at, sum) in sums.iter_mut().enumerate() {
