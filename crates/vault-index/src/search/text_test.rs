@@ -211,6 +211,9 @@ fn cased_words(text: &str, matching: Matching) -> String {
 
 /// Text without diacritics, and in lower case where `case` is false.
 fn folded(text: &str, case: bool) -> String {
+    if text.is_ascii() {
+        return if case { text.to_string() } else { text.to_ascii_lowercase() };
+    }
     let mut folded = String::with_capacity(text.len());
     for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
         if case { folded.push(c) } else { letters(c, |c| folded.push(c)) }
