@@ -209,7 +209,7 @@ fn a_name_that_holds_the_words_as_typed_comes_before_one_with_other_forms_of_the
         "//- About other plugins.md
         A list.
         //- Kanban plugin.md
-        Plugins, plugins, other plugins and one more plugin.
+        Boards, cards and columns for plugins.
         ",
     );
     vault.sync();
