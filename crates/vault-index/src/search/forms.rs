@@ -66,7 +66,7 @@ pub(super) struct Form {
 /// What is read.
 pub(super) struct Asked<'a> {
     pub text: &'a str,
-    /// Those of its words that stand for all that begin with them, as those do that `*` follows in the text.
+    /// Those of its words that stand for all that begin with them.
     pub prefixes: &'a [String],
 }
 
@@ -86,10 +86,7 @@ impl Reading {
     ) -> Result<Self> {
         let mut reading = Self::default();
         let mut terms = Terms::new();
-        let starred = asked.text.split_whitespace().filter_map(|word| word.strip_suffix('*'));
-        let starred = starred.filter(|word| word.ends_with(char::is_alphanumeric) && !word.contains('*'));
-        let prefixes = asked.prefixes.iter().map(String::as_str).chain(starred);
-        let prefixes: Vec<QueryTerm> = prefixes.filter_map(|word| terms.words(word).pop()).collect();
+        let prefixes: Vec<QueryTerm> = asked.prefixes.iter().filter_map(|word| terms.words(word).pop()).collect();
         for typed in choose(store, asked.text)? {
             let is_prefix = prefixes.contains(&typed.term);
             let word = if is_prefix { beginning_so(&typed) } else { reading.read(store, &typed, vocabulary)? };

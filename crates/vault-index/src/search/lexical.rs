@@ -174,13 +174,21 @@ impl Lexical {
         &self.in_names
     }
 
-    /// Whether one name holds all words, each in any of its forms.
-    pub(super) fn is_in_name(&self, terms: &mut Terms, name: &str) -> bool {
+    /// How much of a name the words cover, 0 to 1: a term that the query has counts by its length, another form of one of
+    /// its words by half of that. `None` unless the name holds all words, each in any of its forms.
+    pub(super) fn coverage_of(&self, terms: &mut Terms, typed: &[String], name: &str) -> Option<f32> {
         let mut held = vec![false; self.words];
+        let (mut covered, mut length) = (0.0, 0.0);
         terms.each(name, |term, _| {
-            self.found.iter().filter(|found| found.term == term).for_each(|found| held[found.word] = true);
+            let mut share = if typed.iter().any(|typed| typed == term) { 1.0 } else { 0.0 };
+            for found in self.found.iter().filter(|found| found.term == term) {
+                held[found.word] = true;
+                share = f32::max(share, 0.5);
+            }
+            covered += share * term.len() as f32;
+            length += term.len() as f32;
         });
-        self.words > 0 && held.into_iter().all(|held| held)
+        (self.words > 0 && held.into_iter().all(|held| held)).then(|| covered / length)
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.

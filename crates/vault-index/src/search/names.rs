@@ -132,15 +132,16 @@ pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec
         let is_file_name = named.path.stem() == named.text;
         add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders, is_file_name });
     }
-    let coverage = |name: &str| (key.len() as f32 / name.len() as f32).min(1.0);
     for (note, name) in store.names_beginning_with(&key, MAX_BEGINNING)? {
-        add(note, Band::Nearly { how: NameMatch::Begins, coverage: coverage(&name) });
+        let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
+        add(note, Band::Nearly { how: NameMatch::Begins, coverage });
     }
     let mut terms = Terms::new();
+    let typed: Vec<String> = terms.words(query).into_iter().map(|term| term.text).collect();
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
-            if lexical.is_in_name(&mut terms, &name.text) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage: coverage(&name.key) });
+            if let Some(coverage) = lexical.coverage_of(&mut terms, &typed, &name.text) {
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage });
             }
         }
     }

@@ -204,6 +204,22 @@ fn names_that_begin_with_the_query_or_hold_its_words_come_before_texts() {
 }
 
 #[test]
+fn a_name_that_holds_the_words_as_typed_comes_before_one_with_other_forms_of_them() {
+    let vault = Vault::new(
+        "//- About other plugins.md
+        A list.
+        //- Kanban plugin.md
+        Boards, cards and columns for plugins.
+        ",
+    );
+    vault.sync();
+    for mode in MODES {
+        let hits = found(&vault, &Query::literal("other plugins").mode(mode));
+        assert_eq!(paths(&hits)[0], "About other plugins.md", "{mode:?}");
+    }
+}
+
+#[test]
 fn names_follow_their_notes() {
     let vault = Vault::new("//- Old name.md\ntext\n//- Other.md\nold name, new name, third name\n");
     vault.sync();

@@ -508,10 +508,14 @@ fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     let shell = Shell::new("//- a.md\n0\n");
     shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1"}"#, "--yes"]);
     let moved = shell.home.path().join("moved");
-    std::fs::create_dir(&moved).unwrap();
-    std::fs::write(moved.join("a.md"), "1").unwrap();
     let (old, new) = (shell.vault.root(), moved.to_str().unwrap().to_string());
-    shell.done(&["adopt", old.to_str().unwrap(), "--vault", &new]);
+    std::fs::create_dir(&moved).unwrap();
+    // A copy beside the vault does not take its history.
+    let adopt = ["adopt", old.to_str().unwrap(), "--vault", &new];
+    let refused = shell.run(&adopt);
+    assert!(refused.code == 3 && refused.err.contains("this folder is still there"), "{}", refused.err);
+    std::fs::rename(old.join("a.md"), moved.join("a.md")).unwrap();
+    shell.done(&adopt);
     assert_eq!(shell.done(&["undo", "--list"]), "");
     shell.done(&["undo", "--yes", "--vault", &new]);
     assert_eq!(std::fs::read_to_string(moved.join("a.md")).unwrap(), "0\n");
