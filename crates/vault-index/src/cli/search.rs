@@ -66,7 +66,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
     let unmatched = unmatched(&indexes, &query, outcome)?;
-    let notices = notices::of(&answer, &indexes, why, &unmatched, &query);
+    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query);
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && args.absolute && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
@@ -82,13 +82,13 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
                 explain: args.explain,
                 compact: args.compact,
                 best_last: args.best_last || settings.config.best_last,
-                reserved: notices::rows(&notices, out.paint),
+                reserved: notices::rows(&answer.notices, out.paint),
             };
             hits::print(&answer, &shown, out)?;
         }
     }
     out.flush()?;
-    notices.iter().for_each(|text| note(text));
+    answer.notices.iter().for_each(|text| note(text));
     Ok(outcome)
 }
 
