@@ -56,7 +56,7 @@ pub(super) fn nearest<'a, T: Ord>(wanted: &str, names: impl Iterator<Item = (&'a
             let shared = wanted.intersection(&have).count() as f32;
             (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, beside)
         })
-        .filter(|(score, _)| *score >= 0.4)
+        .filter(|(score, _)| *score >= 0.5)
         .collect();
     scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
     scored.into_iter().take(3).map(|(_, beside)| beside).collect()
