@@ -28,7 +28,8 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
     let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
     let notes = files.iter().filter(|(_, path)| path.kind().is_note());
     let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md");
-    let near: Vec<String> = nearest(stem, notes.map(|(_, path)| (path.stem(), path))).into_iter().map(|path| format!("`{path}`")).collect();
+    let near: Vec<String> =
+        nearest(stem, notes.map(|(_, path)| (path.stem(), path))).into_iter().map(|path| format!("`{path}`")).collect();
     Err(match near.is_empty() {
         true => error.with_remedy("name it by its path in the vault, or as a link would"),
         false => error.with_remedy(format!("did you mean {}?", near.join(" or "))),

@@ -122,7 +122,9 @@ impl FileContent {
                 match indexes_folder().is_ok_and(|ours| path.starts_with(ours)) {
                     true => "run `vault-index check --repair`, which sets it aside and makes the index anew",
                     // Whatever else a user names is never touched.
-                    false => "if it was an index, delete it, and `vault-index sync` makes it anew; else choose another file with --index FILE",
+                    false => {
+                        "if it was an index, delete it, and `vault-index sync` makes it anew; else choose another file with --index FILE"
+                    }
                 },
             ),
         };

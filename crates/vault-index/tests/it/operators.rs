@@ -175,7 +175,8 @@ fn code_that_looks_like_a_task_is_none() {
     vault.write("a.md", "- [ ] write it\n\n```md\n- [ ] example\n- [x] example\n```\n\nand\n\n- [ ] after\n");
     vault.write("b.md", "> ~~~\n> - [ ] example\n> ~~~\n\n- list\n\n    - [ ] nested\n");
     // Longer than a passage: most of the code stands in passages without a fence.
-    vault.write("c.md", format!("# C\n\n```\n{}```\n\n- [x] last\n", "- [ ] example that goes on and on\n".repeat(200)));
+    vault
+        .write("c.md", format!("# C\n\n```\n{}```\n\n- [x] last\n", "- [ ] example that goes on and on\n".repeat(200)));
     vault.sync();
     let index = vault.index();
     let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
