@@ -14,6 +14,8 @@
 //! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
 //! and scores a word that is in more than half of the passages as 0.
 
+use std::collections::HashSet;
+
 use crate::error::Result;
 use crate::path::FileId;
 use crate::search::forms::{Form, Reading};
@@ -176,11 +178,11 @@ impl Lexical {
 
     /// How much of a name the words cover, 0 to 1: a term that the query has counts by its length, another form of one of
     /// its words by half of that. `None` unless the name holds all words, each in any of its forms.
-    pub(super) fn coverage_of(&self, terms: &mut Terms, typed: &[String], name: &str) -> Option<f32> {
+    pub(super) fn coverage_of(&self, terms: &mut Terms, typed: &HashSet<String>, name: &str) -> Option<f32> {
         let mut held = vec![false; self.words];
         let (mut covered, mut length) = (0.0, 0.0);
         terms.each(name, |term, _| {
-            let mut share = if typed.iter().any(|typed| typed == term) { 1.0 } else { 0.0 };
+            let mut share = if typed.contains(term) { 1.0 } else { 0.0 };
             for found in self.found.iter().filter(|found| found.term == term) {
                 held[found.word] = true;
                 share = f32::max(share, 0.5);

@@ -41,11 +41,11 @@ impl Store {
         self.all(sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
-    /// Notes with the keys of their names that begin with this one and are longer: the first of them, in their order.
+    /// Notes with the keys of their names that are this one or begin with it: the shortest of them.
     pub(crate) fn names_beginning_with(&self, key: &str, limit: usize) -> Result<Vec<(FileId, String)>> {
         // Greater than all that begin with it: no text holds this character.
         let end = format!("{key}\u{10ffff}");
-        let sql = "SELECT note, key FROM name WHERE key > ?1 AND key < ?2 ORDER BY key, note LIMIT ?3";
+        let sql = "SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 ORDER BY length(key), key, note LIMIT ?3";
         self.all(sql, (key, end, limit), |row| row.try_into())
     }
 
