@@ -61,6 +61,15 @@ fn the_line_is_that_of_the_first_marked_word() {
     assert!(lines[1].ends_with("  A heron looked on."), "{compact}");
 }
 
+#[test]
+fn blank_lines_before_a_passage_do_not_count() {
+    let vault = Vault::new("");
+    vault.write("After.md", "---\nweather: fair\n---\n\n \nOn the wall,\n\na heron.\n\nIt left.\n\nNo more.\n");
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let hit = &json(&vault, &["heron"])["results"][0];
+    assert_eq!((hit["line"].as_u64(), hit["start_line"].as_u64()), (Some(8), Some(6)));
+}
+
 /// A program that reads JSON learns what a person reads on standard error.
 #[test]
 fn json_says_what_standard_error_says() {
