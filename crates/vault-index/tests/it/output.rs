@@ -157,6 +157,11 @@ fn names_as_on_disk() {
         std::fs::write(vault.root().join(OsStr::from_bytes(name)), "a heron\n").unwrap();
     }
     assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let files = run(&vault, "vault-search", &["--files", "--mode", "lexical", "heron"]).stdout;
+    for name in names {
+        let line = [name, b"\n"].concat();
+        assert!(files.windows(line.len()).any(|part| part == line), "{}", name.escape_ascii());
+    }
     for absolute in [true, false] {
         let mut arguments = vec!["-0", "--mode", "lexical", "heron"];
         arguments.extend(absolute.then_some("--absolute"));
