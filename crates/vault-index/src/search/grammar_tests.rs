@@ -221,7 +221,9 @@ fn limits() {
     let deep = format!("{}tag:x", "(".repeat(17));
     check(&deep, "(tag:x", "");
     check(&format!("{}tag:x", "(".repeat(16)), "", "tag:x");
-    for noise in ["(", "[", "[a:", "-(", "\"", "()", "/", "line:(", "OR ", "a OR ", "[\"", "-[", "match-case:", "\\", "*"] {
+    for noise in
+        ["(", "[", "[a:", "-(", "\"", "()", "/", "line:(", "OR ", "a OR ", "[\"", "-[", "match-case:", "\\", "*"]
+    {
         parse(&noise.repeat(30_000));
     }
 }

@@ -86,7 +86,8 @@ impl Searcher {
         // The least score is the reranker's.
         let ranked = Query { min_score: None, ..query.clone() };
         let mut ranking = ScoredQuery::new(&self.snapshot, &ranked, None)?;
-        let candidates = self.found(&ranked, &mut ranking, |ranking| candidates(ranking, &ranked, rerank.depth))?;
+        let find = |ranking: &ScoredQuery<'_>| candidates(ranking, &ranked, rerank.depth);
+        let candidates = self.found(&ranked, &mut ranking, find, |hit| hit.score)?;
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
         let mut results = rescored(candidates, text, rerank.reranker.as_ref())?;
         order(&mut results);

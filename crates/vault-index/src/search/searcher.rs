@@ -16,7 +16,7 @@ use crate::search::excerpt::best_match;
 use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
 use crate::search::forms::{Asked, Reading};
-use crate::search::fuse::{Candidates, Floor, Scored, Weights};
+use crate::search::fuse::{Candidates, Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Substitution, Why};
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, named};
@@ -98,7 +98,7 @@ impl Searcher {
             return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
         let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let mut results = self.found(query, &mut scored, |scored| self.sorted(scored, query))?;
+        let mut results = self.found(query, &mut scored, |scored| self.sorted(scored, query), |hit| hit.score)?;
         if query.sort == Sort::Score && query.finds_all() && results.len() < query.limit {
             let shown =
                 |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.start_line));
@@ -154,9 +154,14 @@ impl Searcher {
         query: &Query,
         scored: &mut ScoredQuery<'a>,
         find: impl Fn(&ScoredQuery<'a>) -> Result<Vec<T>>,
+        score: impl Fn(&T) -> f32,
     ) -> Result<Vec<T>> {
         let found = find(scored)?;
-        if (found.is_empty() || query.min_score.is_some()) && self.is_beyond_the_model(query, scored)? {
+        let is_near = match query.min_score {
+            None => !found.is_empty(),
+            Some(_) => found.iter().any(|found| score(found) >= HYBRID_FLOOR),
+        };
+        if !is_near && self.is_beyond_the_model(query, scored)? {
             (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
             return find(scored);
         }
@@ -165,7 +170,7 @@ impl Searcher {
 
     /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
     /// model knows pieces of other languages, and makes of them what lies far from everything. Neither filters nor the
-    /// least score have a say in it, so that they change no score. Asked where nothing was found, or a least score is set.
+    /// least score have a say in it, so that they change no score. Asked where nothing was found, or only what is too weak.
     fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
         if scored.mode != Mode::Hybrid || scored.weights.semantic == 0.0 || query.limit == 0 {
             return Ok(false);
@@ -174,8 +179,13 @@ impl Searcher {
         if everywhere == *query {
             return Ok(true);
         }
-        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
-        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(&everywhere))?.is_empty())
+        let finds_nothing = |scored: &ScoredQuery<'_>| -> Result<bool> {
+            Ok(scored.best(Grouping::BestPassage, 1, scored.floor(&everywhere))?.is_empty())
+        };
+        match query.filter.is_empty() && query.condition.is_none() {
+            true => finds_nothing(scored),
+            false => finds_nothing(&ScoredQuery::new(&self.snapshot, &everywhere, None)?),
+        }
     }
 
     /// The notes that match, each once, or with [`Grouping::Passages`] once for each of its passages that does, in the
@@ -193,7 +203,7 @@ impl Searcher {
             }
             false => {
                 let mut scored = ScoredQuery::new(&self.snapshot, query, None)?;
-                let all = self.found(query, &mut scored, |scored| self.all(scored, query))?;
+                let all = self.found(query, &mut scored, |scored| self.all(scored, query), |scored| scored.score)?;
                 all.into_iter().map(|scored| scored.note).collect()
             }
         };

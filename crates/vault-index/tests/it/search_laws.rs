@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use vault_index::{
-    DateEdge, Embedder, Filter, Grouping, Hashed, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort, SyncOptions,
-    TokenCount,
+    DateEdge, Embedder, Filter, Grouping, Hashed, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
+    SyncOptions, TokenCount,
 };
 
 use crate::vault::Vault;
