@@ -138,9 +138,10 @@ pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec
     }
     let mut terms = Terms::new();
     let typed: Vec<String> = terms.words(query).into_iter().map(|term| term.text).collect();
+    let mut coverage = lexical.coverage(&typed);
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
-            if let Some(coverage) = lexical.coverage_of(&mut terms, &typed, &name.text) {
+            if let Some(coverage) = coverage.of(&mut terms, &name.text) {
                 add(*note, Band::Nearly { how: NameMatch::Words, coverage });
             }
         }
