@@ -235,11 +235,16 @@ impl<'a> Parser<'a> {
                 return Ok(expression);
             }
             if matches!(place, Place::Query | Place::Texts { .. }) && !behind.starts_with(['/', '\\', ':', ')']) {
-                self.unknown.push(self.word_here().to_string());
+                let has_group = behind.starts_with('(');
+                self.unknown.push(if has_group { format!("{key}:(…)") } else { self.word_here().to_string() });
             }
         }
         let word = self.word_here();
         self.rest = &self.rest[word.len()..];
+        // The value may have been meant that stands behind a space.
+        if matches!(place, Place::Query) && word.strip_suffix(':').is_some_and(is_operator) && !self.rest.is_empty() {
+            self.unknown.push(word.to_string());
+        }
         self.after_bullet = matches!(word, "-" | "*" | "+");
         if matches!(place, Place::Query) && matches!(word, "AND" | "NOT") {
             self.unknown.push(word.to_string());
@@ -450,6 +455,12 @@ impl<'a> Parser<'a> {
     fn word_here(&self) -> &'a str {
         word_at(self.rest, self.depth > 0)
     }
+}
+
+fn is_operator(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    matches!(key.as_str(), "tag" | "path" | "file" | "date" | "match-case" | "ignore-case")
+        || Scope::OPERATORS.iter().any(|(operator, _)| *operator == key)
 }
 
 /// The condition, where there is one: plain words rank only, unless they are alternatives to a condition. `is_free` is

@@ -114,7 +114,7 @@ fn what_people_type_is_words() {
     for text in [
         "5\" pipe",
         "a - b",
-        "- tag: path:",
+        "- path:",
         ":-) :( ;-)",
         ":)",
         "a/b/c",
@@ -182,6 +182,9 @@ fn unknown_operators_are_words_and_said() {
     assert_eq!(said("foo:bar x"), ["foo:bar"]);
     assert_eq!(said("title:\"late winter\" intitle:x"), ["title:\"late winter\"", "intitle:x"]);
     assert_eq!(said("a AND b"), ["AND"]);
+    assert_eq!(said("Tag: garden note: this"), ["Tag:"]);
+    let query = parse("foo:(a b)");
+    assert_eq!((query.text.as_str(), query.unknown_operators), ("foo:(a b)", vec!["foo:(…)".to_string()]));
     let query = parse("line:(tag:x y)");
     assert_eq!(
         (shown(&query).as_str(), query.unknown_operators),

@@ -14,7 +14,7 @@
 //! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
 //! and scores a word that is in more than half of the passages as 0.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::path::FileId;
@@ -177,7 +177,7 @@ impl Lexical {
     }
 
     /// What says how much of names the words cover. `typed` are the terms that the query has.
-    pub(super) fn coverage<'a>(&'a self, typed: &'a [String]) -> Coverage<'a> {
+    pub(super) fn coverage<'a>(&'a self, typed: &'a HashSet<String>) -> Coverage<'a> {
         let mut words_of: HashMap<&str, Vec<usize>> = HashMap::new();
         self.found.iter().for_each(|found| words_of.entry(&found.term).or_default().push(found.word));
         Coverage { words_of, typed, held: vec![false; self.words] }
@@ -194,7 +194,7 @@ impl Lexical {
 pub(super) struct Coverage<'a> {
     /// By the terms that they stand for.
     words_of: HashMap<&'a str, Vec<usize>>,
-    typed: &'a [String],
+    typed: &'a HashSet<String>,
     held: Vec<bool>,
 }
 
@@ -208,7 +208,7 @@ impl Coverage<'_> {
             let words = self.words_of.get(term);
             words.into_iter().flatten().for_each(|word| self.held[*word] = true);
             let other_form = if words.is_some() { 0.5 } else { 0.0 };
-            let share = if self.typed.iter().any(|typed| typed == term) { 1.0 } else { other_form };
+            let share = if self.typed.contains(term) { 1.0 } else { other_form };
             covered += share * term.len() as f32;
             length += term.len() as f32;
         });

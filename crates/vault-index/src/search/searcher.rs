@@ -325,7 +325,7 @@ impl<'a> ScoredQuery<'a> {
             let by_meaning = mode == Mode::Semantic;
             let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
             let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
-            let named = named(&store, &text, &lexical)?;
+            let named = named(&store, &text, &reading.meant, &lexical)?;
             Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };
         let text = reading.text(&text);

@@ -41,14 +41,25 @@ impl Store {
         self.all(sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
-    /// Notes with the keys of their names that begin with this one and are longer: the first so many of them, in the order
-    /// of the keys, and all that have the last of these keys, so that ids decide nothing.
+    /// Notes with the keys of their names that are this one or begin with it: the shortest of them, so many, and all others
+    /// that have the last of these keys. Ids decide nothing.
     pub(crate) fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
         // Greater than all that begin with it: no text holds this character.
         let end = format!("{key}\u{10ffff}");
-        let sql = "SELECT note, key FROM name WHERE key > ?1 AND key <= ifnull(
-            (SELECT key FROM name WHERE key > ?1 AND key < ?2 ORDER BY key LIMIT 1 OFFSET ?3), ?2)";
-        self.all(sql, (key, end, many.saturating_sub(1)), |row| row.try_into())
+        let sql = "SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 ORDER BY length(key), key";
+        self.with(|conn| {
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query([key, &end])?;
+            let mut found: Vec<(FileId, String)> = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (note, key) = row.try_into()?;
+                if found.len() >= many && found.last().is_some_and(|(_, last)| *last != key) {
+                    break;
+                }
+                found.push((note, key));
+            }
+            Ok(found)
+        })
     }
 
     /// The names of a note.
@@ -74,10 +85,10 @@ mod tests {
             found.sort();
             found.into_iter().map(|(note, _)| note.0).collect::<Vec<_>>()
         };
-        assert_eq!(found("plan", 1), [4]);
-        assert_eq!(found("plan", 2), [1, 3, 4]);
-        assert_eq!(found("plan", 3), [1, 3, 4]);
-        assert_eq!(found("plan", 9), [1, 2, 3, 4]);
+        assert_eq!(found("plan", 1), [5]);
+        assert_eq!(found("plan", 2), [4, 5]);
+        assert_eq!(found("plan", 3), [1, 3, 4, 5]);
+        assert_eq!(found("plan", 9), [1, 2, 3, 4, 5]);
         assert!(found("x", 9).is_empty());
     }
 }
