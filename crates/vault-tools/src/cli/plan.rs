@@ -155,7 +155,7 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Res
     match preview.permission(toolbox.policy(), &Grants::default()) {
         Permission::Allow => return Ok(Approval::Allowed),
         Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-        Permission::Ask if args.yes => return Ok(Approval::Approved),
+        Permission::Ask if args.yes => return Ok(Approval::Preapproved),
         Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
         Permission::Ask => {}
     }

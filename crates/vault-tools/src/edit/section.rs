@@ -13,6 +13,9 @@ use crate::host::Position;
 /// The level of a new heading that does not say its own.
 const NEW_LEVEL: usize = 2;
 
+/// The most headings or blocks that an error names.
+const MAX_NAMED: usize = 20;
+
 /// Where a section lies in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,21 +42,80 @@ pub struct Appended {
     pub made_heading: bool,
 }
 
-/// Finds the first section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
+/// Finds the section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`], with the headings of the note.
+/// [`ErrorKind::NotFound`], with the headings of the note; [`ErrorKind::Ambiguous`] if several fit, or only one of another
+/// level.
 pub fn find_section(text: &str, heading: &str) -> Result<Section> {
     let note = read(text);
-    section(&note, heading).ok_or_else(|| {
+    section(&note, heading)?.ok_or_else(|| {
         let mut there: Vec<String> = note.headings.iter().map(|heading| format!("{:?}", heading.text)).collect();
-        there.truncate(20);
+        there.truncate(MAX_NAMED);
         let error = Error::new(ErrorKind::NotFound, format!("there is no heading {:?}", title(heading)));
         match there.is_empty() {
             true => error.with_remedy("the note has no headings"),
             false => error.with_remedy(format!("the headings are {}", there.join(", "))),
         }
     })
+}
+
+/// Finds the block with an id, as `[[note#^id]]` names it, with or without `^`.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], with the ids of the note.
+pub fn find_block(text: &str, id: &str) -> Result<Range<usize>> {
+    let note = read(text);
+    let id = id.trim().trim_start_matches('^');
+    let found = note.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
+    found.map(|block| block.span.clone()).ok_or_else(|| {
+        let ids: Vec<String> = note.block_ids.iter().take(MAX_NAMED).map(|block| format!("^{}", block.id)).collect();
+        let error = Error::new(ErrorKind::NotFound, format!("there is no block ^{id}"));
+        match ids.is_empty() {
+            true => error.with_remedy("the note has no block ids"),
+            false => error.with_remedy(format!("the blocks are {}", ids.join(", "))),
+        }
+    })
+}
+
+/// Finds lines, counted from 1: `3-9`, `3-` up to the end, or `3`. Lines after the last are ignored.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for another form, and for lines that all lie after the last.
+pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
+    let wrong = || {
+        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` are no lines"))
+            .with_remedy("write 3-9, 3- or 3; lines count from 1")
+    };
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+    let (first, last) = match lines.split_once('-') {
+        Some((first, last)) if last.trim().is_empty() => (number(first)?, usize::MAX),
+        Some((first, last)) => (number(first)?, number(last)?),
+        None => (number(lines)?, number(lines)?),
+    };
+    if first == 0 || last < first {
+        return Err(wrong());
+    }
+    let mut starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+    let start = starts.by_ref().nth(first - 1).filter(|start| *start < text.len() || first == 1);
+    let Some(start) = start else {
+        let there = text.lines().count();
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("the note has only {there} lines")));
+    };
+    Ok(start..starts.nth(last - first).unwrap_or(text.len()))
+}
+
+/// The headings of a note, one a line: `12: ## Log (340 bytes)`, with the line and the size of its section.
+pub fn outline(text: &str) -> String {
+    let note = read(text);
+    let mut lines = String::new();
+    for (at, heading) in note.headings.iter().enumerate() {
+        let section = section_at(&note, at);
+        let marks = "#".repeat(usize::from(heading.level));
+        let bytes = section.body.end - section.heading.start;
+        lines.push_str(&format!("{}: {marks} {} ({bytes} bytes)\n", heading.line, heading.text));
+    }
+    lines
 }
 
 /// Adds lines at the end of a text. The text ends in a newline afterwards if it did before.
@@ -87,7 +149,8 @@ fn line_of_end(text: &str, content: &str) -> u32 {
 /// of its `#`, by default the second.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Refused`] if a code
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several
+/// headings fit, or only one of another level; [`ErrorKind::Refused`] if a code
 /// block or comment that is not closed would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
@@ -99,7 +162,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
-    let Some(section) = section(&read(text), heading) else {
+    let Some(section) = section(&read(text), heading)? else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
         // Of a path of headings only the last is added: where the others belong is unknown.
@@ -192,7 +255,7 @@ fn title(heading: &str) -> &str {
     heading.trim().trim_start_matches('#').trim()
 }
 
-fn section(note: &Note, heading: &str) -> Option<Section> {
+fn section(note: &Note, heading: &str) -> Result<Option<Section>> {
     let wanted = title(heading);
     let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
     let sources: Vec<(u8, &str)> =
@@ -202,14 +265,36 @@ fn section(note: &Note, heading: &str) -> Option<Section> {
         (level == 0 || usize::from(heading.level) == level)
             && (note.heading_source(*at) == wanted || heading.text == wanted)
     };
-    let at = (0..note.headings.len()).find(same).or_else(|| heading_at(&sources, wanted))?;
+    let ambiguous = |message: String| {
+        Err(Error::new(ErrorKind::Ambiguous, message)
+            .with_remedy("write the heading with its level, as `## Log`, or with those above it, as `Work#Log`"))
+    };
+    match (0..note.headings.len()).filter(same).collect::<Vec<_>>()[..] {
+        [] => {}
+        [at] => return Ok(Some(section_at(note, at))),
+        ref several => {
+            let lines: Vec<String> = several.iter().map(|at| note.headings[*at].line.to_string()).collect();
+            let lines = lines.join(", ");
+            return ambiguous(format!("{} headings are {wanted:?}, in the lines {lines}", several.len()));
+        }
+    }
+    let Some(at) = heading_at(&sources, wanted) else { return Ok(None) };
+    let found = &note.headings[at];
+    if level != 0 && usize::from(found.level) != level {
+        return ambiguous(format!("the heading {:?} in line {} is of level {}", found.text, found.line, found.level));
+    }
+    Ok(Some(section_at(note, at)))
+}
+
+/// The section of a note's heading, by its index.
+fn section_at(note: &Note, at: usize) -> Section {
     let found = &note.headings[at];
     let next = note.headings[at + 1..].iter().find(|next| next.level <= found.level);
     let line_end = note.text[found.span.end..].find('\n').map_or(note.text.len(), |end| found.span.end + end + 1);
     let heading = found.span.start..note.text[..found.span.end].trim_end_matches(['\r', '\n']).len();
     let end = next.map_or(note.text.len(), |next| line_start(&note.text, next.span.start));
     let body = if found.span.end > heading.end { found.span.end..end } else { line_end.min(end)..end };
-    Some(Section { level: found.level, line: found.line, heading, body })
+    Section { level: found.level, line: found.line, heading, body }
 }
 
 fn line_start(text: &str, at: usize) -> usize {

@@ -66,6 +66,9 @@ pub struct StepPreview {
     pub output: Value,
     /// What the host does.
     pub effects: Vec<HostEffect>,
+    /// The error of the plan unless a person sees what this step does and approves it.
+    #[serde(skip)]
+    pub(super) unless_seen: Option<Error>,
     /// Its position in the plan.
     #[serde(skip)]
     pub(super) at: usize,
@@ -199,6 +202,7 @@ impl DryRun<'_, '_> {
             calls: Vec::new(),
             output: Value::Null,
             effects: Vec::new(),
+            unless_seen: None,
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions,
@@ -214,6 +218,7 @@ impl DryRun<'_, '_> {
             self.draft.overlay.rollback(mark);
             self.draft.editor = editor;
             self.draft.effects.clear();
+            self.draft.unless_seen = None;
         }
         result
     }
@@ -239,8 +244,9 @@ impl DryRun<'_, '_> {
             None => outputs.pop().unwrap_or_default(),
         };
         let effects = std::mem::take(&mut self.draft.effects);
+        let unless_seen = self.draft.unless_seen.take();
         let actions = mark..self.draft.overlay.mark();
-        Ok(StepPreview { calls, output, effects, paths, ..self.preview(at, StepState::Ready, actions)? })
+        Ok(StepPreview { calls, output, effects, unless_seen, paths, ..self.preview(at, StepState::Ready, actions)? })
     }
 
     fn call(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {

@@ -45,7 +45,8 @@ pub struct PlanRun {
 /// before it stay, and `undo` reverts them. A step stays too if only its host effects failed.
 ///
 /// # Errors
-/// [`ErrorKind::Denied`] when it was not approved; [`ErrorKind::Conflict`] before anything was done. A step that fails
+/// [`ErrorKind::Denied`] when it was not approved; what a step says must be seen, where nobody saw it;
+/// [`ErrorKind::Conflict`] before anything was done. A step that fails
 /// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
 /// history, from which macros are made.
 pub fn run(
@@ -144,7 +145,8 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
         }
         _ => preview.permission(toolbox.policy(), &grants),
     };
-    approval.check(permission, "the plan")
+    approval.check(permission, "the plan")?;
+    approval.check_seen(preview.steps.iter().find_map(|step| step.unless_seen.as_ref()))
 }
 
 /// One line in the log for each step that ran; if the plan did not run, for each step that would have.
