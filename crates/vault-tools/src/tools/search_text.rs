@@ -34,8 +34,11 @@ pub(super) struct MatchesArgs {
     case_sensitive: bool,
     /// The most matches to return.
     #[serde(default = "number::<50>")]
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = 1, max = 10_000))]
     limit: usize,
+    /// How many matches to skip, to go on where an earlier search was cut.
+    #[serde(default)]
+    offset: usize,
     /// The characters of context around a match.
     #[serde(default = "number::<120>")]
     #[schemars(range(min = 10, max = 2000))]
@@ -96,7 +99,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
         SearchMode::Regex => args.query,
     };
     let regex = regex_of(&pattern, args.case_sensitive)?;
-    let mut found = Matches::default();
+    let (mut found, mut passed_over) = (Matches::default(), 0);
     for path in files_to_search(&args.paths, context)? {
         context.cancel.check()?;
         let text = match searchable_text(&path, context) {
@@ -110,7 +113,14 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
             for at in regex.find_iter(line).filter(|at| !at.is_empty()) {
                 if found.matches.len() == args.limit {
                     found.truncated = true;
+                    let next = args.offset + found.matches.len();
+                    let cut = format!("the matches were cut at {}; offset {next} goes on", found.matches.len());
+                    context.overlay.notice(cut);
                     return Ok(found);
+                }
+                if passed_over < args.offset {
+                    passed_over += 1;
+                    continue;
                 }
                 found.matches.push(TextMatch {
                     path: path.to_string(),

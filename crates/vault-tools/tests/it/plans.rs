@@ -1,5 +1,6 @@
 //! Plans: every scenario of `testdata/plans`, and what needs more than one run to be seen.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -111,6 +112,60 @@ fn scenario(folder: &Path) {
     assert_same(&vault.tree(), &input, &format!("{name}: after undo"));
     toolbox.vault().redo(Force::No).unwrap_or_else(|error| panic!("{name}: redo: {error}"));
     assert_same(&vault.tree(), &expected, &format!("{name}: after redo"));
+}
+
+/// A loop over many notes does what can be done, names the rest, and is undone as one.
+#[test]
+fn a_loop_goes_on_past_items_that_fail() {
+    let notes: BTreeMap<String, Vec<u8>> = (0..1000)
+        .map(|number| {
+            let frontmatter = if number % 70 == 9 { "tags: [a\n" } else { "tags: a\n" };
+            (format!("N/{number:04}.md"), format!("---\n{frontmatter}---\n").into_bytes())
+        })
+        .collect();
+    let vault = TestVault::of(&notes);
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let plan = json!({
+        "version": "1.0", "goal": "a status for all", "riskLevel": "writes",
+        "steps": [
+            { "id": "list", "tool": "vault.listFiles", "args": { "prefix": "N", "limit": 1000 } },
+            { "id": "set", "tool": "update_frontmatter", "foreach": { "from": "$steps.list.items", "itemName": "n" },
+              "args": { "path": "${n.path}", "updates": { "status": "done" } }, "onError": "skip" },
+            { "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "${$steps.set.count} done" } }
+        ]
+    });
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let set = &preview.steps[1];
+    assert_eq!((set.calls.len(), set.left_out.len()), (985, 15));
+    assert_eq!((set.left_out[0].item, set.left_out[0].what.as_str()), (10, "N/0009.md"));
+    assert!(set.left_out[0].reason.contains("YAML"), "{}", set.left_out[0].reason);
+    let done = ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((done.status, done.left_out.len()), (RunStatus::Done, 15));
+    assert_eq!((vault.read("Log.md").as_str(), vault.read("N/0009.md").contains("status")), ("985 done", false));
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undone");
+    let mut strict = plan.clone();
+    strict["steps"][1]["onError"] = "stop".into();
+    assert!(previewed(&mut toolbox, &strict, &Value::Null).unwrap_err().to_string().contains("item 10 of 1000"));
+}
+
+/// A plan that works on a part of a list is told so before it runs.
+#[test]
+fn a_list_that_was_cut_is_a_notice() {
+    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx x\n//- c.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let plan = json!({
+        "version": "1.0", "goal": "look", "riskLevel": "read-only",
+        "steps": [
+            { "id": "list", "tool": "vault.listFiles", "args": { "limit": 2 } },
+            { "id": "find", "tool": "vault.searchText", "args": { "query": "x", "limit": 2, "offset": 1 } }
+        ]
+    });
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let cut = ["the list was cut at 2 entries; offset 2 goes on", "the matches were cut at 2; offset 3 goes on"];
+    assert_eq!(preview.notices, cut);
+    assert_eq!(preview.steps[1].output["matches"][0]["path"], "b.md");
 }
 
 #[test]
