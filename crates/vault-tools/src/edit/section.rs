@@ -133,10 +133,35 @@ pub fn append(text: &str, content: &str) -> String {
     }
 }
 
-/// As [`append`], and says where the new lines are.
-pub fn append_to_end(text: &str, content: &str) -> Appended {
-    let text = append(text, content);
-    Appended { line: line_of_end(&text, content), text, made_heading: false }
+/// Adds text at the end of a note: as a block of its own, unless it goes on with the list, table or quote at the end.
+///
+/// # Errors
+/// [`ErrorKind::Refused`] if the note ends in a code block, comment or the like that is not closed.
+pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
+    let probe = append(text, "\n# x");
+    check_heading(&probe, line_of_end(&probe, "# x"))?;
+    let note = read(text);
+    let ends_blank = text.trim_end_matches([' ', '\t']).ends_with("\n\n") || text.ends_with("\n\r\n");
+    let needs_gap = !ends_blank && note.blocks.last().is_some_and(|last| !continues(last.kind, content));
+    let gap = if needs_gap { LineEnding::of(text).as_str() } else { "" };
+    let text = append(text, &format!("{gap}{content}"));
+    Ok(Appended { line: line_of_end(&text, content), text, made_heading: false })
+}
+
+/// Whether text goes on with a block that it follows without a blank line, and is meant to: items with a list, rows with
+/// a table, quoted lines with a quote.
+fn continues(kind: BlockKind, content: &str) -> bool {
+    let first = content.trim_start();
+    match kind {
+        BlockKind::List => {
+            let number = first.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_numbered = number.len() < first.len() && (number.starts_with(". ") || number.starts_with(") "));
+            is_numbered || ["- ", "* ", "+ "].iter().any(|mark| first.starts_with(mark))
+        }
+        BlockKind::Table => first.starts_with('|'),
+        BlockKind::Quote => first.starts_with('>'),
+        _ => false,
+    }
 }
 
 /// The line, from 1, at which `content` begins, with which a text ends.
@@ -162,7 +187,8 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
-    let Some(section) = section(&read(text), heading)? else {
+    let note = read(text);
+    let Some(section) = section(&note, heading)? else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
         // Of a path of headings only the last is added: where the others belong is unknown.
@@ -182,7 +208,10 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let body = &text[section.body.clone()];
     let filled = body.trim_end();
     let at = if filled.is_empty() { section.heading.end } else { section.body.start + filled.len() };
-    let gap = if filled.is_empty() { eol } else { "" };
+    let end_of_section =
+        note.blocks.iter().rfind(|block| block.span.start < at && block.span.start >= section.body.start);
+    let goes_on = end_of_section.is_some_and(|last| continues(last.kind, content));
+    let gap = if goes_on { "" } else { eol };
     let content = ending.put(content);
     let content = content.trim_matches(['\r', '\n']);
     let (before, after) = text.split_at(at);
@@ -228,7 +257,10 @@ fn check_heading(text: &str, line: u32) -> Result<()> {
         (_, Some(comment)) => Some(("the comment", comment)),
         _ => None,
     };
-    let error = Error::new(ErrorKind::Refused, "a heading added at the end of the note would not be a heading");
+    let error = Error::new(
+        ErrorKind::Refused,
+        "the note ends in something that is not closed, which would swallow the added text",
+    );
     Err(match open {
         Some((what, start)) => {
             error.with_remedy(format!("first close {what} that begins in line {}", line_at(text, start)))
@@ -331,12 +363,42 @@ mod tests {
         assert!(missing.to_string().contains("\"Next\""), "{missing}");
 
         for (heading, content, expected, line) in [
-            ("Sub", "more", text.replace("text\n", "text\nmore\n"), 10),
-            ("## Next", "x", format!("{text}\nx"), 17),
-            ("Log#Sub", "x\n\n", text.replace("text\n", "text\nx\n"), 10),
+            ("Sub", "more", text.replace("text\n", "text\n\nmore\n"), 11),
+            ("## Next", "x", format!("{text}\n\nx"), 18),
+            ("Log#Sub", "x\n\n", text.replace("text\n", "text\n\nx\n"), 11),
         ] {
             let done = append_to_section(text, heading, content).unwrap();
             assert_eq!((done.text, done.line, done.made_heading), (expected, line, false), "{heading}");
+        }
+    }
+
+    /// A paragraph is no part of the table, list or quote before it, and an item goes on with its list.
+    #[test]
+    fn what_is_appended_to_a_note_is_what_it_says() {
+        for (text, content, expected, line) in [
+            ("| a |\n| - |\n| b |\n", "New", "| a |\n| - |\n| b |\n\nNew\n", 5),
+            ("| a |\n| - |\n", "| b |", "| a |\n| - |\n| b |\n", 3),
+            ("> [!note]\n> a", "New", "> [!note]\n> a\n\nNew", 4),
+            ("- a\n", "New", "- a\n\nNew\n", 3),
+            ("- a\n  - b\n", "* [ ] c", "- a\n  - b\n* [ ] c\n", 3),
+            ("1. a\n", "2. b\n3. c", "1. a\n2. b\n3. c\n", 2),
+            ("a\r\n", "b", "a\r\n\r\nb\r\n", 3),
+            ("a\n\n", "b", "a\n\nb\n", 3),
+            ("# A\n", "b", "# A\n\nb\n", 3),
+            ("---\nk: 1\n---\n", "b", "---\nk: 1\n---\nb\n", 4),
+            ("", "b", "b", 1),
+        ] {
+            let done = append_to_end(text, content).unwrap();
+            assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");
+        }
+        for open in ["a\n```\nb", "a\n\n%%\nb\n"] {
+            assert_eq!(append_to_end(open, "New").unwrap_err().kind(), ErrorKind::Refused, "{open:?}");
+        }
+        for (text, content, expected) in [
+            ("# A\n- a\n# B\n", "- b", "# A\n- a\n- b\n\n# B\n"),
+            ("# A\n| a |\n| - |\n", "b", "# A\n| a |\n| - |\n\nb\n"),
+        ] {
+            assert_eq!(append_to_section(text, "A", content).unwrap().text, expected);
         }
     }
 
@@ -349,7 +411,7 @@ mod tests {
             ("text\n", "New", "text\n\n## New\n\nx\n", 5),
             ("text\n\n", "# New", "text\n\n# New\n\nx\n", 5),
             ("", "New", "## New\n\nx", 3),
-            ("A\r\n===\r\nb\r\n", "A", "A\r\n===\r\nb\r\nx\r\n", 4),
+            ("A\r\n===\r\nb\r\n", "A", "A\r\n===\r\nb\r\n\r\nx\r\n", 5),
         ] {
             let done = append_to_section(text, heading, "x").unwrap();
             assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");

@@ -42,7 +42,7 @@ pub(super) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Resul
     let text = context.overlay.text(&path)?;
     let added = match args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty()) {
         Some(heading) => edit::append_to_section(&text, heading, &args.content).map_err(|error| error.at(&path))?,
-        None => edit::append_to_end(&text, &args.content),
+        None => edit::append_to_end(&text, &args.content).map_err(|error| error.at(&path))?,
     };
     context.overlay.write(&path, added.text)?;
     let version = version::of(&path, context)?;

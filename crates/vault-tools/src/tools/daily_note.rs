@@ -51,7 +51,10 @@ pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Re
     };
     let content = args.content.filter(|content| !content.is_empty());
     let appended = content.is_some();
-    let text = content.map_or(before.clone(), |content| edit::append(&before, &content));
+    let text = match content {
+        Some(content) => edit::append_to_end(&before, &content).map_err(|error| error.at(&path))?.text,
+        None => before,
+    };
     if created {
         context.overlay.create(&path, text)?;
     } else if appended {

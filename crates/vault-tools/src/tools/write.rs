@@ -106,6 +106,10 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
     let mut path = context.path(&args.path)?;
     version::require(args.expected_etag.as_deref(), &path, context)?;
     let content = match &args.frontmatter {
+        Some(properties) if !properties.is_empty() && !path.is_markdown() => {
+            let what = "only Markdown notes have frontmatter";
+            return Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file"));
+        }
         Some(properties) if !properties.is_empty() => frontmatter::update(&args.content, properties)?,
         _ => args.content,
     };

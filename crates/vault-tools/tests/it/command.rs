@@ -433,7 +433,7 @@ fn a_call_is_made_even_if_it_cannot_be_logged() {
     std::fs::remove_file(shell.state().join("log.jsonl")).unwrap();
     std::fs::create_dir(shell.state().join("log.jsonl")).unwrap();
     let ran = shell.run(&["call", "append_to_note", r#"{"path":"a.md","content":"- done"}"#, "--yes"]);
-    assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n- done\n"), "{}", ran.err);
+    assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n\n- done\n"), "{}", ran.err);
     assert!(ran.err.contains("warning: this could not be logged") && ran.err.contains("transaction 1"), "{}", ran.err);
     assert_eq!(shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]).code, 0);
 }

@@ -150,6 +150,20 @@ fn a_loop_goes_on_past_items_that_fail() {
     assert!(previewed(&mut toolbox, &strict, &Value::Null).unwrap_err().to_string().contains("item 10 of 1000"));
 }
 
+#[test]
+fn a_list_is_no_part_of_a_path() {
+    let vault = TestVault::new("//- a.md\n- x\n");
+    let plan = json!({
+        "version": "1.0", "goal": "junk", "riskLevel": "writes",
+        "steps": [
+            { "id": "p", "tool": "util.parseMarkdownBullets", "args": { "text": "- x" } },
+            { "id": "m", "tool": "vault.createFile", "args": { "path": "N/${$steps.p.items}.md", "content": "" } }
+        ]
+    });
+    let error = previewed(&mut vault.toolbox(), &plan, &Value::Null).unwrap_err().to_string();
+    assert!(error.contains("`$steps.p.items` is a list, not a part of a path"), "{error}");
+}
+
 /// A plan that works on a part of a list is told so before it runs.
 #[test]
 fn a_list_that_was_cut_is_a_notice() {
@@ -463,7 +477,7 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     let args = json!({ "path": "a.md", "content": "- done" });
     let output = toolbox.call("append_to_note", args, Approval::Approved).unwrap();
     assert!(output.run.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
-    assert_eq!(vault.read("a.md"), "one\n- done\n");
+    assert_eq!(vault.read("a.md"), "one\n\n- done\n");
     assert_eq!(
         toolbox.call("read_note", json!({ "path": "b.md" }), Approval::Allowed).unwrap_err().kind(),
         ErrorKind::NotFound
@@ -556,7 +570,7 @@ fn a_thousand_files_are_one_run() {
     let after = vault.tree();
     assert_eq!(after.len(), before.len() + 1001);
     for number in 0..1000 {
-        let expected = format!("note {number} [[b]]\n{}\nmore of note {number}\n", "long ".repeat(200));
+        let expected = format!("note {number} [[b]]\n{}\n\nmore of note {number}\n", "long ".repeat(200));
         assert_eq!(vault.read(&format!("many/note {number}.md")), expected);
     }
     toolbox.vault().undo(None, Force::No).unwrap();
@@ -700,7 +714,7 @@ fn a_loop_runs_in_the_order_of_its_list_and_concurrency_is_ignored_with_a_notice
         })
     };
     let bullets: String = (0..40).map(|number| format!("- {number}\n")).collect();
-    let lines: String = (0..40).map(|number| format!("{number}\n")).collect();
+    let lines: String = (0..40).map(|number| format!("\n{number}\n")).collect();
     for concurrency in [json!(null), json!(1), json!(16)] {
         let vault = TestVault::new("//- Log.md\nbegin\n");
         let mut toolbox = vault.toolbox();

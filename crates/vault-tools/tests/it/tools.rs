@@ -229,7 +229,7 @@ fn daily_notes_are_as_obsidian_has_them() {
     assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n");
     let added = call(&mut toolbox, "create_daily_note", json!({ "date": "2026-03-02", "content": "- a" }));
     assert_eq!((&added["created"], &added["appended"]), (&json!(false), &json!(true)));
-    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n- a\n");
+    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n\n- a\n");
     let error = refused(&mut toolbox, "create_daily_note", json!({ "date": "soon" }));
     assert!(error.contains("YYYY-MM-DD"), "{error}");
     vault.write(".obsidian/daily-notes.json", r#"{"format": "YYYY of MM"}"#);
@@ -520,6 +520,39 @@ fn a_note_is_not_replaced_by_accident() {
     assert!(refused(&mut unasked, "write_note", missing).contains("did you mean Index.md"));
     unasked.call("write_note", write(json!({ "mode": "replace" })), Approval::Allowed).unwrap();
     assert_eq!(vault.read("Index.md"), "x");
+}
+
+/// What a person approves cannot be shaped by carriage returns in a text or line breaks in the name of a file.
+#[test]
+#[cfg(unix)]
+fn control_characters_do_not_shape_a_diff() {
+    let vault = garden();
+    vault.write("new\nline.md", "[[Soil]]\n");
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "cr.md", "content": "harmless\r-old\r@@ -1 +1 @@\rEVIL\nend\n" });
+    let shown = toolbox.propose("write_note", args, Cancel::default()).unwrap().change.preview();
+    let diff = shown.files[0].diff.as_deref().unwrap();
+    let rows: Vec<&str> = diff.split('\n').collect();
+    assert_eq!(rows[3..5], ["+harmless\r-old\r@@ -1 +1 @@\rEVIL", "+end"], "{diff:?}");
+    let renamed = json!({ "path": "Garden/Soil.md", "new_path": "Garden/Earth.md" });
+    let shown = toolbox.propose("rename_note", renamed, Cancel::default()).unwrap().change.preview();
+    let linking = shown.files.iter().find(|file| file.path == "new\nline.md").unwrap();
+    assert!(linking.diff.as_deref().unwrap().starts_with("--- a/new line.md\n+++ b/new line.md\n"), "{linking:?}");
+}
+
+#[test]
+fn frontmatter_keeps_the_order_given_and_stays_in_notes() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let create = |path: &str| json!({ "path": path, "content": "x\n", "frontmatter": { "title": "T", "date": "2026-01-02", "b": 1, "a": 2 } });
+    call(&mut toolbox, "vault.createFile", create("n.md"));
+    assert_eq!(vault.read("n.md"), "---\ntitle: T\ndate: 2026-01-02\nb: 1\na: 2\n---\nx\n");
+    let error = refused(&mut toolbox, "vault.createFile", create("n.json"));
+    assert!(error.contains("only Markdown notes have frontmatter"), "{error}");
+    vault.write("flow.md", "---\ntags: [a, \"b c\", 'd, e'] # mine\n---\n");
+    let tags = json!({ "path": "flow.md", "updates": { "tags": ["b c", "a", "f", "d, e"] } });
+    call(&mut toolbox, "update_frontmatter", tags);
+    assert_eq!(vault.read("flow.md"), "---\ntags: [\"b c\", a, f, 'd, e'] # mine\n---\n");
 }
 
 /// As many notes as match, the doubtful ones marked; a limit that is too high is lowered with a word.
