@@ -1,13 +1,13 @@
 //! The answer to a search of one vault or several, as JSON has it.
 
 use std::cmp::{Ordering, Reverse};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::{Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort, Substitution};
+use crate::{Grouping, Hit, Hits, Mode, NameMatch, NearMiss, Query, Sort, Substitution};
 
 /// The answer to a search of all vaults together. Its fields are only ever added to: scripts rely on them.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -38,8 +38,14 @@ pub(super) struct SearchAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Words of the query that are in no note, and what was searched for in their place.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutions: Vec<Substitution>,
+    /// What looks like an operator and is none, so that its words were searched for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_operators: Vec<String>,
+    /// What standard error says about the answer, a sentence each; not with `--queries`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
@@ -113,6 +119,8 @@ impl SearchAnswer {
             unread: 0,
             near_misses: Vec::new(),
             substitutions: Vec::new(),
+            unknown_operators: query.unknown_operators.clone(),
+            notices: Vec::new(),
             fell_back: false,
         };
         for (vault_index, hits) in hits.into_iter().enumerate() {
@@ -146,12 +154,22 @@ impl SearchAnswer {
             Sort::Modified => answer.results.sort_by_key(|result| Reverse(result.hit.modified)),
             Sort::Path => answer.results.sort_by_cached_key(SearchResult::shown_path),
         }
+        if several {
+            answer.leave_out_repeats(query.grouping);
+        }
         answer.results.truncate(query.limit);
         answer.near_misses.sort_by(|a, b| b.score.partial_cmp(&a.score).unwrap_or(Ordering::Equal));
         if !answer.results.is_empty() {
             answer.near_misses.clear();
         }
         answer
+    }
+
+    /// A vault that lies in another one has the same notes: each counts as the first of its results.
+    fn leave_out_repeats(&mut self, grouping: Grouping) {
+        let passage = |result: &SearchResult| (grouping == Grouping::Passages).then_some(result.hit.start_line);
+        let mut listed = HashSet::new();
+        self.results.retain(|result| listed.insert((result.file.clone(), passage(result))));
     }
 
     /// Puts the results of a folder together; the folder with the first result comes first.
@@ -222,20 +240,23 @@ pub(super) mod tests {
         }
     }
 
-    pub(in crate::cli) fn merged(results: Vec<Vec<Hit>>, query: &Query) -> SearchAnswer {
-        let near = NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 };
-        let hits = |results| Hits {
-            results,
+    fn nothing() -> Hits {
+        Hits {
+            results: Vec::new(),
             mode: Mode::Hybrid,
             reranker: None,
             indexed: 3,
             pending: 1,
             unread: 1,
             substitutions: Vec::new(),
-            near_misses: vec![near.clone()],
-        };
+            near_misses: vec![NearMiss { path: VaultPath::new("n.md").unwrap(), title: "N".into(), score: 0.1 }],
+        }
+    }
+
+    pub(in crate::cli) fn merged(results: Vec<Vec<Hit>>, query: &Query) -> SearchAnswer {
         let vaults: Vec<PathBuf> = (0..results.len()).map(|n| format!("/v{n}").into()).collect();
-        SearchAnswer::new("x".into(), query, results.into_iter().map(hits).collect(), &vaults)
+        let hits = results.into_iter().map(|results| Hits { results, ..nothing() }).collect();
+        SearchAnswer::new("x".into(), query, hits, &vaults)
     }
 
     fn paths(answer: &SearchAnswer) -> Vec<String> {
@@ -257,6 +278,19 @@ pub(super) mod tests {
         named.why.name = Some(NameMatch::Equal);
         let with_named = merged(vec![vec![hit("a.md", 0.9)], vec![named, hit("d.md", 0.5)]], &query.clone().limit(2));
         assert_eq!(paths(&with_named), ["/v1/e.md", "/v0/a.md"]);
+
+        // A vault in another one.
+        let nested = |grouping| {
+            let query = query.clone().grouping(grouping);
+            let mut second = hit("sub/a.md", 0.3);
+            second.start_line = 40;
+            let results = vec![vec![hit("sub/a.md", 0.4), second], vec![hit("a.md", 0.5)]];
+            let vaults = ["/v0".into(), "/v0/sub".into()];
+            let hits = results.into_iter().map(|results| Hits { results, ..nothing() }).collect();
+            paths(&SearchAnswer::new("x".into(), &query, hits, &vaults))
+        };
+        assert_eq!(nested(Grouping::BestPassage), ["/v0/sub/a.md"]);
+        assert_eq!(nested(Grouping::Passages), ["/v0/sub/a.md"; 2]);
 
         let mut hits = hits();
         hits[1][1].modified = "2026-02-02T03:04:05Z".parse().unwrap();

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
+use std::path::Path;
 use std::time::Instant;
 
 use jiff::Zoned;
@@ -66,7 +67,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     let found = answer.count.unwrap_or(answer.results.len());
     let outcome = if found == 0 { Outcome::Nothing } else { Outcome::Done };
     let unmatched = unmatched(&indexes, &query, outcome)?;
-    let notices = notices::of(&answer, &indexes, why, &unmatched, &query);
+    answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query);
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
         _ if args.files && args.absolute && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
@@ -82,13 +83,13 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
                 explain: args.explain,
                 compact: args.compact,
                 best_last: args.best_last || settings.config.best_last,
-                reserved: notices::rows(&notices, out.paint),
+                reserved: notices::rows(&answer.notices, out.paint),
             };
             hits::print(&answer, &shown, out)?;
         }
     }
     out.flush()?;
-    notices.iter().for_each(|text| note(text));
+    answer.notices.iter().for_each(|text| note(text));
     Ok(outcome)
 }
 
@@ -97,7 +98,13 @@ fn count(answer: &mut SearchAnswer, indexes: &[Index], query: &Query, by_folder:
     let mut folders: BTreeMap<String, usize> = BTreeMap::new();
     let mut count = 0;
     for (n, index) in indexes.iter().enumerate() {
+        // What lies in a vault within this one is counted there.
+        let others = indexes.iter().map(Index::vault).filter(|other| *other != index.vault());
+        let nested: Vec<&Path> = others.filter_map(|other| other.strip_prefix(index.vault()).ok()).collect();
         for path in index.searcher()?.matches(query)? {
+            if nested.iter().any(|nested| Path::new(path.as_str()).starts_with(nested)) {
+                continue;
+            }
             count += 1;
             let folder = match answer.vaults.get(n) {
                 Some(vault) => format!("{vault}/{}", path.folder()).trim_end_matches('/').to_string(),
@@ -181,13 +188,15 @@ fn unmatched(indexes: &[Index], query: &Query, outcome: Outcome) -> CliResult<Un
     if query.condition.is_none() && query.filter.is_empty() {
         return Ok(Unmatched::default());
     }
+    // What follows names what is near in that vault.
+    let condition = |text: &String| text.split(';').next().map(str::to_owned);
     let mut in_all: Option<Unmatched> = None;
     for index in indexes {
         let here = index.searcher()?.unmatched(&query)?;
         in_all = Some(match in_all {
             Some(mut before) => {
-                before.wanted.retain(|text| here.wanted.contains(text));
-                before.excluded.retain(|text| here.excluded.contains(text));
+                before.wanted.retain(|text| here.wanted.iter().any(|here| condition(here) == condition(text)));
+                before.excluded.retain(|text| here.excluded.iter().any(|here| condition(here) == condition(text)));
                 before
             }
             None => here,

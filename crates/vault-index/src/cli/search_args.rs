@@ -24,21 +24,22 @@ Inside the query:
   tag:garden         notes with this tag, or one below it as garden/roses
   path:Daily         notes in this folder, or whose path matches a glob; several are alternatives
   file:plan          notes whose file name holds these characters
-  date:2023-12       notes of these days: by a property `date`, the day in the file name, or a property
-                     `created`. Also date:>=2026-01, date:<2025, date:2023-01..2023-06, date:friday
+  date:2023-12       notes of these days: by a property `date`, the day in the file name, or a
+                     property `created`. Also date:>=2026-01, date:2023-01..2023-06, date:friday
   [status]           notes with this property
-  [status:draft]     … that contains this; [status:\"draft\"] equals, [rating:>3] [due:<2026-03] compare
+  [status:draft]     … that contains this; [status:\"draft\"] equals; [rating:>3] [due:<2026-03]
   line:(a b)         notes with all of this on one line; block:(…) in one paragraph or list item,
                      section:(…) between two headings, content:(…) in the text of one passage
-  task:call          notes with this in a task; task-todo:call in an open one, task-done:call in a done
-                     one; task-todo:\"\" is any open task
+  task:call          notes with this in a task; task-todo:call in an open one, task-done:call in
+                     a done one; task-todo:\"\" is any open task
   /\\d{4}-\\d\\d/       notes whose text this regular expression matches; also after file: path: [key:
   match-case:Word    notes that hold this with its case; ignore-case:Word without
   --                 everything that follows is searched for literally
 
-Words rank: the more of them a note holds, and the nearer its meaning, the higher it comes. They have to
-stand in it only after line: and its like, where they are negated, and in an OR with an operator. Case
-and diacritics do not count. What looks like an operator and is none is words, and that is said.
+Words rank: the more of them a note holds, and the nearer its meaning, the higher it comes. They
+have to stand in it only after line: and its like, where they are negated, and in an OR with an
+operator. Case and diacritics do not count. What looks like an operator and is none is words, and
+that is said.
 
 Examples:
   vault-search how to prune an apple tree
@@ -373,6 +374,7 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         SearchArgs::command().debug_assert();
+        assert_eq!(SYNTAX.lines().find(|line| line.chars().count() > 100), None, "this line is wrapped");
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! `vault-index status`, `check` and `models`: what the index holds, whether it is sound, what could fill it.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use vault_cli::{CliResult, ListArgs, Out, Outcome, columns, counted, padded, sanitize_line};
@@ -10,6 +11,7 @@ use super::progress::with_progress;
 use super::records::{CheckRecord, ModelRecord};
 use super::settings::{Settings, VaultArgs};
 use super::sync::{findings, labelled};
+use crate::embed::install_with;
 use crate::report::counted_as;
 use crate::{RerankerName, Status, SyncOptions};
 
@@ -150,7 +152,15 @@ pub(super) fn models(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> 
         }?;
         let lacking = if cfg!(feature = "fastembed") { String::new() } else { lacks("fastembed") };
         let rerankers = RerankerName::FASTEMBED.map(|name| format!("fastembed:{name}")).join(", ");
-        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))
+        out.line(&format!("vault-search --rerank takes {rerankers} and onnx:DIR{}", out.paint.bad(&lacking)))?;
+        let missing: BTreeSet<&str> = rows.iter().filter_map(|row| row.model.needs_feature).collect();
+        match missing.is_empty() {
+            true => Ok(()),
+            false => {
+                let features = missing.into_iter().collect::<Vec<_>>().join(",");
+                out.line(&format!("to have what is not in this program, {}", install_with(&features)))
+            }
+        }
     })
 }
 

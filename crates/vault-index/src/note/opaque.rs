@@ -37,3 +37,10 @@ pub(crate) fn opaque_spans(note: &Note) -> Vec<Range<usize>> {
     spans.sort_by_key(|span| span.start);
     spans
 }
+
+/// The blocks of code in a body.
+pub(crate) fn code_blocks(body: &str) -> Vec<Range<usize>> {
+    let masked = mask(body, OPTIONS);
+    let events = Parser::new_ext(&masked.text, OPTIONS).into_offset_iter();
+    events.filter(|(event, _)| matches!(event, Event::Start(Tag::CodeBlock(_)))).map(|(_, span)| span).collect()
+}

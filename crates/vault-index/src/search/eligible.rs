@@ -9,14 +9,15 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use jiff::{Timestamp, Zoned};
+use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::note::{TagKey, property_key};
+use crate::note::{TagKey, code_blocks, property_key};
 use crate::path::{FileId, VaultPath};
 use crate::search::condition::{Condition, Expression, Scope, Test};
 use crate::search::lexical;
 use crate::search::note_dates::{Days, days_of_notes};
-use crate::search::passage_scopes::{blocks, tasks};
+use crate::search::passage_scopes::{blocks, sections, tasks};
 use crate::search::path_pattern::PathPattern;
 use crate::search::property_test::{Comparison, PropertyTest};
 use crate::search::query::Query;
@@ -24,6 +25,10 @@ use crate::search::snapshot::Snapshot;
 use crate::search::text_test::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
+
+/// Texts that are read before they are looked through, on all cores. The index is not locked meanwhile: a thread that
+/// waits for others may take up another search.
+const TEXTS_AT_ONCE: usize = 4096;
 
 /// Whether each passage may be found, by position. `None`: all may.
 pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
@@ -241,20 +246,42 @@ impl<'a> Meeting<'a> {
             let text = Text::new(text);
             matchers.holds(&|matcher: &Matcher| matcher.holds(&text))
         };
-        let is_task = |wanted: fn(char) -> bool| {
-            move |text: &str| tasks(text).into_iter().any(|(mark, task)| wanted(mark) && holds(task))
+        let is_task = |mark: char| match scope {
+            Scope::OpenTask => mark == ' ',
+            Scope::DoneTask => mark != ' ',
+            _ => true,
         };
-        if scope == Scope::Section {
-            return self.sections(tests, among, holds);
-        }
         let candidates = self.candidates(tests, scope)?;
         match scope {
-            Scope::Content | Scope::Section => self.reading(candidates, among, holds),
+            Scope::Content => self.reading(candidates, among, holds),
             Scope::Line => self.reading(candidates, among, |text| text.lines().any(holds)),
-            Scope::Block => self.reading(candidates, among, |text| blocks(text).into_iter().any(holds)),
-            Scope::Task => self.reading(candidates, among, is_task(|_| true)),
-            Scope::OpenTask => self.reading(candidates, among, is_task(|mark| mark == ' ')),
-            Scope::DoneTask => self.reading(candidates, among, is_task(|mark| mark != ' ')),
+            Scope::Block => {
+                self.reading(candidates, among, |text| blocks(text).into_iter().any(|block| holds(&text[block])))
+            }
+            Scope::Section => {
+                let mut notes = candidates.unwrap_or_else(|| vec![true; among.len()]);
+                and(&mut notes, among);
+                self.reading_notes(&notes, |note| {
+                    let mut sections = sections(&note.body, note.first_line, &note.headings);
+                    sections.retain(|section| holds(&note.body[section.clone()]));
+                    sections
+                })
+            }
+            Scope::Task | Scope::OpenTask | Scope::DoneTask => {
+                let passing = |text: &str| {
+                    let mut tasks = tasks(text);
+                    tasks.retain(|(mark, task)| is_task(*mark) && holds(&text[task.clone()]));
+                    tasks
+                };
+                let found = self.reading(candidates, among, |text| !passing(text).is_empty())?;
+                // Code may begin in a passage before.
+                self.reading_notes(&self.whole_notes(&found), |note| {
+                    let code = code_blocks(&note.body);
+                    let is_in_code = |task: &Range<usize>| code.iter().any(|code| code.contains(&task.start));
+                    let tasks = passing(&note.body).into_iter().map(|(_, task)| task);
+                    tasks.filter(|task| !is_in_code(task)).collect()
+                })
+            }
         }
     }
 
@@ -263,64 +290,85 @@ impl<'a> Meeting<'a> {
         &self,
         candidates: Option<Vec<bool>>,
         among: &[bool],
-        passes: impl Fn(&str) -> bool,
+        passes: impl Fn(&str) -> bool + Sync,
     ) -> Result<Vec<bool>> {
         let mut found = candidates.unwrap_or_else(|| vec![true; among.len()]);
         and(&mut found, among);
-        let ids: Vec<i64> = (0..found.len()).filter(|at| found[*at]).map(|at| self.snapshot.passages[at].id).collect();
-        self.snapshot.store().each_text(&ids, |id, text| {
-            if let Some(at) = self.snapshot.position(id) {
-                found[at] = passes(text);
-            }
-        })?;
-        Ok(found)
-    }
-
-    /// The passages that a section which passes reaches into.
-    fn sections(
-        &self,
-        tests: &Expression<TextTest>,
-        among: &[bool],
-        passes: impl Fn(&str) -> bool,
-    ) -> Result<Vec<bool>> {
-        let mut candidates = among.to_vec();
-        self.candidates(tests, Scope::Section)?.iter().for_each(|notes| and(&mut candidates, notes));
-        let mut found = vec![false; among.len()];
-        let mut notes = Vec::new();
-        self.each_note(|note, range| {
-            if candidates[range.start] {
-                notes.push((note, range));
-            }
-        });
-        let store = self.snapshot.store();
-        for (note, range) in notes {
-            let passages = store.passage_texts(note)?;
-            let mut body = String::new();
-            let mut starts = Vec::with_capacity(passages.len());
-            for passage in &passages {
-                starts.push(body.len());
-                body.push_str(&passage.text);
-            }
-            let headings: HashSet<u32> = store.anchors(note)?.headings.iter().map(|(_, _, line)| *line).collect();
-            let Some(first) = passages.first() else { continue };
-            let blank = first.text[..first.text.len() - first.text.trim_start().len()].matches('\n').count() as u32;
-            let mut sections: Vec<Range<usize>> = Vec::new();
-            let (mut start, mut at) = (0, 0);
-            for (line, text) in (first.line.saturating_sub(blank)..).zip(body.split_inclusive('\n')) {
-                if headings.contains(&line) && start < at {
-                    sections.push(start..at);
-                    start = at;
+        let wanted: Vec<usize> = (0..found.len()).filter(|at| found[*at]).collect();
+        for batch in wanted.chunks(TEXTS_AT_ONCE) {
+            let ids: Vec<i64> = batch.iter().map(|at| self.snapshot.passages[*at].id).collect();
+            let mut texts: Vec<(i64, String)> = Vec::with_capacity(ids.len());
+            self.snapshot.store().each_text(&ids, |id, text| texts.push((id, text.to_owned())))?;
+            let passing: Vec<(i64, bool)> = texts.into_par_iter().map(|(id, text)| (id, passes(&text))).collect();
+            for (id, passes) in passing {
+                if let Some(at) = self.snapshot.position(id) {
+                    found[at] = passes;
                 }
-                at += text.len();
-            }
-            sections.push(start..at);
-            for section in sections.into_iter().filter(|section| passes(&body[section.clone()])) {
-                let from = starts.partition_point(|start| *start <= section.start).saturating_sub(1);
-                let to = starts.partition_point(|start| *start < section.end).max(from + 1);
-                found[range.start + from..(range.start + to).min(range.end)].fill(true);
             }
         }
         Ok(found)
+    }
+
+    /// The passages that the parts reach into which pass, of notes whose passages are given.
+    fn reading_notes(
+        &self,
+        notes: &[bool],
+        passing: impl Fn(&NoteText) -> Vec<Range<usize>> + Sync,
+    ) -> Result<Vec<bool>> {
+        let mut found = vec![false; notes.len()];
+        let mut wanted = Vec::new();
+        self.each_note(|note, range| {
+            if notes[range.start] {
+                wanted.push((note, range));
+            }
+        });
+        for batch in wanted.chunks(TEXTS_AT_ONCE) {
+            let store = self.snapshot.store();
+            let texts = batch.iter().map(|(note, _)| NoteText::read(&store, *note));
+            let texts: Vec<NoteText> = texts.collect::<Result<_>>()?;
+            drop(store);
+            let parts: Vec<Vec<Range<usize>>> = texts.par_iter().map(&passing).collect();
+            for ((_, range), (note, parts)) in batch.iter().zip(texts.iter().zip(parts)) {
+                for passages in parts.into_iter().map(|part| note.passages(&part)) {
+                    found[range.start + passages.start..(range.start + passages.end).min(range.end)].fill(true);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The text of a note without its frontmatter.
+struct NoteText {
+    body: String,
+    /// Where its passages begin.
+    starts: Vec<usize>,
+    first_line: u32,
+    /// The lines of its headings.
+    headings: HashSet<u32>,
+}
+
+impl NoteText {
+    fn read(store: &Store, note: FileId) -> Result<Self> {
+        let mut body = String::new();
+        let mut starts = Vec::new();
+        let mut first_line = 1;
+        for passage in store.passage_texts(note)? {
+            if starts.is_empty() {
+                let blank = passage.text.len() - passage.text.trim_start().len();
+                first_line = passage.line.saturating_sub(passage.text[..blank].matches('\n').count() as u32);
+            }
+            starts.push(body.len());
+            body.push_str(&passage.text);
+        }
+        let headings = store.anchors(note)?.headings.iter().map(|(_, _, line)| *line).collect();
+        Ok(Self { body, starts, first_line, headings })
+    }
+
+    /// The passages, counted from 0, that a part of the body reaches into.
+    fn passages(&self, part: &Range<usize>) -> Range<usize> {
+        let from = self.starts.partition_point(|start| *start <= part.start).saturating_sub(1);
+        from..self.starts.partition_point(|start| *start < part.end).max(from + 1)
     }
 }
 

@@ -26,7 +26,10 @@ pub(crate) fn find_note(store: &Store, name: &str) -> Result<FileId> {
         return Ok(*id);
     }
     let error = Error::new(ErrorKind::NotFound, format!("there is no note `{name}`"));
-    let near = nearest(name, files.iter().map(|(_, path)| path));
+    let notes = files.iter().filter(|(_, path)| path.kind().is_note());
+    let stem = name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md");
+    let near: Vec<String> =
+        nearest(stem, notes.map(|(_, path)| (path.stem(), path))).into_iter().map(|path| format!("`{path}`")).collect();
     Err(match near.is_empty() {
         true => error.with_remedy("name it by its path in the vault, or as a link would"),
         false => error.with_remedy(format!("did you mean {}?", near.join(" or "))),
@@ -41,22 +44,21 @@ fn ends_with(path: &VaultPath, segments: &str) -> bool {
         .any(|path| path.strip_suffix(segments).is_some_and(|before| before.is_empty() || before.ends_with('/')))
 }
 
-/// Up to three paths whose names are most like `name`, by shared pairs of letters.
-fn nearest<'a>(name: &str, paths: impl Iterator<Item = &'a VaultPath>) -> Vec<String> {
+/// Up to three of some names that are most like `wanted`, by shared pairs of letters: what stands beside them.
+pub(super) fn nearest<'a, T: Ord>(wanted: &str, names: impl Iterator<Item = (&'a str, T)>) -> Vec<T> {
     let pairs = |text: &str| -> HashSet<(char, char)> {
         let letters: Vec<char> = text.to_lowercase().chars().filter(|c| c.is_alphanumeric()).collect();
         letters.windows(2).map(|w| (w[0], w[1])).collect()
     };
-    let wanted = pairs(name.rsplit('/').next().unwrap_or(name).trim_end_matches(".md"));
-    let mut scored: Vec<(f32, &VaultPath)> = paths
-        .filter(|path| path.kind().is_note())
-        .map(|path| {
-            let have = pairs(path.stem());
+    let wanted = pairs(wanted);
+    let mut scored: Vec<(f32, T)> = names
+        .map(|(name, beside)| {
+            let have = pairs(name);
             let shared = wanted.intersection(&have).count() as f32;
-            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, path)
+            (2.0 * shared / (wanted.len() + have.len()).max(1) as f32, beside)
         })
-        .filter(|(score, _)| *score >= 0.4)
+        .filter(|(score, _)| *score >= 0.5)
         .collect();
-    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(b.1)));
-    scored.into_iter().take(3).map(|(_, path)| format!("`{path}`")).collect()
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0).then_with(|| a.1.cmp(&b.1)));
+    scored.into_iter().take(3).map(|(_, beside)| beside).collect()
 }

@@ -1,23 +1,16 @@
 //! The lines, blocks, sections and tasks of a text, in which things stand together.
 
+use std::collections::HashSet;
+use std::ops::Range;
+
 /// The blocks: runs of lines without a blank one between them, of which each item of a list begins another.
-pub(super) fn blocks(text: &str) -> Vec<&str> {
-    parts(text, |line| item(line).is_some())
-}
-
-/// The tasks, each with its mark: items of lists that begin with a mark between brackets, and the lines that go on.
-pub(super) fn tasks(text: &str) -> Vec<(char, &str)> {
-    blocks(text).into_iter().filter_map(|block| Some((mark(item(block)?)?, block))).collect()
-}
-
-/// Runs of lines without a blank one between them, of which each line that `begins` one begins another.
-fn parts(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
-    let mut parts = Vec::new();
+pub(super) fn blocks(text: &str) -> Vec<Range<usize>> {
+    let mut blocks = Vec::new();
     let (mut start, mut at) = (0, 0);
     for line in text.split_inclusive('\n') {
         let is_blank = line.trim().is_empty();
-        if (is_blank || begins(line)) && start < at {
-            parts.push(&text[start..at]);
+        if (is_blank || item(line).is_some()) && start < at {
+            blocks.push(start..at);
             start = at;
         }
         at += line.len();
@@ -26,9 +19,30 @@ fn parts(text: &str, begins: impl Fn(&str) -> bool) -> Vec<&str> {
         }
     }
     if start < at {
-        parts.push(&text[start..at]);
+        blocks.push(start..at);
     }
-    parts
+    blocks
+}
+
+/// The tasks, each with its mark: items of lists that begin with a mark between brackets, and the lines that go on. Code
+/// that looks like one is one here.
+pub(super) fn tasks(text: &str) -> Vec<(char, Range<usize>)> {
+    blocks(text).into_iter().filter_map(|block| Some((mark(item(&text[block.clone()])?)?, block))).collect()
+}
+
+/// The sections: what lies between headings, which are the lines with these numbers, counted from that of the first line.
+pub(super) fn sections(text: &str, first_line: u32, headings: &HashSet<u32>) -> Vec<Range<usize>> {
+    let mut sections = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for (line, text) in (first_line..).zip(text.split_inclusive('\n')) {
+        if headings.contains(&line) && start < at {
+            sections.push(start..at);
+            start = at;
+        }
+        at += text.len();
+    }
+    sections.push(start..at);
+    sections
 }
 
 /// What follows the mark of a list's item at the beginning of a line, within quotes too.
@@ -58,7 +72,7 @@ mod tests {
     #[test]
     fn blocks_and_tasks() {
         let text = "One\ntwo\n\n- [ ] call Ann\n  today\n- [x] mail\n\t* [-] dropped\n\n> 1. [ ] quoted\n\n- []\n- [ ]no\n-[ ] no";
-        let trimmed: Vec<&str> = blocks(text).into_iter().map(str::trim).collect();
+        let trimmed: Vec<&str> = blocks(text).into_iter().map(|block| text[block].trim()).collect();
         let expected = [
             "One\ntwo",
             "- [ ] call Ann\n  today",

@@ -6,6 +6,7 @@ use jiff::tz::TimeZone;
 use crate::error::{Error, Result};
 use crate::search::condition::{Condition, Expression, Test};
 use crate::search::eligible::Meeting;
+use crate::search::find_note::nearest;
 use crate::search::property_test::{Comparison, PropertyTest};
 use crate::search::query::Query;
 use crate::search::searcher::Searcher;
@@ -34,7 +35,7 @@ impl Searcher {
                 Expression::Not(not) => {
                     // That no note holds a word is what was wanted.
                     if !not.tests().into_iter().all(is_text) && !meets(&not)? {
-                        let why = no_note(&not);
+                        let why = self.no_note(&not)?;
                         unmatched.excluded.push(format!("`{}` leaves nothing out: {why}", Expression::Not(not)));
                     }
                 }
@@ -42,7 +43,7 @@ impl Searcher {
                 Expression::Any(parts) => {
                     for part in &parts {
                         if !meets(part)? {
-                            unmatched.wanted.push(no_note(part));
+                            unmatched.wanted.push(self.no_note(part)?);
                         }
                     }
                 }
@@ -50,7 +51,7 @@ impl Searcher {
                     // The property as such comes before its value.
                     for part in property(&part).iter().chain([&part]) {
                         if !meets(part)? {
-                            unmatched.wanted.push(no_note(part));
+                            unmatched.wanted.push(self.no_note(part)?);
                             break;
                         }
                     }
@@ -58,6 +59,38 @@ impl Searcher {
             }
         }
         Ok(unmatched)
+    }
+
+    /// That no note meets a condition, and why that may be.
+    fn no_note(&self, condition: &Condition) -> Result<String> {
+        let Expression::Is(test) = condition else { return Ok(format!("no note meets `{condition}`")) };
+        Ok(match test {
+            Test::Tag(tag) => {
+                let tags = self.snapshot.store().tag_counts()?;
+                let near = nearest(tag, tags.iter().map(|there| (there.tag.as_str(), there.tag.as_str())));
+                match near.is_empty() {
+                    true => format!("no note has the tag `{tag}`; `vault-index tags` lists those there are"),
+                    false => format!("no note has the tag `{tag}`; near: {}", near.join(", ")),
+                }
+            }
+            Test::Path(glob) => format!("no note's path is `{glob}`, lies under it or matches it"),
+            Test::PathText(text) => format!("no note's path matches `{text}`"),
+            Test::FileName(text) => format!("no note's file name holds {text}"),
+            Test::Property(PropertyTest { key, test: Comparison::Exists, .. }) => {
+                let keys = self.snapshot.store().property_keys()?;
+                let near = nearest(key, keys.iter().map(|there| (there.as_str(), there.as_str())));
+                match near.is_empty() {
+                    true => format!("no note has the property `{key}`"),
+                    false => format!("no note has the property `{key}`; near: {}", near.join(", ")),
+                }
+            }
+            Test::Property(test) => format!("no note meets `{test}`"),
+            Test::Date(range) => format!("no note is of `{range}`, by a property `date` or `created` or by its name"),
+            Test::ModifiedSince(after) => format!("no note was modified since {}", day(*after)),
+            Test::ModifiedBefore(before) => format!("no note was last modified before {}", day(*before)),
+            Test::Text(text) => format!("no note holds {text}"),
+            Test::Within(..) => format!("no note meets `{test}`"),
+        })
     }
 }
 
@@ -70,26 +103,6 @@ fn property(condition: &Condition) -> Option<Condition> {
 
 fn is_text(test: &Test) -> bool {
     matches!(test, Test::Text(_) | Test::Within(..))
-}
-
-/// That no note meets a condition, and why that may be.
-fn no_note(condition: &Condition) -> String {
-    let Expression::Is(test) = condition else { return format!("no note meets `{condition}`") };
-    match test {
-        Test::Tag(tag) => format!("no note has the tag `{tag}`; `vault-index tags` lists those there are"),
-        Test::Path(glob) => format!("no note's path is `{glob}`, lies under it or matches it"),
-        Test::PathText(text) => format!("no note's path matches `{text}`"),
-        Test::FileName(text) => format!("no note's file name holds {text}"),
-        Test::Property(PropertyTest { key, test: Comparison::Exists, .. }) => {
-            format!("no note has the property `{key}`")
-        }
-        Test::Property(test) => format!("no note meets `{test}`"),
-        Test::Date(range) => format!("no note is of `{range}`, by a property `date` or `created` or by its name"),
-        Test::ModifiedSince(after) => format!("no note was modified since {}", day(*after)),
-        Test::ModifiedBefore(before) => format!("no note was last modified before {}", day(*before)),
-        Test::Text(text) => format!("no note holds {text}"),
-        Test::Within(..) => format!("no note meets `{test}`"),
-    }
 }
 
 fn day(time: Timestamp) -> String {

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-use crate::dirs::beside;
+use crate::dirs::{beside, indexes_folder};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::schema::APPLICATION_ID;
 
@@ -119,7 +119,13 @@ impl FileContent {
             ),
             Self::Unknown => (
                 "this file is not an index, or its beginning is damaged",
-                "if it is the index in your cache folder, run `vault-index rebuild`, which sets it aside and makes it anew; one that --index names, move away yourself, or choose another",
+                match indexes_folder().is_ok_and(|ours| path.starts_with(ours)) {
+                    true => "run `vault-index check --repair`, which sets it aside and makes the index anew",
+                    // Whatever else a user names is never touched.
+                    false => {
+                        "if it was an index, delete it, and `vault-index sync` makes it anew; else choose another file with --index FILE"
+                    }
+                },
             ),
         };
         Err(Error::new(ErrorKind::Damaged, message).at(path).with_remedy(remedy))

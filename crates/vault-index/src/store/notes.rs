@@ -299,6 +299,11 @@ impl Store {
         Ok(found.into_iter().filter(|(_, has_key)| *has_key).map(|(id, _)| id).collect())
     }
 
+    /// The keys of all properties that have values.
+    pub(crate) fn property_keys(&self) -> Result<Vec<String>> {
+        self.all("SELECT DISTINCT key FROM property ORDER BY key", [], |row| row.get(0))
+    }
+
     /// Every tag with its notes counted.
     pub(crate) fn tag_counts(&self) -> Result<Vec<TagCount>> {
         self.all(

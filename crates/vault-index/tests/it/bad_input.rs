@@ -215,14 +215,15 @@ fn damaged_truncated_and_foreign_index_files() {
     fails(&vault, "vault-search", &["cormorant"], &["format 99"]);
     assert_eq!(std::fs::read(&file).unwrap(), newer, "a newer index is left as it is");
 
-    // A file that is no index at all is never touched.
-    for content in [&b"# my only copy of these notes\n"[..], &b"SQLite"[..]] {
+    // A file that is no index at all is never touched; nor is one whose first page is gone.
+    for content in [&b"# my only copy of these notes\n"[..], &b"SQLite"[..], &[0; 4096]] {
         std::fs::write(&file, content).unwrap();
         for (program, arguments) in
             [("vault-index", &["sync"][..]), ("vault-index", &["rebuild"]), ("vault-index", &["forget", "--yes"])]
         {
             let output = run(&vault, program, arguments);
             assert_eq!(output.status.code(), Some(2), "{arguments:?}: {}", stdout(&output));
+            assert!(stderr(&output).contains("if it was an index, delete it"), "{}", stderr(&output));
             assert_eq!(std::fs::read(&file).unwrap(), content, "{arguments:?}");
         }
     }
@@ -338,6 +339,7 @@ fn the_database_of_another_program_in_the_cache() {
     }
     // What is no database at all has our name in our folder, and is taken for a damaged index.
     std::fs::write(&file, [0x5a; 5000]).unwrap();
+    assert!(stderr(&run(&["status"])).contains("run `vault-index check --repair`"));
     let output = run(&["check", "--repair", "--model", "hashed"]);
     assert!(output.status.success(), "{}", stdout(&output) + &stderr(&output));
     assert!(run(&["forget", "--yes"]).status.success());

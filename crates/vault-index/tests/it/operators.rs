@@ -170,6 +170,29 @@ fn passages_that_hold_it() {
 }
 
 #[test]
+fn code_that_looks_like_a_task_is_none() {
+    let vault = Vault::new("");
+    vault.write("a.md", "- [ ] write it\n\n```md\n- [ ] example\n- [x] example\n```\n\nand\n\n- [ ] after\n");
+    vault.write("b.md", "> ~~~\n> - [ ] example\n> ~~~\n\n- list\n\n    - [ ] nested\n");
+    // Longer than a passage: most of the code stands in passages without a fence.
+    vault
+        .write("c.md", format!("# C\n\n```\n{}```\n\n- [x] last\n", "- [ ] example that goes on and on\n".repeat(200)));
+    vault.sync();
+    let index = vault.index();
+    let check = |query: &str, expected: &str| assert_eq!(found(&index, query), expected, "{query}");
+    check("task:example", "");
+    check("task-todo:\"\"", "a b");
+    check("task-todo:write", "a");
+    check("task-todo:after", "a");
+    check("task-todo:nested", "b");
+    check("task:\"\"", "a b c");
+    check("task-done:\"\"", "c");
+    let query = Query::parse("task:last").unwrap().grouping(Grouping::Passages);
+    let hits = index.search(&query).unwrap().results;
+    assert!(hits.len() == 1 && hits[0].text.contains("last"), "{hits:?}");
+}
+
+#[test]
 fn what_no_note_meets() {
     let vault = vault();
     let searcher = vault.index().searcher().unwrap();
@@ -179,7 +202,10 @@ fn what_no_note_meets() {
         assert!(lines.len() == 1 && lines[0].contains(says), "{query}: {lines:?}");
     };
     wanted("file:plan file:nothing", "file name holds \"nothing\"");
-    wanted("[sttus:draft] tag:food", "has the property `sttus`");
+    wanted("[sttus:draft] tag:food", "has the property `sttus`; near: status");
+    wanted("tag:fod", "has the tag `fod`; near: food");
+    wanted("tag:souup", "has the tag `souup`; near: food/soup");
+    wanted("tag:xyz", "has the tag `xyz`; `vault-index tags`");
     wanted("[status:done]", "meets `status~done`");
     wanted("date:1999", "is of `1999`");
     wanted("line:(mix bake)", "meets `line:(\"mix\" \"bake\")`");

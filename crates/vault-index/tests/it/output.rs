@@ -61,6 +61,26 @@ fn the_line_is_that_of_the_first_marked_word() {
     assert!(lines[1].ends_with("  A heron looked on."), "{compact}");
 }
 
+/// A program that reads JSON learns what a person reads on standard error.
+#[test]
+fn json_says_what_standard_error_says() {
+    let vault = vault();
+    let output = run(&vault, "vault-search", &["--json", "--mode", "lexical", "herons colour:red bridgr"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["unknown_operators"], serde_json::json!(["colour:red"]));
+    assert_eq!(answer["substitutions"][0]["word"], "bridgr");
+    let notices: Vec<String> = answer["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|notice| format!("note: {}", notice.as_str().unwrap()))
+        .collect();
+    assert!(notices.len() >= 2, "{notices:?}");
+    assert_eq!(notices, stderr(&output).lines().collect::<Vec<_>>());
+    let answer = json(&vault, &["heron"]);
+    assert!(answer.get("notices").is_none() && answer.get("unknown_operators").is_none(), "{answer}");
+}
+
 #[test]
 fn orders() {
     let vault = vault();
