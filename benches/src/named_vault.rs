@@ -16,7 +16,7 @@ const HOLDERS: usize = 20;
 const BYTES: usize = 320;
 
 /// Writes so many notes into `folder`, which is made: each is called by a phrase of one to four words that stands in
-/// the text of at least twenty others. An odd number has its name as a title instead, and a file name of no meaning.
+/// the text of at least twenty others. An odd number has its name as a title instead, and its file is called `index`.
 /// One in a hundred has a name that another note has too.
 ///
 /// # Errors
@@ -48,7 +48,11 @@ pub fn make_named_vault(folder: &Path, source: &Path, notes: usize, seed: u64) -
         std::fs::create_dir_all(&place)?;
         match at % 2 {
             0 => std::fs::write(place.join(format!("{name}.md")), text)?,
-            _ => std::fs::write(place.join(format!("z{at}.md")), format!("# {name}\n\n{text}"))?,
+            _ => {
+                let own = place.join(at.to_string());
+                std::fs::create_dir_all(&own)?;
+                std::fs::write(own.join("index.md"), format!("# {name}\n\n{text}"))?;
+            }
         }
     }
     Ok(())
@@ -94,7 +98,7 @@ mod tests {
         };
         let notes: Vec<(String, String)> = make("a");
         assert_eq!((notes.len(), &notes), (300, &make("b")));
-        for (name, _) in notes.iter().filter(|(name, _)| !name.starts_with('z')) {
+        for (name, _) in notes.iter().filter(|(name, _)| name != "index") {
             let holds = |text: &str| text.to_lowercase().contains(&name.to_lowercase());
             assert!(notes.iter().filter(|(_, text)| holds(text)).count() >= HOLDERS, "{name}");
         }

@@ -49,6 +49,9 @@ pub struct NamesReport {
     pub prefixes: usize,
     /// Those of them with which at most ten notes' names begin: of the others, not every note can be among ten.
     pub short_lists: usize,
+    /// The most that can be expected of any ranking: the share of prefixes whose note is among ten chosen by chance of
+    /// those with a name that begins so.
+    pub possible10: f64,
     /// Names with a slip that were asked for.
     pub slips: usize,
     /// Each mode.
@@ -103,7 +106,10 @@ pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan
     let prefixes: Vec<(&str, &Name)> =
         prefixed.iter().flat_map(|name| prefixes(&name.text).map(move |prefix| (prefix, name))).collect();
     let asked = &names[..NAMES.min(plan.queries).min(names.len())];
-    let short_lists: Vec<bool> = prefixes.iter().map(|(prefix, _)| beginnings.count(prefix) <= SHOWN).collect();
+    let beginning_so: Vec<usize> = prefixes.iter().map(|(prefix, _)| beginnings.count(prefix)).collect();
+    let possible = prefixes.iter().zip(&beginning_so);
+    let possible = possible.map(|((_, name), notes)| (SHOWN * name.notes.len()) as f64 / (*notes).max(1) as f64);
+    let possible: f64 = possible.map(|share| share.min(1.0)).sum();
     let mut modes = Vec::new();
     for &mode in &plan.modes {
         indexed.warm_up(&asked[0].text, mode)?;
@@ -124,7 +130,7 @@ pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan
             times.push(ms);
         }
         let in_short: Vec<bool> =
-            found.iter().zip(&short_lists).filter(|(_, short)| **short).map(|(f, _)| *f).collect();
+            found.iter().zip(&beginning_so).filter(|(_, notes)| **notes <= SHOWN).map(|(f, _)| *f).collect();
         let (mut with, mut without) = (Vec::new(), Vec::new());
         for (text, name) in slips {
             with.push(rank(text, name, TOP)?.0.is_some());
@@ -146,7 +152,8 @@ pub fn find_names(vault_name: &str, vault: &Path, index_file: &Path, plan: &Plan
         notes: indexed.notes,
         names: asked.len(),
         prefixes: prefixes.len(),
-        short_lists: short_lists.iter().filter(|short| **short).count(),
+        short_lists: beginning_so.iter().filter(|notes| **notes <= SHOWN).count(),
+        possible10: possible / prefixes.len().max(1) as f64,
         slips: slips.len(),
         model: indexed.model,
         modes,
@@ -190,11 +197,10 @@ impl Beginnings {
         Self(all)
     }
 
-    /// Of more than ten names it may be less than that of their notes.
     fn count(&self, prefix: &str) -> usize {
         let prefix = folded(prefix);
         let first = self.0.partition_point(|(name, _)| *name < prefix);
-        let with = self.0[first..].iter().take_while(|(name, _)| name.starts_with(&prefix)).take(SHOWN + 1);
+        let with = self.0[first..].iter().take_while(|(name, _)| name.starts_with(&prefix));
         let notes: HashSet<&String> = with.flat_map(|(_, notes)| notes).collect();
         notes.len()
     }

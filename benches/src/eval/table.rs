@@ -64,12 +64,13 @@ impl fmt::Display for PassageReport {
 
 impl fmt::Display for NamesReport {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { vault, model, notes, names, prefixes, short_lists, slips, .. } = self;
+        let Self { vault, model, notes, names, prefixes, short_lists, possible10, slips, .. } = self;
         write!(
             out,
             "{vault}: {notes} notes, {names} names, {prefixes} prefixes of names ({short_lists} of them begin "
         )?;
-        writeln!(out, "at most ten notes' names), {slips} names with a slip, model {model}\n")?;
+        let possible = share(*possible10);
+        writeln!(out, "at most ten notes' names; {possible} possible), {slips} names with a slip, model {model}\n")?;
         writeln!(
             out,
             "| mode | name first | prefix in 10 | the same of at most ten names | slip in 3 | without it | ms a prefix, most |"

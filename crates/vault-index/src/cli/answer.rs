@@ -38,8 +38,14 @@ pub(super) struct SearchAnswer {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Words of the query that are in no note, and what was searched for in their place.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub substitutions: Vec<Substitution>,
+    /// What looks like an operator and is none, so that its words were searched for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unknown_operators: Vec<String>,
+    /// What standard error says about the answer, a sentence each; not with `--queries`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// How many notes (with `--chunks`: passages) match; only with `--count`, which lists none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub count: Option<usize>,
@@ -113,6 +119,8 @@ impl SearchAnswer {
             unread: 0,
             near_misses: Vec::new(),
             substitutions: Vec::new(),
+            unknown_operators: query.unknown_operators.clone(),
+            notices: Vec::new(),
             fell_back: false,
         };
         for (vault_index, hits) in hits.into_iter().enumerate() {

@@ -53,6 +53,9 @@ const ROOMY: Layout = Layout::Block { lines: 4, apart: true };
 /// Columns of a snippet on one line where there is no terminal to fit.
 const PIPED_SNIPPET: usize = 100;
 
+/// Columns of a word or two: less says nothing.
+const LEAST_TEXT: usize = 8;
+
 /// Prints the results of an answer: on a terminal in the roomiest layout of which all fit its height.
 pub(super) fn print(answer: &SearchAnswer, shown: &Shown<'_>, out: &mut Out) -> io::Result<()> {
     let paint = out.paint;
@@ -144,11 +147,12 @@ fn of_result(
         true => format!("{:.2}", hit.score),
         false => hit.modified.to_zoned(jiff::tz::TimeZone::system()).strftime("%Y-%m-%d").to_string(),
     };
+    let rest = format!(":{}  {score}", hit.line);
     let mut path = sanitize_line(&result.shown_path());
     if let (Layout::One | Layout::Two, Some(width)) = (layout, paint.width()) {
-        path = shortened(&path, width / 2);
+        path = shortened(&path, width / 2, width.saturating_sub(rest.len()));
     }
-    let plain = format!("{path}:{}  {score}", hit.line);
+    let plain = format!("{path}{rest}");
     let place = format!("{}{}", paint.path(&path), paint.dim(&format!(":{}", hit.line)));
     let place = format!("{}  {}", paint.link(&url(result, shown, paint), &place), paint.good(&score));
     let text_columns = paint.columns() - 4;
@@ -164,10 +168,10 @@ fn of_result(
         }
         Layout::Two => {
             let room = paint.width().unwrap_or(PIPED_SNIPPET).saturating_sub(most_columns(&plain) + 2);
-            let title = cut(&titles(hit, false), room);
+            let title = if room < LEAST_TEXT { String::new() } else { cut(&titles(hit, false), room) };
             let snippet = snippet(&hit.text, terms, text_columns, &paint);
             vec![
-                Row::new(format!("{place}  {}", paint.bold(&title)), &format!("{plain}  {title}")),
+                Row::new(format!("{place}  {}", paint.bold(&title)).trim_end().to_string(), ""),
                 Row::new(format!("    {snippet}"), ""),
             ]
         }
@@ -184,15 +188,15 @@ fn of_result(
 fn compact(hit: &Hit, place: String, plain: &str, paint: Paint) -> Row {
     let room = paint.width().map(|width| width.saturating_sub(most_columns(plain) + 2));
     let mut titles = titles(hit, false);
-    if let Some(room) = room {
-        titles = cut(&titles, room / 2);
-    } else {
-        titles = sanitize_line(&titles);
-    }
+    titles = match room {
+        None => sanitize_line(&titles),
+        // The text says more than half a title.
+        Some(room) if room < 4 * LEAST_TEXT => String::new(),
+        Some(room) => cut(&titles, room / 2),
+    };
     let label = if titles.is_empty() { String::new() } else { format!("{titles}: ") };
     let room = room.map_or(PIPED_SNIPPET, |room| room.saturating_sub(most_columns(&label)));
-    // Less than a word or two says nothing.
-    let snippet = if room < 8 { String::new() } else { snippet(&hit.text, &hit.why.terms, room, &paint) };
+    let snippet = if room < LEAST_TEXT { String::new() } else { snippet(&hit.text, &hit.why.terms, room, &paint) };
     let text = format!("{place}  {}{snippet}", paint.bold(&label));
     Row::new(text.trim_end().to_string(), "")
 }
@@ -204,17 +208,15 @@ fn titles(hit: &Hit, all: bool) -> String {
     title.into_iter().chain(below).map(String::as_str).collect::<Vec<_>>().join(" › ")
 }
 
-/// The end of a path in so many columns; its name is kept.
-fn shortened(path: &str, width: usize) -> String {
+/// The end of a path in so many columns. Its name is kept, unless that alone is wider than `most`.
+fn shortened(path: &str, width: usize, most: usize) -> String {
     if most_columns(path) <= width {
         return path.to_string();
     }
     let mut slashes = path.match_indices('/').map(|(at, _)| &path[at..]);
     let fits = slashes.clone().find(|end| most_columns(end) < width);
-    match fits.or_else(|| slashes.next_back()) {
-        Some(end) => format!("…{end}"),
-        None => path.to_string(),
-    }
+    let end = fits.or_else(|| slashes.next_back()).map(|end| format!("…{end}"));
+    cut(end.as_deref().unwrap_or(path), most)
 }
 
 fn url(result: &SearchResult, shown: &Shown<'_>, paint: Paint) -> String {
@@ -274,7 +276,7 @@ mod tests {
 
     use super::super::answer::tests::{hit, merged};
     use super::*;
-    use crate::{Query, Reranked};
+    use crate::{Query, Reranked, VaultPath};
 
     fn shown<'a>(vaults: &'a [PathBuf], hyperlink: &'a Hyperlink) -> Shown<'a> {
         Shown { vaults, hyperlink, is_ranked: true, explain: false, compact: false, best_last: false, reserved: 0 }
@@ -333,13 +335,15 @@ mod tests {
         );
     }
 
-    /// Each line of the compact layout fits, whatever the width, and so does what is counted for the height.
+    /// Each line fits, whatever the width, but for paths where there is room for all of them.
     #[test]
     fn lines_fit_the_terminal() {
         let (vaults, hyperlink) = ([PathBuf::from("/v0")], Hyperlink::try_from("none".to_string()).unwrap());
         let shown = shown(&vaults, &hyperlink);
         let mut answer = answer();
         answer.results[0].hit.title = "☀\u{fe0f} 日本語".repeat(12);
+        let named = answer.results[1].hit.path.to_string().replace("Note", &"A long name, 日本語 ".repeat(9));
+        answer.results[1].hit.path = VaultPath::new(&named).unwrap();
         let unpainted = |text: &str| {
             text.replace("\u{1b}[0m", "")
                 .split('\u{1b}')
@@ -356,7 +360,7 @@ mod tests {
                 for row in lines(&answer, &shown, layout, Paint::full(width)) {
                     let plain = unpainted(&row.text);
                     let columns = most_columns(&plain);
-                    let may_wrap = plain.contains(".md:") && (layout != Layout::One || width < 40);
+                    let may_wrap = plain.contains(".md:") && matches!(layout, Layout::Block { .. });
                     assert!(columns <= width || may_wrap, "{columns} of {width}: {plain}");
                 }
             }
@@ -388,11 +392,14 @@ mod tests {
 
     #[test]
     fn long_paths_keep_their_names() {
-        assert_eq!(shortened("a/b/c.md", 8), "a/b/c.md");
-        assert_eq!(shortened("alpha/b/c.md", 8), "…/b/c.md");
-        assert_eq!(shortened("alpha/beta/c.md", 8), "…/c.md");
-        assert_eq!(shortened("alpha/a long name.md", 8), "…/a long name.md");
-        assert_eq!(shortened("a long name.md", 8), "a long name.md");
+        let shortened = |path| shortened(path, 8, 16);
+        assert_eq!(shortened("a/b/c.md"), "a/b/c.md");
+        assert_eq!(shortened("alpha/b/c.md"), "…/b/c.md");
+        assert_eq!(shortened("alpha/beta/c.md"), "…/c.md");
+        assert_eq!(shortened("alpha/a long name.md"), "…/a long name.md");
+        assert_eq!(shortened("a long name.md"), "a long name.md");
+        assert_eq!(shortened("alpha/a much longer name.md"), "…/a much longer…");
+        assert_eq!(shortened("a much longer name.md"), "a much longer n…");
     }
 
     #[test]

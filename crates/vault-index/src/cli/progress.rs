@@ -69,7 +69,7 @@ impl Drop for Bar {
 
 /// A time as it is estimated: `8 s`, `4 min`, `1 h 20 min`.
 pub(super) fn about(time: Duration) -> String {
-    let seconds = time.as_secs_f64().ceil() as u64;
+    let seconds = time.as_secs_f64().round() as u64;
     match (seconds.max(1), (seconds + 30) / 60) {
         (seconds @ 0..60, _) => format!("{seconds} s"),
         (_, minutes @ 0..60) => format!("{minutes} min"),
@@ -113,7 +113,7 @@ mod tests {
     fn times_are_round() {
         for (seconds, expected) in [
             (0.0, "1 s"),
-            (7.2, "8 s"),
+            (7.2, "7 s"),
             (59.0, "59 s"),
             (60.0, "1 min"),
             (89.0, "1 min"),

@@ -7,7 +7,7 @@ use crate::search::estimate::Estimate;
 use crate::search::fuse::{Candidates, Floor, Scored, Weights};
 use crate::search::hit::NameMatch;
 use crate::search::lexical::Lexical;
-use crate::search::names::{Band, Bands, ORDINARY, Spelling};
+use crate::search::names::{Band, Bands, Half, ORDINARY, Spelling};
 use crate::search::note_passages::NotePassages;
 use crate::search::query::{Grouping, Mode};
 use crate::search::repeated::{REPEATED, Repeated};
@@ -136,7 +136,9 @@ fn names() -> impl Strategy<Value = Vec<(FileId, Band)>> {
     let equal = (spelling, 0_u16..3, any::<bool>());
     let equal = equal.prop_map(|(spelling, folders, is_file_name)| Band::Equal { spelling, folders, is_file_name });
     let how = prop_oneof![Just(NameMatch::Begins), Just(NameMatch::Words)];
-    let nearly = (how, 1_u8..5).prop_map(|(how, part)| Band::Nearly { how, coverage: f32::from(part) / 4.0 });
+    let half = prop::option::of(prop_oneof![Just(Half::Lower), Just(Half::Upper)]);
+    let nearly = (how, 1_u8..5, half);
+    let nearly = nearly.prop_map(|(how, part, half)| Band::Nearly { how, coverage: f32::from(part) / 4.0, half });
     prop::collection::btree_map(0_u32..40, prop_oneof![equal, nearly], 0..12)
         .prop_map(|bands| bands.into_iter().map(|(note, band)| (FileId(note), band)).collect())
 }

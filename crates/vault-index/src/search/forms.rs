@@ -39,8 +39,8 @@ pub(super) struct Reading {
     pub substitutions: Vec<Substitution>,
     /// How many words were looked for in vain.
     in_no_note: usize,
-    /// The text with what was meant in the place of each slip that can only mean one word.
-    corrected: Option<String>,
+    /// The text as it may have been meant, the likeliest first. Empty where no word is read as another.
+    pub meant: Vec<String>,
 }
 
 /// A word of the query, and what notes may have for it.
@@ -92,13 +92,13 @@ impl Reading {
             let word = if is_prefix { beginning_so(&typed) } else { reading.read(store, &typed, vocabulary)? };
             reading.words.push(word);
         }
-        reading.correct(asked.text);
+        reading.meant = reading.meant(asked.text);
         Ok(reading)
     }
 
     /// The text to embed: slips say nothing to a model.
     pub(super) fn text<'t>(&'t self, asked: &'t str) -> &'t str {
-        self.corrected.as_deref().unwrap_or(asked)
+        self.meant.first().map_or(asked, String::as_str)
     }
 
     fn read<'v>(
@@ -134,20 +134,24 @@ impl Reading {
         Ok(word)
     }
 
-    fn correct(&mut self, text: &str) {
-        if self.substitutions.is_empty() {
-            return;
+    /// In the n-th text each slip is the n-th word that it may mean, or the last.
+    fn meant(&self, text: &str) -> Vec<String> {
+        let most = self.substitutions.iter().map(|substitution| substitution.read_as.len()).max().unwrap_or(0);
+        let mut slips: Vec<(Range<usize>, &[String])> = Vec::new();
+        if most > 0 {
+            Terms::new().each(text, |term, span| {
+                let found = self.substitutions.iter().find(|substitution| substitution.word == term);
+                slips.extend(found.map(|substitution| (span, substitution.read_as.as_slice())));
+            });
         }
-        let mut slips: Vec<(Range<usize>, &str)> = Vec::new();
-        Terms::new().each(text, |term, span| {
-            let found = self.substitutions.iter().find(|substitution| substitution.word == term);
-            if let Some([meant]) = found.map(|substitution| substitution.read_as.as_slice()) {
-                slips.push((span, meant));
+        let corrected = |n: usize| {
+            let mut corrected = text.to_owned();
+            for (span, words) in slips.iter().rev() {
+                corrected.replace_range(span.clone(), &words[n.min(words.len() - 1)]);
             }
-        });
-        let mut corrected = text.to_owned();
-        slips.into_iter().rev().for_each(|(span, word)| corrected.replace_range(span, word));
-        self.corrected = Some(corrected);
+            corrected
+        };
+        (0..most).map(corrected).collect()
     }
 }
 

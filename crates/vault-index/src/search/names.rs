@@ -9,9 +9,13 @@
 //! | anything else | 0 to .8, the ordinary score |
 //!
 //! Within each, the ordinary score decides between equals. All grow with it, so that its bounds are bounds of them.
+//!
+//! A query whose last word no note has is still being typed, or has a slip: then the names that begin with it, or with
+//! what it may mean, have the upper half of their band, and those that hold its words elsewhere the lower one. A query of
+//! whole words does not say where in a name they are.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 
 use unicode_normalization::UnicodeNormalization;
 
@@ -26,10 +30,13 @@ use crate::terms::{Terms, name_key};
 /// The best score that there is without a name.
 pub(super) const ORDINARY: f32 = 0.8;
 
+/// Between the halves of the scores of names that are nearly the query.
+const MIDDLE: f32 = 0.85;
+
 /// The best score of a name that is not the query.
 const NEARLY: f32 = 0.9;
 
-/// Of the names that begin with the query, so many are looked at, in the order of their keys.
+/// Of the names that begin with the query, so many are looked at, the shortest.
 const MAX_BEGINNING: usize = 2000;
 
 /// How the names of a note match.
@@ -38,7 +45,14 @@ pub(super) enum Band {
     /// The name is the query.
     Equal { spelling: Spelling, folders: u16, is_file_name: bool },
     /// It begins with the query or holds its words, which cover so much of it, 0 to 1.
-    Nearly { how: NameMatch, coverage: f32 },
+    Nearly { how: NameMatch, coverage: f32, half: Option<Half> },
+}
+
+/// A part of the scores of names that are nearly the query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Half {
+    Lower,
+    Upper,
 }
 
 /// How a name that is the query is spelled.
@@ -62,9 +76,14 @@ impl Band {
                 let steps = f32::from(spelling as u8) + 1.0 / (1.0 + depth);
                 NEARLY + (1.0 - NEARLY) / 3.0 * steps
             }
-            Self::Nearly { coverage, .. } => {
+            Self::Nearly { coverage, half, .. } => {
+                let (least, most) = match half {
+                    None => (ORDINARY, NEARLY),
+                    Some(Half::Lower) => (ORDINARY, MIDDLE),
+                    Some(Half::Upper) => (MIDDLE, NEARLY),
+                };
                 let share = (coverage + ordinary / ORDINARY) / 2.0;
-                (ORDINARY + (NEARLY - ORDINARY) * share).min(NEARLY)
+                (least + (most - least) * share).min(most)
             }
         }
     }
@@ -105,8 +124,8 @@ impl Bands {
     }
 }
 
-/// The notes with a name that the query is or begins, or that holds its words.
-pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec<(FileId, Band)>> {
+/// The notes with a name that the query is or begins, or that holds its words. `meant` are its texts without slips.
+pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexical) -> Result<Vec<(FileId, Band)>> {
     let query = query.trim();
     let key = name_key(query);
     let mut bands: HashMap<FileId, Band> = HashMap::new();
@@ -132,16 +151,26 @@ pub(super) fn named(store: &Store, query: &str, lexical: &Lexical) -> Result<Vec
         let is_file_name = named.path.stem() == named.text;
         add(named.note, Band::Equal { spelling: spelling(&named.text, spelled), folders, is_file_name });
     }
-    for (note, name) in store.names_beginning_with(&key, MAX_BEGINNING)? {
-        let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
-        add(note, Band::Nearly { how: NameMatch::Begins, coverage });
-    }
     let mut terms = Terms::new();
-    let typed: Vec<String> = terms.words(query).into_iter().map(|term| term.text).collect();
+    let is_whole = match terms.words(query).last() {
+        Some(last) => meant.is_empty() && store.is_in_a_note(&last.text, last.matching)?,
+        None => true,
+    };
+    let half = |half| if is_whole { None } else { Some(half) };
+    let meant_keys: Vec<String> = meant.iter().map(|text| name_key(text)).collect();
+    for key in meant_keys.iter().chain([&key]) {
+        for (note, name) in store.names_beginning_with(key, MAX_BEGINNING)? {
+            let coverage = (key.len() as f32 / name.len() as f32).min(1.0);
+            add(note, Band::Nearly { how: NameMatch::Begins, coverage, half: half(Half::Upper) });
+        }
+    }
+    let texts = meant.iter().map(String::as_str).chain([query]);
+    let typed: HashSet<String> = texts.flat_map(|text| terms.words(text)).map(|term| term.text).collect();
+    let mut coverage = lexical.coverage(&typed);
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
-            if let Some(coverage) = lexical.coverage_of(&mut terms, &typed, &name.text) {
-                add(*note, Band::Nearly { how: NameMatch::Words, coverage });
+            if let Some(coverage) = coverage.of(&mut terms, &name.text) {
+                add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
             }
         }
     }
@@ -165,7 +194,8 @@ mod tests {
     #[test]
     fn bands_do_not_overlap_and_grow_with_the_ordinary_score() {
         let equal = |spelling, folders| Band::Equal { spelling, folders, is_file_name: folders != 1 };
-        let nearly = |coverage| Band::Nearly { how: NameMatch::Begins, coverage };
+        let nearly = |half, coverage| Band::Nearly { how: NameMatch::Begins, coverage, half };
+        let [lower, upper] = [Some(Half::Lower), Some(Half::Upper)];
         let best_first = [
             equal(Spelling::Same, 0),
             Band::Equal { spelling: Spelling::Same, folders: 0, is_file_name: false },
@@ -180,8 +210,13 @@ mod tests {
         for pair in best_first.windows(2) {
             assert!(pair[0].score(0.0) > pair[1].score(ORDINARY), "{pair:?}");
         }
-        assert!(nearly(1.0).score(ORDINARY) <= NEARLY && nearly(0.0).score(0.0) >= ORDINARY);
-        for band in best_first.into_iter().chain([nearly(0.0), nearly(0.3), nearly(1.0)]) {
+        for (lowest, highest) in [(None, None), (lower, upper)] {
+            assert!(nearly(highest, 1.0).score(ORDINARY) <= NEARLY && nearly(lowest, 0.0).score(0.0) >= ORDINARY);
+        }
+        assert!(nearly(lower, 1.0).score(ORDINARY) <= nearly(upper, 0.0).score(0.0));
+        let all_nearly =
+            [None, lower, upper].into_iter().flat_map(|half| [0.0, 0.3, 1.0].map(|share| nearly(half, share)));
+        for band in best_first.into_iter().chain(all_nearly) {
             let scores: Vec<f32> = (0..=1000_u16).map(|i| band.score(f32::from(i) / 1000.0 * ORDINARY)).collect();
             assert!(scores.is_sorted() && scores[0] < scores[1000], "{band:?}");
         }

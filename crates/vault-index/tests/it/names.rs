@@ -196,7 +196,8 @@ fn names_that_begin_with_the_query_or_hold_its_words_come_before_texts() {
         assert_eq!(bands("excali")[..2].iter().filter(|(_, name)| *name == begins).count(), 2);
         // A slip is read as the word that is meant, and the last word as a beginning.
         let with_slip = bands("exclaidraw");
-        assert!(with_slip.len() == 4 && with_slip[..3].iter().all(|(_, name)| *name == words), "{with_slip:?}");
+        assert_eq!(with_slip[..2].iter().filter(|(_, name)| *name == begins).count(), 2, "{with_slip:?}");
+        assert_eq!(with_slip[2..], expected(&[(notes, words), text]));
         assert_eq!(bands("plugin excal")[0], (plugin.to_string(), words));
         // The words of two names of one note are not one name.
         assert!(bands("sketch file").iter().all(|(_, name)| name.is_none()));
@@ -216,6 +217,33 @@ fn a_name_that_holds_the_words_as_typed_comes_before_one_with_other_forms_of_the
     for mode in MODES {
         let hits = found(&vault, &Query::literal("other plugins").mode(mode));
         assert_eq!(paths(&hits)[0], "About other plugins.md", "{mode:?}");
+    }
+}
+
+#[test]
+fn a_name_that_is_being_typed_or_has_a_slip_comes_before_others_with_its_words() {
+    let vault = Vault::new(
+        "//- Weather in the garden.md
+        The harvest of the year.
+        //- Garden weather.md
+        Weather, garden, harvest: weather in gardens, garden weather, wheather.
+        //- Garden.md
+        Weather of the garden.
+        //- Weather in the garden of Ada in the year of the great flood.md
+        Weather in the garden.
+        ",
+    );
+    vault.sync();
+    for mode in MODES {
+        let [longer, shorter] =
+            ["Weather in the garden of Ada in the year of the great flood.md", "Weather in the garden.md"];
+        for query in ["weather in the gard", "weahter in the garden", "weather in the gadren", "weahter in the gard"] {
+            let hits = found(&vault, &Query::literal(query).mode(mode));
+            assert_eq!(paths(&hits)[..2], [shorter, longer], "{query} {mode:?}");
+        }
+        // Whole words do not say where in a name they are.
+        let hits = found(&vault, &Query::literal("weather").mode(mode));
+        assert_eq!(paths(&hits)[0], "Garden weather.md", "{mode:?}");
     }
 }
 

@@ -62,6 +62,35 @@ fn the_line_is_that_of_the_first_marked_word() {
 }
 
 #[test]
+fn blank_lines_before_a_passage_do_not_count() {
+    let vault = Vault::new("");
+    vault.write("After.md", "---\nweather: fair\n---\n\n \nOn the wall,\n\na heron.\n\nIt left.\n\nNo more.\n");
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let hit = &json(&vault, &["heron"])["results"][0];
+    assert_eq!((hit["line"].as_u64(), hit["start_line"].as_u64()), (Some(8), Some(6)));
+}
+
+/// A program that reads JSON learns what a person reads on standard error.
+#[test]
+fn json_says_what_standard_error_says() {
+    let vault = vault();
+    let output = run(&vault, "vault-search", &["--json", "--mode", "lexical", "herons colour:red bridgr"]);
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["unknown_operators"], serde_json::json!(["colour:red"]));
+    assert_eq!(answer["substitutions"][0]["word"], "bridgr");
+    let notices: Vec<String> = answer["notices"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|notice| format!("note: {}", notice.as_str().unwrap()))
+        .collect();
+    assert!(notices.len() >= 2, "{notices:?}");
+    assert_eq!(notices, stderr(&output).lines().collect::<Vec<_>>());
+    let answer = json(&vault, &["heron"]);
+    assert!(answer.get("notices").is_none() && answer.get("unknown_operators").is_none(), "{answer}");
+}
+
+#[test]
 fn orders() {
     let vault = vault();
     let paths = |sort: &str, limit: &str| search(&vault, &["--files", "--sort", sort, "-n", limit, "heron"]);
@@ -128,6 +157,11 @@ fn names_as_on_disk() {
         std::fs::write(vault.root().join(OsStr::from_bytes(name)), "a heron\n").unwrap();
     }
     assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let files = run(&vault, "vault-search", &["--files", "--mode", "lexical", "heron"]).stdout;
+    for name in names {
+        let line = [name, b"\n"].concat();
+        assert!(files.windows(line.len()).any(|part| part == line), "{}", name.escape_ascii());
+    }
     for absolute in [true, false] {
         let mut arguments = vec!["-0", "--mode", "lexical", "heron"];
         arguments.extend(absolute.then_some("--absolute"));
