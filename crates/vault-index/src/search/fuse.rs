@@ -2,8 +2,8 @@
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`); one
-//! that many notes repeat has half of the sum (`repeated.rs`).
+//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); one that many notes repeat has half
+//! of the sum (`repeated.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the
@@ -59,7 +59,7 @@ pub(super) struct Floor {
 
 /// Measured on the demo vault: the answer to its hardest question has the cosine .302, for words that mean nothing it is
 /// at most .27. Of 618 questions to three public collections none is below the floor. No name is.
-const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
+pub(super) const HYBRID_FLOOR: f32 = 0.14 * ORDINARY;
 const SEMANTIC_FLOOR: f32 = 0.28 * ORDINARY;
 
 /// As a share of the best score there can be by words.

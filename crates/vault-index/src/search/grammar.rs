@@ -60,14 +60,16 @@ pub(super) fn parse(text: &str, now: &Zoned) -> Result<Parsed> {
         parser.words.push(literal.to_string());
     }
     let condition = expression.and_then(|expression| required(expression, &mut has_free_words));
-    let tests = condition.as_ref().map_or(0, count);
-    if tests > MAX_TESTS {
-        let message = format!("the query has {tests} conditions, and may have {MAX_TESTS}");
-        return Err(Error::new(ErrorKind::Query, message)
-            .with_remedy("put `-- ` before a text in which nothing is meant as an operator"));
+    if condition.as_ref().map_or(0, count) > MAX_TESTS {
+        return Err(too_many());
     }
     let Parser { words, prefixes, unknown, .. } = parser;
     Ok(Parsed { text: words.join(" ").trim().to_string(), prefixes, condition, has_free_words, unknown })
+}
+
+fn too_many() -> Error {
+    Error::new(ErrorKind::Query, format!("the query has more than {MAX_TESTS} conditions"))
+        .with_remedy("put `-- ` before a text in which nothing is meant as an operator")
 }
 
 /// A part of a query.
@@ -109,6 +111,8 @@ struct Parser<'a> {
     words: Vec<String>,
     prefixes: Vec<String>,
     unknown: Vec<String>,
+    /// Regular expressions so far.
+    patterns: usize,
     terms: Terms,
 }
 
@@ -124,6 +128,7 @@ impl<'a> Parser<'a> {
             words: Vec::new(),
             prefixes: Vec::new(),
             unknown: Vec::new(),
+            patterns: 0,
             terms: Terms::new(),
         }
     }
@@ -134,9 +139,8 @@ impl<'a> Parser<'a> {
         let mut together = Vec::new();
         let mut is_first = true;
         while !self.at_end() {
-            let word = self.word_here();
-            if word == "OR" && !is_first && !self.ends_after(word) {
-                self.rest = &self.rest[word.len()..];
+            if !is_first && self.is_here("OR") && !self.ends_after("OR") {
+                self.rest = &self.rest[2..];
                 alternatives.extend(Expression::all(std::mem::take(&mut together)));
                 is_first = true;
                 continue;
@@ -154,6 +158,13 @@ impl<'a> Parser<'a> {
         self.rest.is_empty() || self.is_literal || (self.depth > 0 && self.rest.starts_with(')'))
     }
 
+    /// Whether the word here is this one. Looks no further: a text without spaces would be read again for each of its
+    /// parts.
+    fn is_here(&self, word: &str) -> bool {
+        let is_end = |c: char| c.is_whitespace() || (self.depth > 0 && c == ')');
+        self.rest.strip_prefix(word).is_some_and(|behind| behind.chars().next().is_none_or(is_end))
+    }
+
     /// Whether the group or the text ends behind a word.
     fn ends_after(&self, word: &str) -> bool {
         let behind = self.rest[word.len()..].trim_start();
@@ -162,7 +173,7 @@ impl<'a> Parser<'a> {
 
     fn item(&mut self, place: &Place) -> Result<Option<Expression<Leaf>>> {
         let is_value = matches!(place, Place::Property(_));
-        if !is_value && self.word_here() == "--" {
+        if !is_value && self.is_here("--") {
             self.rest = &self.rest[2..];
             self.is_literal = true;
             return Ok(None);
@@ -362,6 +373,13 @@ impl<'a> Parser<'a> {
 
     /// A value, as its place means it. `None`: it says nothing.
     fn leaf(&mut self, place: &Place, value: Value<'_>) -> Result<Option<Expression<Leaf>>> {
+        if matches!(value, Value::Regex(_)) {
+            self.patterns += 1;
+            // Each is compiled here, which can take some 20 ms.
+            if self.patterns > MAX_TESTS {
+                return Err(too_many());
+            }
+        }
         let leaf = match place {
             Place::Query | Place::Texts { .. } => return self.text(place, value),
             Place::FileName => Leaf::Test(Test::FileName(TextTest::new(match value {

@@ -14,7 +14,7 @@
 //! SQLite only stores where the terms are: its own `bm25()` has a fixed k1 and b, looks up the length of every passage,
 //! and scores a word that is in more than half of the passages as 0.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use crate::error::Result;
 use crate::path::FileId;
@@ -176,27 +176,43 @@ impl Lexical {
         &self.in_names
     }
 
-    /// How much of a name the words cover, 0 to 1: a term that the query has counts by its length, another form of one of
-    /// its words by half of that. `None` unless the name holds all words, each in any of its forms.
-    pub(super) fn coverage_of(&self, terms: &mut Terms, typed: &HashSet<String>, name: &str) -> Option<f32> {
-        let mut held = vec![false; self.words];
-        let (mut covered, mut length) = (0.0, 0.0);
-        terms.each(name, |term, _| {
-            let mut share = if typed.contains(term) { 1.0 } else { 0.0 };
-            for found in self.found.iter().filter(|found| found.term == term) {
-                held[found.word] = true;
-                share = f32::max(share, 0.5);
-            }
-            covered += share * term.len() as f32;
-            length += term.len() as f32;
-        });
-        (self.words > 0 && held.into_iter().all(|held| held)).then(|| covered / length)
+    /// What says how much of names the words cover. `typed` are the terms that the query has.
+    pub(super) fn coverage<'a>(&'a self, typed: &'a HashSet<String>) -> Coverage<'a> {
+        let mut words_of: HashMap<&str, Vec<usize>> = HashMap::new();
+        self.found.iter().for_each(|found| words_of.entry(&found.term).or_default().push(found.word));
+        Coverage { words_of, typed, held: vec![false; self.words] }
     }
 
     /// The terms that a passage or its note holds, of those that the query stands for, in the query's order.
     pub(super) fn terms_of(&self, position: usize) -> Vec<String> {
         let holds = |found: &&Found| found.holders.binary_search(&(position as u32)).is_ok();
         self.found.iter().filter(holds).map(|found| found.term.clone()).collect()
+    }
+}
+
+/// How much of a name the words of a query cover.
+pub(super) struct Coverage<'a> {
+    /// By the terms that they stand for.
+    words_of: HashMap<&'a str, Vec<usize>>,
+    typed: &'a HashSet<String>,
+    held: Vec<bool>,
+}
+
+impl Coverage<'_> {
+    /// 0 to 1: a term that the query has counts by its length, another form of one of its words by half of that. `None`
+    /// unless the name holds all words, each in any of its forms.
+    pub(super) fn of(&mut self, terms: &mut Terms, name: &str) -> Option<f32> {
+        self.held.fill(false);
+        let (mut covered, mut length) = (0.0, 0.0);
+        terms.each(name, |term, _| {
+            let words = self.words_of.get(term);
+            words.into_iter().flatten().for_each(|word| self.held[*word] = true);
+            let other_form = if words.is_some() { 0.5 } else { 0.0 };
+            let share = if self.typed.contains(term) { 1.0 } else { other_form };
+            covered += share * term.len() as f32;
+            length += term.len() as f32;
+        });
+        (!self.held.is_empty() && self.held.iter().all(|held| *held)).then(|| covered / length)
     }
 }
 

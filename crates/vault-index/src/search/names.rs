@@ -166,9 +166,10 @@ pub(super) fn named(store: &Store, query: &str, meant: &[String], lexical: &Lexi
     }
     let texts = meant.iter().map(String::as_str).chain([query]);
     let typed: HashSet<String> = texts.flat_map(|text| terms.words(text)).map(|term| term.text).collect();
+    let mut coverage = lexical.coverage(&typed);
     for note in lexical.in_names() {
         for name in store.names_of(*note)? {
-            if let Some(coverage) = lexical.coverage_of(&mut terms, &typed, &name.text) {
+            if let Some(coverage) = coverage.of(&mut terms, &name.text) {
                 add(*note, Band::Nearly { how: NameMatch::Words, coverage, half: half(Half::Lower) });
             }
         }

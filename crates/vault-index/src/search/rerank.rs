@@ -17,7 +17,6 @@ use crate::chunk::{ChunkOptions, embedded_text};
 use crate::embed::Hashed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rerank::Reranker;
-use crate::search::fuse::Floor;
 use crate::search::hit::{Hit, Hits, NameMatch, Reranked};
 use crate::search::query::{Grouping, Query};
 use crate::search::searcher::{ScoredQuery, Searcher, hits, near_misses, order};
@@ -84,8 +83,11 @@ impl Searcher {
             return Err(Error::new(ErrorKind::Query, message)
                 .with_remedy("write what to search for, or search without a reranker"));
         }
-        let ranking = ScoredQuery::new(&self.snapshot, query, None)?;
-        let candidates = candidates(&ranking, query, rerank.depth)?;
+        // The least score is the reranker's.
+        let ranked = Query { min_score: None, ..query.clone() };
+        let mut ranking = ScoredQuery::new(&self.snapshot, &ranked, None)?;
+        let find = |ranking: &ScoredQuery<'_>| candidates(ranking, &ranked, rerank.depth);
+        let candidates = self.found(&ranked, &mut ranking, find, |hit| hit.score)?;
         let nothing_ranked = candidates.is_empty() && query.limit > 0;
         let mut results = rescored(candidates, text, rerank.reranker.as_ref())?;
         order(&mut results);
@@ -113,7 +115,7 @@ fn candidates(ranking: &ScoredQuery<'_>, query: &Query, depth: usize) -> Result<
     if query.limit == 0 {
         return Ok(Vec::new());
     }
-    let (depth, floor) = (depth.max(query.limit), Floor::of(None, ranking.mode, ranking.weights));
+    let (depth, floor) = (depth.max(query.limit), ranking.floor(query));
     let mut candidates = ranking.best(Grouping::Passages, depth, floor)?;
     // Fewer than could be are all there are.
     if query.grouping == Grouping::BestPassage && candidates.len() == depth {

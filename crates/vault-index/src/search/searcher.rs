@@ -16,7 +16,7 @@ use crate::search::excerpt::best_match;
 use crate::search::filter::Filter;
 use crate::search::find_note::find_note;
 use crate::search::forms::{Asked, Reading};
-use crate::search::fuse::{Candidates, Floor, Scored, Weights};
+use crate::search::fuse::{Candidates, Floor, HYBRID_FLOOR, Scored, Weights};
 use crate::search::hit::{Hit, Hits, NearMiss, Substitution, Why};
 use crate::search::lexical::Lexical;
 use crate::search::names::{Band, Bands, named};
@@ -98,16 +98,12 @@ impl Searcher {
             return Ok(hits(&self.snapshot, results, query.mode, Vec::new()));
         }
         let mut scored = ScoredQuery::new(&self.snapshot, query, vector)?;
-        let mut results = self.sorted(&scored, query)?;
-        if results.is_empty() && self.is_beyond_the_model(query, &scored)? {
-            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
-            results = self.sorted(&scored, query)?;
-        }
+        let mut results = self.found(query, &mut scored, |scored| self.sorted(scored, query), |hit| hit.score)?;
         if query.sort == Sort::Score && query.finds_all() && results.len() < query.limit {
             let shown =
                 |hit: &Hit| (hit.path.clone(), (query.grouping == Grouping::Passages).then_some(hit.start_line));
             let ranked: HashSet<_> = results.iter().map(shown).collect();
-            let others = self.list(scored.eligible.as_deref(), query, query.limit + results.len())?;
+            let others = self.list(scored.eligible.as_deref(), query, query.limit.saturating_add(results.len()))?;
             let others = others.into_iter().filter(|hit| !ranked.contains(&shown(hit)));
             results.extend(others.map(|hit| Hit { score: 0.0, ..hit }));
             results.truncate(query.limit);
@@ -152,20 +148,44 @@ impl Searcher {
         Ok(all)
     }
 
+    /// What `find` finds, or what it finds by words alone where the query is beyond the model.
+    pub(super) fn found<'a, T>(
+        &self,
+        query: &Query,
+        scored: &mut ScoredQuery<'a>,
+        find: impl Fn(&ScoredQuery<'a>) -> Result<Vec<T>>,
+        score: impl Fn(&T) -> f32,
+    ) -> Result<Vec<T>> {
+        let found = find(scored)?;
+        let is_near = match query.min_score {
+            None => !found.is_empty(),
+            Some(_) => found.iter().any(|found| score(found) >= HYBRID_FLOOR),
+        };
+        if !is_near && self.is_beyond_the_model(query, scored)? {
+            (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
+            return find(scored);
+        }
+        Ok(found)
+    }
+
     /// Whether nothing in the whole vault is near enough a query by meaning and words, though words of it are there: the
-    /// model knows pieces of other languages, and makes of them what lies far from everything. Then words alone rank.
-    /// Filters have no say in it, so that they change no score.
+    /// model knows pieces of other languages, and makes of them what lies far from everything. Neither filters nor the
+    /// least score have a say in it, so that they change no score. Asked where nothing was found, or only what is too weak.
     fn is_beyond_the_model(&self, query: &Query, scored: &ScoredQuery<'_>) -> Result<bool> {
-        let is_both = scored.mode == Mode::Hybrid && scored.weights.semantic > 0.0;
-        if !is_both || query.min_score.is_some() || query.limit == 0 {
+        if scored.mode != Mode::Hybrid || scored.weights.semantic == 0.0 || query.limit == 0 {
             return Ok(false);
         }
-        if query.filter.is_empty() && query.condition.is_none() {
+        let everywhere = Query { filter: Filter::default(), condition: None, min_score: None, ..query.clone() };
+        if everywhere == *query {
             return Ok(true);
         }
-        let everywhere = Query { filter: Filter::default(), condition: None, ..query.clone() };
-        let scored = ScoredQuery::new(&self.snapshot, &everywhere, None)?;
-        Ok(scored.best(Grouping::BestPassage, 1, scored.floor(query))?.is_empty())
+        let finds_nothing = |scored: &ScoredQuery<'_>| -> Result<bool> {
+            Ok(scored.best(Grouping::BestPassage, 1, scored.floor(&everywhere))?.is_empty())
+        };
+        match query.filter.is_empty() && query.condition.is_none() {
+            true => finds_nothing(scored),
+            false => finds_nothing(&ScoredQuery::new(&self.snapshot, &everywhere, None)?),
+        }
     }
 
     /// The notes that match, each once, or with [`Grouping::Passages`] once for each of its passages that does, in the
@@ -183,11 +203,7 @@ impl Searcher {
             }
             false => {
                 let mut scored = ScoredQuery::new(&self.snapshot, query, None)?;
-                let mut all = self.all(&scored, query)?;
-                if all.is_empty() && self.is_beyond_the_model(query, &scored)? {
-                    (scored.mode, scored.weights) = (Mode::Lexical, Weights::LEXICAL);
-                    all = self.all(&scored, query)?;
-                }
+                let all = self.found(query, &mut scored, |scored| self.all(scored, query), |scored| scored.score)?;
                 all.into_iter().map(|scored| scored.note).collect()
             }
         };
@@ -349,7 +365,7 @@ impl<'a> ScoredQuery<'a> {
         Ok(Self { snapshot, eligible, substitutions, lexical, semantic, estimate, names, weights, mode })
     }
 
-    fn floor(&self, query: &Query) -> Floor {
+    pub(super) fn floor(&self, query: &Query) -> Floor {
         // The words of such a query ask nothing of a note that its condition does not.
         if query.finds_all() { Floor::NONE } else { Floor::of(query.min_score, self.mode, self.weights) }
     }
@@ -492,7 +508,8 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         rerank: None,
     };
     let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
-        let above = text.text[..at].matches('\n').count() as u32;
+        // The first line is the first that is not blank.
+        let above = text.text[..at].trim_start().matches('\n').count() as u32;
         // The cards of a canvas have lines that its file has not.
         (text.line + above).min(text.end_line)
     });

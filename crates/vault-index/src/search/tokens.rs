@@ -2,6 +2,9 @@
 
 use unicode_normalization::char::is_combining_mark;
 
+/// Bytes of an operator's key.
+const MAX_KEY: usize = 64;
+
 /// Bytes between `[` and `]`.
 const MAX_PROPERTY: usize = 1000;
 
@@ -27,11 +30,10 @@ pub(super) fn word_at(text: &str, in_group: bool) -> &str {
 
 /// The key of an operator at the beginning of a text that has a value, and the text from there on.
 pub(super) fn key_at(text: &str) -> Option<(&str, &str)> {
-    let (key, behind) = text.split_once(':')?;
-    let is_key = key.len() > 1
-        && key.len() <= 64
-        && key.starts_with(|c: char| c.is_ascii_alphabetic())
-        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    let is_of_key = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    let length = text.bytes().take(MAX_KEY + 1).position(|byte| !is_of_key(byte))?;
+    let (key, behind) = (&text[..length], text[length..].strip_prefix(':')?);
+    let is_key = length > 1 && key.starts_with(|c: char| c.is_ascii_alphabetic());
     (is_key && behind.starts_with(|c: char| !c.is_whitespace())).then_some((key, behind))
 }
 

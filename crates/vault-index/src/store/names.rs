@@ -41,17 +41,54 @@ impl Store {
         self.all(sql, [key], |row| Ok(NamedNote { note: row.get(0)?, path: row.get(1)?, text: row.get(2)? }))
     }
 
-    /// Notes with the keys of their names that are this one or begin with it: the shortest of them.
-    pub(crate) fn names_beginning_with(&self, key: &str, limit: usize) -> Result<Vec<(FileId, String)>> {
+    /// Notes with the keys of their names that are this one or begin with it: the shortest of them, so many, and all others
+    /// that have the last of these keys. Ids decide nothing.
+    pub(crate) fn names_beginning_with(&self, key: &str, many: usize) -> Result<Vec<(FileId, String)>> {
         // Greater than all that begin with it: no text holds this character.
         let end = format!("{key}\u{10ffff}");
-        let sql = "SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 ORDER BY length(key), key, note LIMIT ?3";
-        self.all(sql, (key, end, limit), |row| row.try_into())
+        let sql = "SELECT note, key FROM name WHERE key >= ?1 AND key < ?2 ORDER BY length(key), key";
+        self.with(|conn| {
+            let mut statement = conn.prepare_cached(sql)?;
+            let mut rows = statement.query([key, &end])?;
+            let mut found: Vec<(FileId, String)> = Vec::new();
+            while let Some(row) = rows.next()? {
+                let (note, key) = row.try_into()?;
+                if found.len() >= many && found.last().is_some_and(|(_, last)| *last != key) {
+                    break;
+                }
+                found.push((note, key));
+            }
+            Ok(found)
+        })
     }
 
     /// The names of a note.
     pub(crate) fn names_of(&self, note: FileId) -> Result<Vec<Name>> {
         let sql = "SELECT key, text FROM name WHERE note = ?1 ORDER BY n";
         self.all(sql, [note], |row| Ok(Name { key: row.get(0)?, text: row.get(1)? }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_one_key_are_not_parted() {
+        let store = Store::scratch().unwrap();
+        for (note, key) in [(5, "plan"), (4, "planb"), (3, "planc"), (1, "planc"), (2, "pland"), (6, "pl")] {
+            let name = Name { key: key.into(), text: key.into() };
+            store.put_names(FileId(note), &[name]).unwrap();
+        }
+        let found = |key, many| {
+            let mut found = store.names_beginning_with(key, many).unwrap();
+            found.sort();
+            found.into_iter().map(|(note, _)| note.0).collect::<Vec<_>>()
+        };
+        assert_eq!(found("plan", 1), [5]);
+        assert_eq!(found("plan", 2), [4, 5]);
+        assert_eq!(found("plan", 3), [1, 3, 4, 5]);
+        assert_eq!(found("plan", 9), [1, 2, 3, 4, 5]);
+        assert!(found("x", 9).is_empty());
     }
 }

@@ -1,6 +1,11 @@
 //! Laws of search: scores are absolute, filters come first, answers are exact and always the same.
 
-use vault_index::{DateEdge, Filter, Grouping, Mode, Query, SyncOptions};
+use std::sync::Arc;
+
+use vault_index::{
+    DateEdge, Embedder, Filter, Grouping, Hashed, Index, Mode, Query, Rerank, Reranker, Result, Role, Sort,
+    SyncOptions, TokenCount,
+};
 
 use crate::vault::Vault;
 
@@ -325,6 +330,66 @@ fn what_words_alone_find_is_found_while_there_are_no_vectors() {
     };
     assert_eq!(asked(Mode::Lexical), ["a.md"]);
     assert_eq!(asked(Mode::Hybrid), ["a.md"]);
+}
+
+/// A model for which no query is near anything.
+struct Elsewhere;
+
+impl TokenCount for Elsewhere {
+    fn count(&self, text: &str) -> usize {
+        Hashed::new().count(text)
+    }
+}
+
+impl Embedder for Elsewhere {
+    fn id(&self) -> &str {
+        "elsewhere"
+    }
+
+    fn dimensions(&self) -> usize {
+        2
+    }
+
+    fn max_tokens(&self) -> usize {
+        254
+    }
+
+    fn embed(&self, texts: &[&str], role: Role) -> Result<Vec<Vec<f32>>> {
+        let vector = if role == Role::Query { vec![0.0, 1.0] } else { vec![1.0, 0.0] };
+        Ok(vec![vector; texts.len()])
+    }
+}
+
+/// Whatever is filtered, sorted or reranked, and whatever score is asked for.
+#[test]
+fn words_alone_rank_what_is_beyond_the_model() {
+    struct Half;
+    impl Reranker for Half {
+        fn id(&self) -> &str {
+            "half"
+        }
+
+        fn score(&self, _query: &str, passages: &[&str]) -> Result<Vec<f32>> {
+            Ok(vec![0.5; passages.len()])
+        }
+    }
+    let vault = Vault::new("//- a.md\nein Garten\n//- b/c.md\nim Garten\n//- d.md\nam Fluss\n");
+    let index = Index::open(vault.root(), vault.options().embedder(Arc::new(Elsewhere))).unwrap();
+    index.sync().unwrap();
+    let query = Query::literal("Garten pflegen");
+    let scores = |query: &Query| {
+        let hits = index.search(query).unwrap();
+        assert_eq!(hits.mode, Mode::Lexical);
+        hits.results.into_iter().map(|hit| (hit.path.to_string(), hit.score)).collect::<Vec<_>>()
+    };
+    let found = scores(&query);
+    assert_eq!(found.iter().map(|(path, _)| path.as_str()).collect::<Vec<_>>(), ["a.md", "b/c.md"]);
+    assert_eq!(scores(&query.clone().min_score(0.001)), found);
+    assert_eq!(scores(&query.clone().sort(Sort::Path)), found);
+    assert_eq!(scores(&query.clone().filter(Filter::default().path("b").unwrap())), found[1..]);
+    assert_eq!(index.searcher().unwrap().matches(&query).unwrap().len(), 2);
+    let reranked = index.search_reranked(&query, &Rerank::new(Arc::new(Half))).unwrap();
+    assert_eq!((reranked.results.len(), reranked.mode), (2, Mode::Lexical));
 }
 
 #[test]
