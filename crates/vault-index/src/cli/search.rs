@@ -60,7 +60,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
         answer.group_by_folder();
     }
     answer.took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-    if args.absolute || args.print0 || out.paint.has_links() {
+    if args.absolute || args.print0 || args.files || out.paint.has_links() {
         find_files(&mut answer, &indexes, args.absolute)?;
     }
 
@@ -70,7 +70,7 @@ pub(super) fn run(args: &SearchArgs, out: &mut Out) -> CliResult {
     answer.notices = notices::of(&answer, &indexes, why, &unmatched, &query);
     match args.output.format() {
         _ if args.print0 => print_files(&answer, b"\0", out)?,
-        _ if args.files && args.absolute && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
+        _ if args.files && !out.paint.is_terminal() => print_files(&answer, b"\n", out)?,
         _ if args.files => print_paths(&answer, out)?,
         Format::Json => out.json(&answer)?,
         Format::JsonLines => answer.results.iter().try_for_each(|result| out.record(result))?,
@@ -159,11 +159,11 @@ fn print_files(answer: &SearchAnswer, end: &[u8], out: &mut Out) -> io::Result<(
     Ok(())
 }
 
+/// Prints paths for a person to read.
 fn print_paths(answer: &SearchAnswer, out: &mut Out) -> io::Result<()> {
     let mut printed = HashSet::new();
     for result in &answer.results {
-        let path = result.shown_path();
-        let path = if out.paint.is_terminal() { sanitize_line(&path) } else { path };
+        let path = sanitize_line(&result.shown_path());
         if !printed.contains(&path) {
             out.line(&path)?;
             printed.insert(path);

@@ -120,7 +120,7 @@ pub(super) struct SearchArgs {
 
     #[command(flatten)]
     pub output: ListArgs,
-    /// Print paths only
+    /// Print paths only; to another program, by the names on disk
     #[arg(long, help_heading = "Output", conflicts_with_all = ["json", "jsonl"])]
     pub files: bool,
     /// Print one line a result: path:line, score, title › heading: passage

@@ -508,7 +508,8 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
         rerank: None,
     };
     let line = best_match(&text.text, &why.terms).map_or(text.line, |at| {
-        let above = text.text[..at].matches('\n').count() as u32;
+        // The first line is the first that is not blank.
+        let above = text.text[..at].trim_start().matches('\n').count() as u32;
         // The cards of a canvas have lines that its file has not.
         (text.line + above).min(text.end_line)
     });

@@ -61,6 +61,15 @@ fn the_line_is_that_of_the_first_marked_word() {
     assert!(lines[1].ends_with("  A heron looked on."), "{compact}");
 }
 
+#[test]
+fn blank_lines_before_a_passage_do_not_count() {
+    let vault = Vault::new("");
+    vault.write("After.md", "---\nweather: fair\n---\n\n \nOn the wall,\n\na heron.\n\nIt left.\n\nNo more.\n");
+    assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let hit = &json(&vault, &["heron"])["results"][0];
+    assert_eq!((hit["line"].as_u64(), hit["start_line"].as_u64()), (Some(8), Some(6)));
+}
+
 /// A program that reads JSON learns what a person reads on standard error.
 #[test]
 fn json_says_what_standard_error_says() {
@@ -148,6 +157,11 @@ fn names_as_on_disk() {
         std::fs::write(vault.root().join(OsStr::from_bytes(name)), "a heron\n").unwrap();
     }
     assert!(run(&vault, "vault-index", &["sync", "--model", "hashed"]).status.success());
+    let files = run(&vault, "vault-search", &["--files", "--mode", "lexical", "heron"]).stdout;
+    for name in names {
+        let line = [name, b"\n"].concat();
+        assert!(files.windows(line.len()).any(|part| part == line), "{}", name.escape_ascii());
+    }
     for absolute in [true, false] {
         let mut arguments = vec!["-0", "--mode", "lexical", "heron"];
         arguments.extend(absolute.then_some("--absolute"));
