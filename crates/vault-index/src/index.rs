@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use crate::dirs::{self, canonical_vault};
-use crate::embed::{Embedder, ModelName, install_with};
+use crate::embed::{Embedder, MULTILINGUAL, ModelName, install_with};
 use crate::error::{Error, ErrorKind, Result};
 use crate::files::{DiskFile, Fingerprint, MAX_NOTE_BYTES, WalkRules, read_note, walk};
 use crate::index::model::Loaded;
@@ -439,7 +439,7 @@ impl Index {
             advice.push(format!(
                 "{:.0} % of the passages are mostly in words the model does not know, so words decide there; for \
                  search by meaning in other languages than English: {install}\
-                 vault-index rebuild --model fastembed:multilingual-e5-small",
+                 vault-index rebuild --model {MULTILINGUAL}",
                 100.0 * unknown_share
             ));
         }

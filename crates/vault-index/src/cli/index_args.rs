@@ -39,7 +39,7 @@ pub(super) struct IndexArgs {
 
 /// Examples with models that are built in.
 const OF_FASTEMBED: &str = match cfg!(feature = "fastembed") {
-    true => "\n  vault-index rebuild --model fastembed:multilingual-e5-small",
+    true => "\n  vault-index rebuild --model fastembed:MultilingualE5Small",
     false => "",
 };
 const OF_HTTP: &str = match cfg!(feature = "http") {

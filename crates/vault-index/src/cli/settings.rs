@@ -132,6 +132,12 @@ impl Settings {
                 .with_remedy("leave out --index (VAULT_INDEX_FILE), or search one vault at a time")
                 .into());
         }
+        if let Some(file) = settings.index_file.as_ref().filter(|file| is_note(file)) {
+            return Err(Error::new(ErrorKind::Query, "an index cannot have the name of a note")
+                .at(file)
+                .with_remedy("choose another file with --index (VAULT_INDEX_FILE), such as notes.db")
+                .into());
+        }
         Ok(settings)
     }
 
@@ -224,6 +230,11 @@ impl UserConfig {
         }
         Ok(config)
     }
+}
+
+/// Whether a file would be taken for a note.
+fn is_note(file: &Path) -> bool {
+    file.extension().is_some_and(|end| end.eq_ignore_ascii_case("md") || end.eq_ignore_ascii_case("canvas"))
 }
 
 /// The vaults meant, canonical, each once, in the order they were named.
@@ -327,6 +338,9 @@ mod tests {
             Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, false).unwrap();
         assert_eq!(settings.vaults.len(), 2);
         assert!(settings.only_vault().is_err());
+        let args = VaultArgs { vault: args.vault[..1].to_vec(), index: Some("New.MD".into()), ..args };
+        let merged = Settings::merge(&args, &|_| None, UserConfig::default(), std::env::temp_dir(), None, false);
+        assert!(matches!(merged, Err(Failure::Error(error)) if error.to_string().contains("the name of a note")));
     }
 
     fn user(text: &str) -> Result<UserConfig> {

@@ -37,6 +37,9 @@ impl ModelName {
     }
 }
 
+/// A small model of a hundred languages, for those who need another than English.
+pub(crate) const MULTILINGUAL: &str = "fastembed:MultilingualE5Small";
+
 /// How to get a program with a feature that this one lacks.
 pub(crate) fn install_with(feature: &str) -> String {
     format!("install it with `cargo install --path crates/vault-index --features {feature}`")

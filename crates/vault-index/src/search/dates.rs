@@ -124,6 +124,18 @@ fn weekday(text: &str, today: Date) -> Option<Date> {
     }
 }
 
+/// The day that a text is, where no other one can be meant: `24.12.2023`, `24 Dec 2023`, `Sunday, December 24th, 2023`.
+pub(super) fn written_day(text: &str) -> Option<Date> {
+    let text = text.to_lowercase();
+    let is_weekday = |word: &str| weekday(word.trim_end_matches(','), Date::ZERO).is_some();
+    let words: Vec<&str> = text.split_whitespace().filter(|word| !is_weekday(word)).collect();
+    match written(&words.join(" ")) {
+        // Of days such as 05-12-2023 half could be read, and the others could not.
+        Some(Written::Day(day)) if !text.contains('-') => Some(day),
+        _ => None,
+    }
+}
+
 /// A day or month that is written in another way than ISO 8601.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Written {

@@ -26,9 +26,12 @@ use crate::search::text_test::{Holds, Matcher, Text, TextTest};
 use crate::store::{PropertyValue, Store};
 use crate::terms::Matching;
 
-/// Texts that are read before they are looked through, on all cores. The index is not locked meanwhile: a thread that
-/// waits for others may take up another search.
+/// Texts of passages that are read before they are looked through, on all cores. The index is not locked meanwhile: a
+/// thread that waits for others may take up another search.
 const TEXTS_AT_ONCE: usize = 4096;
+
+/// The same of whole notes, some of which are long.
+const BYTES_AT_ONCE: usize = 16 << 20;
 
 /// Whether each passage may be found, by position. `None`: all may.
 pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
@@ -322,14 +325,21 @@ impl<'a> Meeting<'a> {
                 wanted.push((note, range));
             }
         });
-        for batch in wanted.chunks(TEXTS_AT_ONCE) {
+        let mut wanted = wanted.into_iter().peekable();
+        while wanted.peek().is_some() {
+            let (mut texts, mut bytes) = (Vec::new(), 0);
             let store = self.snapshot.store();
-            let texts = batch.iter().map(|(note, _)| NoteText::read(&store, *note));
-            let texts: Vec<NoteText> = texts.collect::<Result<_>>()?;
+            while bytes < BYTES_AT_ONCE
+                && let Some((note, range)) = wanted.next()
+            {
+                let text = NoteText::read(&store, note)?;
+                bytes += text.body.len();
+                texts.push((range, text));
+            }
             drop(store);
-            let parts: Vec<Vec<Range<usize>>> = texts.par_iter().map(&passing).collect();
-            for ((_, range), (note, parts)) in batch.iter().zip(texts.iter().zip(parts)) {
-                for passages in parts.into_iter().map(|part| note.passages(&part)) {
+            let parts: Vec<Vec<Range<usize>>> = texts.par_iter().map(|(_, text)| passing(text)).collect();
+            for ((range, text), parts) in texts.iter().zip(parts) {
+                for passages in parts.into_iter().map(|part| text.passages(&part)) {
                     found[range.start + passages.start..(range.start + passages.end).min(range.end)].fill(true);
                 }
             }

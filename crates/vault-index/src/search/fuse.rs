@@ -2,8 +2,8 @@
 //!
 //! `score = w_s · max(0, cosine) + w_l · lexical`, at most .8; what a note is called can lift it into one of the bands
 //! above (`names.rs`). Both parts are absolute, so the sum is: the same passage and query have the same score whatever
-//! else matches, and the best possible one is 1. A passage without a vector has an estimated cosine (`estimate.rs`); one
-//! that many notes repeat has half of the sum (`repeated.rs`).
+//! else matches. A passage without a vector has an estimated cosine (`estimate.rs`); one that many notes repeat has half
+//! of the sum (`repeated.rs`).
 //!
 //! The weights are equal: so measured on three public collections, on the links of four vaults and on questions to the
 //! demo vault whose words the wanted note does not hold (the table is in `benches/record/`). The square root of the

@@ -73,7 +73,7 @@ pub struct Hit {
 #[cfg_attr(feature = "cli", derive(schemars::JsonSchema))]
 #[non_exhaustive]
 pub struct Why {
-    /// Cosine of the passage and the query, -1 to 1, with the file title's share; absent where words alone ranked.
+    /// Cosine of the passage and the query, 0 where it is below, with the file title's share; absent where words alone ranked.
     pub semantic: Option<f32>,
     /// The cosine that a passage without a vector was taken to have; absent where `semantic` is there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,7 +82,8 @@ pub struct Why {
     pub title: Option<f32>,
     /// How much of the best possible BM25 score the passage reached, 0 to 1.
     pub lexical: f32,
-    /// The query's terms that the passage, its title, headings or tags hold, as they are indexed.
+    /// The query's terms, other forms of its words among them, that the passage or its note's names, tags, properties and
+    /// folders hold, as they are indexed.
     pub terms: Vec<String>,
     /// What `semantic` and `lexical` were multiplied by: their sum is the score, 0 to 0.8, where `name` is absent.
     pub weights: (f32, f32),
@@ -119,7 +120,7 @@ pub enum NameMatch {
 pub struct Reranked {
     /// Its rank among the passages that were reranked, from 1.
     pub rank: usize,
-    /// Its score there: `what it would have without the reranker.
+    /// Its score there: what it would have without the reranker.
     pub score: f32,
 }
 

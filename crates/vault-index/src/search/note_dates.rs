@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::error::Result;
 use crate::path::{FileId, VaultPath};
-use crate::search::dates::days_of_property;
+use crate::search::dates::{days_of_property, written_day};
 use crate::store::Store;
 
 /// The first day that a note is of, and the one after the last.
@@ -33,7 +33,8 @@ pub(super) fn days_of_notes(store: &Store, now: &Zoned) -> Result<HashMap<FileId
 }
 
 /// The day in the name of a file: `2022-07-24`, `2022_07_24`, `2022.07.24`, `20220724`, and the last with a time of four
-/// or six digits. `None` where there is none, or where there are several.
+/// or six digits; or the day that the name is, as [`written_day`] reads it. `None` where there is none, or where there are
+/// several.
 fn day_in_name(path: &VaultPath) -> Option<Date> {
     let name = path.stem();
     let bytes = name.as_bytes();
@@ -54,7 +55,7 @@ fn day_in_name(path: &VaultPath) -> Option<Date> {
         }
         at += length;
     }
-    found
+    found.or_else(|| written_day(name))
 }
 
 /// A day at the beginning of a text, with one separator twice and no digit after it.
@@ -93,6 +94,14 @@ mod tests {
         check("202207241530 Zettel.md", Some("2022-07-24"));
         check("20220724153012.md", Some("2022-07-24"));
         check("2022-07-24 again 2022-07-24.md", Some("2022-07-24"));
+        check("24.7.2022.md", Some("2022-07-24"));
+        check("24 Jul 2022.md", Some("2022-07-24"));
+        check("Sunday, July 24th, 2022.md", Some("2022-07-24"));
+        check("July 24, 2022 Sunday.md", Some("2022-07-24"));
+        check("24-07-2022.md", None);
+        check("July 2022.md", None);
+        check("Sunday.md", None);
+        check("Call on July 24, 2022.md", None);
         check("2022-07-24 to 2022-07-30.md", None);
         check("2022-07.md", None);
         check("2022-13-24.md", None);

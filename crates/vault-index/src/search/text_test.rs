@@ -115,8 +115,8 @@ impl Matcher {
     pub(super) fn holds(&self, text: &Text<'_>) -> bool {
         match self {
             Self::Words { terms, cased } => {
-                text.terms().contains(terms)
-                    && cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
+                cased.as_ref().is_none_or(|words| cased_words(text.raw, Matching::Whole).contains(words))
+                    && text.terms().contains(terms)
             }
             Self::Characters { text: wanted, case } => folded(text.raw, *case).contains(wanted),
             Self::Raw(wanted) => text.raw.contains(wanted),
@@ -215,8 +215,14 @@ fn folded(text: &str, case: bool) -> String {
         return if case { text.to_string() } else { text.to_ascii_lowercase() };
     }
     let mut folded = String::with_capacity(text.len());
-    for c in text.nfkd().filter(|c| !is_combining_mark(*c)) {
-        if case { folded.push(c) } else { letters(c, |c| folded.push(c)) }
+    for c in text.chars() {
+        if c.is_ascii() {
+            folded.push(if case { c } else { c.to_ascii_lowercase() });
+            continue;
+        }
+        for c in std::iter::once(c).nfkd().filter(|c| !is_combining_mark(*c)) {
+            if case { folded.push(c) } else { letters(c, |c| folded.push(c)) }
+        }
     }
     folded
 }

@@ -3,7 +3,8 @@
 //! `passage_block` says again what `passage` and `note` say, in the form in which it is read fast: 20 bytes a passage,
 //! five numbers of 32 bits, highest byte first: the passage's place in its block, its note, its vector and that of the
 //! note's title (0: none), its length in terms. Whoever changes a passage, or its note's title vector, marks its block;
-//! marked blocks are packed anew, with their checksum, before the transaction is committed, so that no reader sees one that is out of date.
+//! marked blocks are packed anew, with their checksum, before the transaction is committed, so that no reader sees one
+//! that is out of date.
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;

@@ -16,15 +16,16 @@ pub(crate) fn missing(path: &SafePath, view: &dyn View, may_be_named: &dyn Fn(&S
     Error::not_found(path, &nearest(path.as_str(), named.map(SafePath::as_str)))
 }
 
-/// The paths that are most like `wanted`, best first: those of the same name, then those that share the most pairs
-/// of letters with it. Linear in the letters of all paths.
+/// The paths that are most like `wanted`, best first: those of the same name, the same spelling before others, then those
+/// that share the most pairs of letters with it. Linear in the letters of all paths.
 fn nearest<'p>(wanted: &str, paths: impl Iterator<Item = &'p str>) -> Vec<String> {
+    let spelled = stem(wanted);
     let wanted = wanted.to_lowercase();
     let (name, pairs) = (stem(&wanted), pairs_of(&wanted));
     let mut ranked: Vec<(Reverse<u32>, &str)> = Vec::new();
     for path in paths {
         let lower = path.to_lowercase();
-        let same = u32::from(stem(&lower) == name) * 1000;
+        let same = u32::from(stem(&lower) == name) * 1000 + u32::from(stem(path) == spelled) * 1000;
         let others = pairs_of(&lower);
         let shared = pairs.iter().filter(|pair| others.binary_search(pair).is_ok()).count();
         let likeness = (200 * shared / (pairs.len() + others.len()).max(1)) as u32;
@@ -64,6 +65,12 @@ mod tests {
         ] {
             let found = nearest(wanted, paths.into_iter());
             assert_eq!(found.first().map(String::as_str), expected.first().copied(), "{wanted}");
+        }
+        for wanted in ["PLAN", "plan"] {
+            assert_eq!(
+                nearest(wanted, ["PLAN.md", "x/plan.md"].into_iter())[0].rsplit('/').next(),
+                Some(&*format!("{wanted}.md"))
+            );
         }
     }
 }

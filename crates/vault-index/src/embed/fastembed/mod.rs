@@ -55,8 +55,13 @@ pub(super) fn names() -> Vec<(String, usize, String)> {
 /// A model of fastembed's list. It is downloaded when the first text comes, unless it has been.
 pub(super) fn named(name: &str, options: &LoadOptions) -> Result<OnnxModel> {
     let model: EmbeddingModel = name.parse().map_err(|_| {
-        Error::new(ErrorKind::Model, format!("fastembed has no model `{name}`"))
-            .with_remedy("`vault-index models` lists the names")
+        let error = Error::new(ErrorKind::Model, format!("fastembed has no model `{name}`"));
+        // As its publisher writes it: multilingual-e5-small.
+        let plain = |name: &str| name.replace(['-', '_', '.'], "").to_ascii_lowercase();
+        match names().into_iter().find(|(there, ..)| plain(there) == plain(name)) {
+            Some((there, ..)) => error.with_remedy(format!("did you mean `fastembed:{there}`?")),
+            None => error.with_remedy("`vault-index models` lists the names"),
+        }
     })?;
     let dimensions = EmbeddingModel::get_model_info(&model).map_or(0, |info| info.dim);
     let folder = download_folder(options.model_folder.as_deref())?;

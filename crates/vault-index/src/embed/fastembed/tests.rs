@@ -50,5 +50,9 @@ fn a_model_of_ones_own() {
 fn the_names_are_fastembeds() {
     let names = names();
     assert!(names.iter().any(|(name, dimensions, _)| name == "MultilingualE5Small" && *dimensions == 384));
+    // What `vault-index status` advises.
+    assert_eq!(crate::embed::MULTILINGUAL, "fastembed:MultilingualE5Small");
+    let error = |name| named(name, &LoadOptions::default()).err().unwrap().to_string();
+    assert!(error("multilingual-e5-small").contains("did you mean `fastembed:MultilingualE5Small`?"));
     assert!(names.is_sorted() && names.iter().all(|(name, ..)| name.parse::<EmbeddingModel>().is_ok()));
 }
