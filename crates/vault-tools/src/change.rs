@@ -146,12 +146,11 @@ impl Change {
                 Action::Delete { content, .. } => format!("{}", content.hash()),
                 _ => String::new(),
             };
-            // No path has a line break in it.
-            text.push_str(&format!("{}\n{path}\n{to}\n{contents}\n", action.name()));
+            text.push_str(&format!("{}\n{:?}\n{to:?}\n{contents}\n", action.name(), path.as_str()));
         }
         for (index, carried) in &self.carried {
             for path in carried.all_files() {
-                text.push_str(&format!("carried {index}\n{path}\n"));
+                text.push_str(&format!("carried {index}\n{path:?}\n"));
             }
         }
         ContentHash::of(text.as_bytes()).to_string()

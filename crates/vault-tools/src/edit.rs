@@ -5,5 +5,7 @@ mod spans;
 mod section;
 pub mod frontmatter;
 
-pub use section::{Appended, Section, append, append_to_end, append_to_section, find_section};
+pub use section::{
+    Appended, Section, append, append_to_end, append_to_section, find_block, find_lines, find_section, outline,
+};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_once};

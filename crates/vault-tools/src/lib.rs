@@ -39,6 +39,7 @@
 mod failpoint;
 mod error;
 mod content;
+mod read_versions;
 #[cfg(feature = "cli")]
 mod json_unique_keys;
 mod sandbox;

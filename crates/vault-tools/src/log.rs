@@ -28,8 +28,10 @@ const LONGEST_LIST: usize = 20;
 pub enum Approval {
     /// The settings allow it without asking.
     Allowed,
-    /// A person approved it.
+    /// A person saw what it does and approved it.
     Approved,
+    /// A person approved it without seeing what it does: with --yes.
+    Preapproved,
     /// A person changed its arguments and approved them.
     Edited,
     /// A person allowed it for the session.
@@ -46,10 +48,21 @@ impl Approval {
     pub(crate) fn check(self, permission: Permission, what: &str) -> Result<()> {
         match self {
             Self::Denied => Permission::Deny(format!("{what} was not approved")),
-            Self::Approved | Self::Edited => permission,
+            Self::Approved | Self::Preapproved | Self::Edited => permission,
             Self::Allowed | Self::Granted => permission.unattended(what),
         }
         .not_denied()
+    }
+
+    /// Requires that a person saw the change, where a call says so.
+    ///
+    /// # Errors
+    /// The one given.
+    pub(crate) fn check_seen(self, unless_seen: Option<&Error>) -> Result<()> {
+        match (unless_seen, self) {
+            (None, _) | (_, Self::Approved | Self::Edited) => Ok(()),
+            (Some(error), _) => Err(error.clone()),
+        }
     }
 
     /// What the log says of a call that failed before anybody was asked.

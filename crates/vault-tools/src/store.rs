@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use vault_index::internal::Lock;
 use vault_index::{Index, SyncOptions};
 
-use crate::error::Result;
+use crate::error::{ErrorKind, Result};
 use crate::sandbox::Sandbox;
 use crate::state::State;
 
@@ -31,6 +31,9 @@ impl VaultStore {
 
 /// For so long what others changed may go unnoticed by [`NoteIndex::recent`].
 const FRESH: Duration = Duration::from_millis(500);
+
+/// For so long a search waits for another process that writes the index.
+const WAIT_TO_SEARCH: Duration = Duration::from_millis(300);
 
 /// Where a rename looks for the links that concern it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -68,20 +71,28 @@ impl NoteIndex {
 
     /// Up to date but for vectors, if something was written here or half a second has passed.
     pub fn recent(&self) -> Result<&Index> {
-        self.no_older_than(FRESH)
+        self.no_older_than(FRESH, self.wait)
     }
 
     /// As of now: a link that was written a moment ago must not be missed.
     pub fn current(&self) -> Result<&Index> {
-        self.no_older_than(Duration::ZERO)
+        self.no_older_than(Duration::ZERO, self.wait)
     }
 
-    fn no_older_than(&self, age: Duration) -> Result<&Index> {
+    /// As [`Self::recent`], but as it is where another process writes; and whether it is recent.
+    pub fn without_waiting(&self) -> Result<(&Index, bool)> {
+        match self.no_older_than(FRESH, WAIT_TO_SEARCH) {
+            Err(error) if error.kind() == ErrorKind::Conflict => Ok((self.opened()?, false)),
+            recent => Ok((recent?, true)),
+        }
+    }
+
+    fn no_older_than(&self, age: Duration, wait: Duration) -> Result<&Index> {
         let index = self.opened()?;
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         let is_stale = self.is_stale.swap(false, Ordering::SeqCst);
         if is_stale || synced.is_none_or(|synced| synced.elapsed() >= age) {
-            let options = SyncOptions::new().without_vectors().wait(self.wait);
+            let options = SyncOptions::new().without_vectors().wait(wait);
             index.sync_with(&options).inspect_err(|_| self.mark_stale())?;
             *synced = Some(Instant::now());
         }

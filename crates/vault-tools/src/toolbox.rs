@@ -79,6 +79,8 @@ pub struct Proposal {
     pub risk: Risk,
     /// Every path that it names or changes.
     pub paths: Vec<String>,
+    /// The error of the call unless a person sees the change and approves it.
+    pub unless_seen: Option<Error>,
     toolset: Toolset,
     tool_risk: Risk,
     editor: Editor,
@@ -93,13 +95,27 @@ pub struct Output {
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
     pub run: Option<TransactionId>,
+    /// What else the caller should know.
+    pub notices: Vec<String>,
 }
 
 impl Output {
-    /// The output as a model gets it: a text bare, anything else as JSON.
+    /// The output as a model gets it: a text bare, anything else as JSON. Of an object with a `content`, the other fields
+    /// come first, on one line, and the content follows as it is. Each of the notices is a line before all that.
     pub fn text(&self) -> String {
-        text_of(&self.value)
+        let notices: String = self.notices.iter().map(|notice| format!("note: {notice}\n")).collect();
+        match content_of(&self.value) {
+            Some((content, rest)) => format!("{notices}{rest}\n\n{content}"),
+            None => format!("{notices}{}", text_of(&self.value)),
+        }
     }
+}
+
+/// Of an object with a `content`: that, and the other fields as an object.
+pub(crate) fn content_of(value: &Value) -> Option<(&str, Value)> {
+    let content = value.get("content")?.as_str()?;
+    let rest = value.as_object()?.iter().filter(|(name, _)| *name != "content");
+    Some((content, Value::Object(rest.map(|(name, value)| (name.clone(), value.clone())).collect())))
 }
 
 /// A text bare, anything else as JSON.
@@ -242,6 +258,7 @@ impl Toolbox {
             output: done.output,
             change,
             effects: draft.effects,
+            unless_seen: draft.unless_seen,
             paths,
             toolset: spec.toolset,
             tool_risk: spec.risk,
@@ -253,7 +270,7 @@ impl Toolbox {
     /// What calls begin on.
     pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
         let (editor, now) = (self.editor()?, self.now());
-        Ok(Draft { vault, overlay, editor, effects: Vec::new(), now, cache: StepCache::default() })
+        Ok(Draft { vault, overlay, editor, effects: Vec::new(), unless_seen: None, now, cache: StepCache::default() })
     }
 
     /// Requires that the policy permits the actions of one or more calls of a tool, and adds the paths that they change to
@@ -298,6 +315,7 @@ impl Toolbox {
             policy: &self.policy,
             now: &draft.now,
             effects: &mut draft.effects,
+            unless_seen: &mut draft.unless_seen,
             cancel,
             cache: &draft.cache,
         };
@@ -312,7 +330,8 @@ impl Toolbox {
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`] when a file changed since the call was proposed; [`ErrorKind::Denied`] when `approval`
-    /// is [`Approval::Denied`], or when the policy asks and no person approved. They are logged.
+    /// is [`Approval::Denied`], or when the policy asks and no person approved; [`Proposal::unless_seen`] where no person
+    /// saw the change. They are logged.
     pub fn apply(&mut self, proposal: Proposal, approval: Approval) -> Result<Output> {
         let started = Instant::now();
         let outcome = self.try_apply(&proposal, approval);
@@ -351,6 +370,7 @@ impl Toolbox {
         }
         // A person approves this very call; a grant approves its tool, up to the tool's own risk.
         approval.check(self.policy.decide(&proposal.as_call(), &grants), &proposal.tool)?;
+        approval.check_seen(proposal.unless_seen.as_ref())?;
         let mut value = proposal.output.clone();
         let mut run = None;
         if !proposal.change.is_empty() {
@@ -367,7 +387,7 @@ impl Toolbox {
             }
         }
         self.set_editor(proposal.editor.clone());
-        Ok(Output { value, run })
+        Ok(Output { value, run, notices: proposal.change.notices().map(str::to_owned).collect() })
     }
 
     /// Logs a call that was not made because a person refused it or nobody could be asked.

@@ -28,6 +28,7 @@ use crate::journal::{
     self, EntryState, JournalEntry, NewTransaction, PruneOptions, Pruned, TransactionId, TransactionKind,
 };
 use crate::overlay::Overlay;
+use crate::read_versions::ReadVersions;
 use crate::sandbox::Sandbox;
 use crate::state::State;
 use crate::store::{IndexUse, NoteIndex, VaultStore};
@@ -112,6 +113,7 @@ impl VaultOptions {
 /// ```
 pub struct Vault {
     store: VaultStore,
+    versions: ReadVersions,
     recovered: Option<Recovered>,
     warnings: Vec<String>,
 }
@@ -201,7 +203,7 @@ impl Vault {
                 (None, vec![error.to_string()])
             }
         };
-        Ok(Self { store, recovered, warnings })
+        Ok(Self { store, versions: ReadVersions::default(), recovered, warnings })
     }
 
     /// What whoever uses the vault should know: that a transaction was interrupted and is not rolled back yet, or that
@@ -245,12 +247,25 @@ impl Vault {
         Overlay::new(&self.store)
     }
 
+    /// What was read of it lately.
+    pub(crate) fn versions(&self) -> &ReadVersions {
+        &self.versions
+    }
+
     /// The index, brought up to date but for vectors: if something was written here, or half a second has passed.
     ///
     /// # Errors
     /// When it cannot be opened or written.
     pub fn index(&self) -> Result<&Index> {
         self.store.index.recent()
+    }
+
+    /// The index for a search, and whether it was brought up to date: where another process writes, it is as it is.
+    ///
+    /// # Errors
+    /// As [`Vault::index`].
+    pub(crate) fn index_for_search(&self) -> Result<(&Index, bool)> {
+        self.store.index.without_waiting()
     }
 
     /// Does what a change says: all of it, or nothing.

@@ -12,6 +12,9 @@ use crate::search::slips::Vocabulary;
 use crate::store::Store;
 use crate::terms::{Matching, QueryTerm, Terms, is_stop_word, stem};
 
+/// The weight of the other words of a word's stem.
+const SAME_STEM: f64 = 0.8;
+
 /// The weight of words that begin with the last word of a query.
 const BEGINS_SO: f64 = 0.4;
 
@@ -164,10 +167,11 @@ fn beginning_so(typed: &Typed) -> Word {
     Word { count: typed.count, forms: vec![form], beginning: None }
 }
 
-/// The other words of a word's stem.
+/// The other words of the stem of a word that has this weight.
 fn of_same_stem(store: &Store, word: &str, weight: f64) -> Result<impl Iterator<Item = Form>> {
     let words = store.words_with_stem(&stem(word))?;
     let others: Vec<String> = words.into_iter().filter(|other| other != word).collect();
+    let weight = SAME_STEM * weight;
     Ok(others.into_iter().map(move |text| Form { text, matching: Matching::Whole, weight, is_exact: false }))
 }
 

@@ -117,11 +117,12 @@ impl Indexed {
             let begins_so = |term: &str| {
                 is_last && *matching == Matching::Whole && word.chars().count() >= 3 && term.starts_with(word.as_str())
             };
-            let all_forms =
-                self.counts(&|term| match is(term, has_stem(term)) > 0.0 || *matching == Matching::Prefix {
-                    true => is(term, has_stem(term) || term.starts_with(word.as_str())),
-                    false => 0.4 * is(term, begins_so(term)),
-                });
+            let all_forms = self.counts(&|term| match matching {
+                Matching::Prefix => is(term, term.starts_with(word.as_str())),
+                Matching::Whole if term == word => is(term, true),
+                Matching::Whole if has_stem(term) => 0.8 * is(term, true),
+                Matching::Whole => 0.4 * is(term, begins_so(term)),
+            });
             let is_held = same_stem.iter().any(|count| *count > 0.0);
             let share = if exact.iter().any(|count| *count > 0.0) { 0.1 } else { 0.0 };
             let rarity = idf(if is_held { &same_stem } else { &all_forms });

@@ -393,6 +393,22 @@ fn words_alone_rank_what_is_beyond_the_model() {
 }
 
 #[test]
+fn the_few_notes_with_vectors_are_not_first_for_having_them() {
+    let vault = Vault::new("//- audit.md\nthe incident of the town\n");
+    vault.sync();
+    vault.write("records.md", "incident records: how an incident is opened, and who closes the incident\n");
+    for n in 0..40 {
+        vault.write(&format!("n{n}.md"), "wings and feathers fly over the wide and quiet land\n");
+    }
+    vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    for query in ["incident", "incident opened"] {
+        let hits = vault.index().search(&Query::literal(query)).unwrap().results;
+        let found: Vec<_> = hits.iter().map(|hit| (hit.path.as_str(), hit.why.semantic.is_some())).collect();
+        assert_eq!(found, [("records.md", false), ("audit.md", true)], "{query}");
+    }
+}
+
+#[test]
 fn near_misses_are_notes_whatever_is_listed() {
     let vault = Vault::new("//- b.md\nheron\n//- a.md\nheron\n");
     let section = |n: usize| format!("## Part {n}\n\n{}\n\n", format!("heron{n} heron water ").repeat(80));

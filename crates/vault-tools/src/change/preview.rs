@@ -167,14 +167,19 @@ impl Track {
             Kind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
             _ => (format!("a/{path}"), format!("b/{now}")),
         };
+        // The name of a file can have a line break, which must not pass for a line of the diff.
+        let names = [names.0, names.1].map(|name| name.replace(char::is_control, " "));
         let has_texts = before.is_some() || after.is_some();
         let texts = text_of(before.as_ref()).zip(text_of(after.as_ref())).filter(|_| has_texts);
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
-                let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before, after);
+                // A lone carriage return ends no line: in a diff it would put two lines in one row.
+                let [before, after] = [before, after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+                let mut config = TextDiff::configure();
+                let diff = config.timeout(LOOKED_FOR).newline_terminated(true).diff_slices(&before, &after);
                 let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
                 let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
-                let unified = diff.unified_diff().context_radius(AROUND).header(&names.0, &names.1).to_string();
+                let unified = diff.unified_diff().context_radius(AROUND).header(&names[0], &names[1]).to_string();
                 ((!unified.is_empty()).then_some(unified), added, removed)
             }
             None => (None, 0, 0),

@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::policy::{Grants, Permission, Toolset};
 use crate::tool::Cancel;
-use crate::toolbox::{Output, Proposal, Toolbox, text_of};
+use crate::toolbox::{Proposal, Toolbox, content_of, text_of};
 
 /// How often --yes repeats a call on files that changed meanwhile.
 const MAX_ATTEMPTS: usize = 20;
@@ -38,9 +38,11 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     // Held until the output is printed: a signal that comes after the change must not end the command.
     let mut writing = None;
     let mut attempts = 1;
+    let mut was_shown;
     let (tool, used, output) = loop {
         let approved = call.approved(proposal)?;
         let (tool, used) = (approved.tool.clone(), approved.args.clone());
+        was_shown = !approved.only_reads() && matches!(call.decision, Approval::Approved | Approval::Edited);
         writing.get_or_insert_with(vault_cli::write_section);
         match call.toolbox.apply(approved, call.decision) {
             // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
@@ -54,9 +56,18 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     match args.json {
         true => {
             let run = output.run.map(|run| run.0);
-            out.json(&CallRecord { tool, args: used, output: output.value, run, change: None })?;
+            let notices = output.notices;
+            out.json(&CallRecord { tool, args: used, output: output.value, run, notices, change: None })?;
         }
-        false => print(&output, out)?,
+        false => {
+            if !was_shown {
+                output.notices.iter().for_each(|notice| note(notice));
+            }
+            print(&output.value, out)?;
+            if let Some(run) = output.run {
+                note(&format!("transaction {run}; vault-tools undo reverts it"));
+            }
+        }
     }
     Ok(Outcome::Done)
 }
@@ -84,7 +95,7 @@ impl Calling<'_> {
         match permission {
             Permission::Allow | Permission::Deny(_) => Ok(false),
             Permission::Ask if self.args.yes => {
-                self.decision = Approval::Approved;
+                self.decision = Approval::Preapproved;
                 Ok(false)
             }
             Permission::Ask if can_ask() => Ok(true),
@@ -185,11 +196,12 @@ fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
             args: proposal.args.clone(),
             output: proposal.output.clone(),
             run: None,
+            notices: preview.notices.clone(),
             change: Some(preview),
         };
         out.json(&record)?;
     } else if proposal.only_reads() {
-        print(&Output { value: proposal.output.clone(), run: None }, out)?;
+        print(&proposal.output, out)?;
     } else {
         let text = out.paint.diff(&texts_of(&preview).1);
         out.text(&text)?;
@@ -197,18 +209,20 @@ fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-fn print(output: &Output, out: &mut Out) -> std::io::Result<()> {
-    let text = match &output.value {
-        Value::String(text) => text.clone(),
-        value => serde_json::to_string_pretty(value)?,
+/// Of an object with a `content`, that alone goes to standard output, and the rest to standard error.
+fn print(output: &Value, out: &mut Out) -> std::io::Result<()> {
+    let text = match (output, content_of(output)) {
+        (Value::String(text), _) => text.clone(),
+        (_, Some((content, rest))) => {
+            note(&rest.to_string());
+            content.to_owned()
+        }
+        (value, None) => serde_json::to_string_pretty(value)?,
     };
     let text = if std::io::IsTerminal::is_terminal(&std::io::stdout()) { sanitize(&text).into_owned() } else { text };
     out.text(&text)?;
     if !text.ends_with('\n') {
         out.line("")?;
-    }
-    if let Some(run) = output.run {
-        note(&format!("transaction {run}; vault-tools undo reverts it"));
     }
     Ok(())
 }

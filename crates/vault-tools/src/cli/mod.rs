@@ -35,7 +35,9 @@ use plan_args::{MacroCommand, PlanCommand};
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
         match error.kind() {
-            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Refused => Self::Refused(error.one_line()),
+            ErrorKind::Denied | ErrorKind::Conflict | ErrorKind::Exists | ErrorKind::Refused => {
+                Self::Refused(error.one_line())
+            }
             _ => Self::Error(error.one_line()),
         }
     }

@@ -14,7 +14,7 @@ use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, 
 use super::records::PlanRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
-use crate::plan::{self, Checked, Event, PlanPreview, RunStatus, StepState};
+use crate::plan::{self, Checked, Event, LeftOut, PlanPreview, PlanRun, RunStatus, StepState};
 use crate::policy::{Grants, Permission, Risk};
 use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
@@ -109,9 +109,15 @@ pub(super) fn run_value(
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
+    done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     if !args.jsonl {
         let undo = done.run.map(|run| format!("; transaction {run}, vault-tools undo reverts it")).unwrap_or_default();
-        out.line(&format!("{}{undo}", if done.status == RunStatus::Done { "done" } else { "stopped" }))?;
+        let ended = match (done.status, done.left_out.len()) {
+            (RunStatus::Done, 0) => "done".to_owned(),
+            (RunStatus::Done, left_out) => format!("{} done, {left_out} left out", calls_of(&preview, &done)),
+            _ => "stopped".to_owned(),
+        };
+        out.line(&format!("{ended}{undo}"))?;
     }
     Ok(Outcome::Done)
 }
@@ -155,7 +161,7 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Res
     match preview.permission(toolbox.policy(), &Grants::default()) {
         Permission::Allow => return Ok(Approval::Allowed),
         Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-        Permission::Ask if args.yes => return Ok(Approval::Approved),
+        Permission::Ask if args.yes => return Ok(Approval::Preapproved),
         Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
         Permission::Ask => {}
     }
@@ -209,6 +215,7 @@ fn table(preview: &PlanPreview) -> String {
             }
             StepState::Ready => {}
         }
+        lines.extend(step.left_out.iter().map(|item| format!("       left out: {}", left_out(item))));
         lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }
     lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
@@ -217,6 +224,17 @@ fn table(preview: &PlanPreview) -> String {
 
 fn badge(risk: Risk) -> String {
     risk.name().to_uppercase()
+}
+
+/// The calls of the loops from which items were left out.
+fn calls_of(preview: &PlanPreview, done: &PlanRun) -> usize {
+    let loops = preview.steps.iter().filter(|step| done.left_out.iter().any(|(id, _)| *id == step.id));
+    loops.map(|step| step.calls.len()).sum()
+}
+
+/// An item that is left out, and why.
+fn left_out(item: &LeftOut) -> String {
+    format!("item {}, {}: {}", item.item, sanitize_line(&item.what), sanitize_line(&item.reason))
 }
 
 /// Paths of a call, or its arguments on one line.

@@ -67,6 +67,9 @@ pub(super) struct CallRecord {
     pub output: Value,
     /// The transaction that undo reverts.
     pub run: Option<u64>,
+    /// What else should be known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// What it would change; only with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Preview>,

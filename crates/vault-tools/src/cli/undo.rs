@@ -15,6 +15,9 @@ use crate::transaction::{Force, Recover, Transaction};
 use crate::vault::{TransactionInfo, TransactionStatus, Vault};
 use crate::{log, plan};
 
+/// Paths that the list of transactions names of each.
+const NAMED_PATHS: usize = 3;
+
 pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<TransactionInfo>(&args.output);
@@ -127,10 +130,20 @@ fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
             let of = row.of.map(|of| format!(" of {of}")).unwrap_or_default();
             let head = out.paint.bold(&format!("{:>4}", row.id.0));
             let (time, status, kind) = (word("time"), word("status"), word("kind"));
-            out.line(&format!("{head}  {time}  {status:11}  {kind}{of}  {}", sanitize_line(&row.label)))?;
+            let paths = paths_of(row);
+            out.line(&format!("{head}  {time}  {status:11}  {kind}{of}  {}  {paths}", sanitize_line(&row.label)))?;
         }
         Ok(())
     })
+}
+
+/// The first paths of a transaction, and how many more there are.
+fn paths_of(row: &TransactionInfo) -> String {
+    let mut text = row.paths.iter().take(NAMED_PATHS).map(|path| sanitize_line(path)).collect::<Vec<_>>().join(", ");
+    if row.paths.len() > NAMED_PATHS {
+        text.push_str(&format!(" and {} more", row.paths.len() - NAMED_PATHS));
+    }
+    text
 }
 
 pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> CliResult {

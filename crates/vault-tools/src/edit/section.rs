@@ -13,6 +13,9 @@ use crate::host::Position;
 /// The level of a new heading that does not say its own.
 const NEW_LEVEL: usize = 2;
 
+/// The most headings or blocks that an error names.
+const MAX_NAMED: usize = 20;
+
 /// Where a section lies in its text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,21 +42,80 @@ pub struct Appended {
     pub made_heading: bool,
 }
 
-/// Finds the first section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
+/// Finds the section of a heading: `Plan`, `## Plan`, or with the headings above it `Work#Plan`.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`], with the headings of the note.
+/// [`ErrorKind::NotFound`], with the headings of the note; [`ErrorKind::Ambiguous`] if several fit, or only one of another
+/// level.
 pub fn find_section(text: &str, heading: &str) -> Result<Section> {
     let note = read(text);
-    section(&note, heading).ok_or_else(|| {
+    section(&note, heading)?.ok_or_else(|| {
         let mut there: Vec<String> = note.headings.iter().map(|heading| format!("{:?}", heading.text)).collect();
-        there.truncate(20);
+        there.truncate(MAX_NAMED);
         let error = Error::new(ErrorKind::NotFound, format!("there is no heading {:?}", title(heading)));
         match there.is_empty() {
             true => error.with_remedy("the note has no headings"),
             false => error.with_remedy(format!("the headings are {}", there.join(", "))),
         }
     })
+}
+
+/// Finds the block with an id, as `[[note#^id]]` names it, with or without `^`.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], with the ids of the note.
+pub fn find_block(text: &str, id: &str) -> Result<Range<usize>> {
+    let note = read(text);
+    let id = id.trim().trim_start_matches('^');
+    let found = note.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
+    found.map(|block| block.span.clone()).ok_or_else(|| {
+        let ids: Vec<String> = note.block_ids.iter().take(MAX_NAMED).map(|block| format!("^{}", block.id)).collect();
+        let error = Error::new(ErrorKind::NotFound, format!("there is no block ^{id}"));
+        match ids.is_empty() {
+            true => error.with_remedy("the note has no block ids"),
+            false => error.with_remedy(format!("the blocks are {}", ids.join(", "))),
+        }
+    })
+}
+
+/// Finds lines, counted from 1: `3-9`, `3-` up to the end, or `3`. Lines after the last are ignored.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for another form, and for lines that all lie after the last.
+pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
+    let wrong = || {
+        Error::new(ErrorKind::InvalidArguments, format!("`{lines}` are no lines"))
+            .with_remedy("write 3-9, 3- or 3; lines count from 1")
+    };
+    let number = |text: &str| text.trim().parse::<usize>().map_err(|_| wrong());
+    let (first, last) = match lines.split_once('-') {
+        Some((first, last)) if last.trim().is_empty() => (number(first)?, usize::MAX),
+        Some((first, last)) => (number(first)?, number(last)?),
+        None => (number(lines)?, number(lines)?),
+    };
+    if first == 0 || last < first {
+        return Err(wrong());
+    }
+    let mut starts = std::iter::once(0).chain(text.match_indices('\n').map(|(at, _)| at + 1));
+    let start = starts.by_ref().nth(first - 1).filter(|start| *start < text.len() || first == 1);
+    let Some(start) = start else {
+        let there = text.lines().count();
+        return Err(Error::new(ErrorKind::InvalidArguments, format!("the note has only {there} lines")));
+    };
+    Ok(start..starts.nth(last - first).unwrap_or(text.len()))
+}
+
+/// The headings of a note, one a line: `12: ## Log (340 bytes)`, with the line and the size of its section.
+pub fn outline(text: &str) -> String {
+    let note = read(text);
+    let mut lines = String::new();
+    for (at, heading) in note.headings.iter().enumerate() {
+        let section = section_at(&note, at);
+        let marks = "#".repeat(usize::from(heading.level));
+        let bytes = section.body.end - section.heading.start;
+        lines.push_str(&format!("{}: {marks} {} ({bytes} bytes)\n", heading.line, heading.text));
+    }
+    lines
 }
 
 /// Adds lines at the end of a text. The text ends in a newline afterwards if it did before.
@@ -71,10 +133,35 @@ pub fn append(text: &str, content: &str) -> String {
     }
 }
 
-/// As [`append`], and says where the new lines are.
-pub fn append_to_end(text: &str, content: &str) -> Appended {
-    let text = append(text, content);
-    Appended { line: line_of_end(&text, content), text, made_heading: false }
+/// Adds text at the end of a note: as a block of its own, unless it goes on with the list, table or quote at the end.
+///
+/// # Errors
+/// [`ErrorKind::Refused`] if the note ends in a code block, comment or the like that is not closed.
+pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
+    let probe = append(text, "\n# x");
+    check_heading(&probe, line_of_end(&probe, "# x"))?;
+    let note = read(text);
+    let ends_blank = text.trim_end_matches([' ', '\t']).ends_with("\n\n") || text.ends_with("\n\r\n");
+    let needs_gap = !ends_blank && note.blocks.last().is_some_and(|last| !continues(last.kind, content));
+    let gap = if needs_gap { LineEnding::of(text).as_str() } else { "" };
+    let text = append(text, &format!("{gap}{content}"));
+    Ok(Appended { line: line_of_end(&text, content), text, made_heading: false })
+}
+
+/// Whether text goes on with a block that it follows without a blank line, and is meant to: items with a list, rows with
+/// a table, quoted lines with a quote.
+fn continues(kind: BlockKind, content: &str) -> bool {
+    let first = content.trim_start();
+    match kind {
+        BlockKind::List => {
+            let number = first.trim_start_matches(|c: char| c.is_ascii_digit());
+            let is_numbered = number.len() < first.len() && (number.starts_with(". ") || number.starts_with(") "));
+            is_numbered || ["- ", "* ", "+ "].iter().any(|mark| first.starts_with(mark))
+        }
+        BlockKind::Table => first.starts_with('|'),
+        BlockKind::Quote => first.starts_with('>'),
+        _ => false,
+    }
 }
 
 /// The line, from 1, at which `content` begins, with which a text ends.
@@ -87,7 +174,8 @@ fn line_of_end(text: &str, content: &str) -> u32 {
 /// of its `#`, by default the second.
 ///
 /// # Errors
-/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Refused`] if a code
+/// [`ErrorKind::InvalidArguments`] for a heading that is empty or has several lines; [`ErrorKind::Ambiguous`] if several
+/// headings fit, or only one of another level; [`ErrorKind::Refused`] if a code
 /// block or comment that is not closed would swallow the new heading or text.
 pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<Appended> {
     if title(heading).is_empty() {
@@ -99,7 +187,8 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
-    let Some(section) = section(&read(text), heading) else {
+    let note = read(text);
+    let Some(section) = section(&note, heading)? else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
         // Of a path of headings only the last is added: where the others belong is unknown.
@@ -119,7 +208,10 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let body = &text[section.body.clone()];
     let filled = body.trim_end();
     let at = if filled.is_empty() { section.heading.end } else { section.body.start + filled.len() };
-    let gap = if filled.is_empty() { eol } else { "" };
+    let end_of_section =
+        note.blocks.iter().rfind(|block| block.span.start < at && block.span.start >= section.body.start);
+    let goes_on = end_of_section.is_some_and(|last| continues(last.kind, content));
+    let gap = if goes_on { "" } else { eol };
     let content = ending.put(content);
     let content = content.trim_matches(['\r', '\n']);
     let (before, after) = text.split_at(at);
@@ -165,7 +257,10 @@ fn check_heading(text: &str, line: u32) -> Result<()> {
         (_, Some(comment)) => Some(("the comment", comment)),
         _ => None,
     };
-    let error = Error::new(ErrorKind::Refused, "a heading added at the end of the note would not be a heading");
+    let error = Error::new(
+        ErrorKind::Refused,
+        "the note ends in something that is not closed, which would swallow the added text",
+    );
     Err(match open {
         Some((what, start)) => {
             error.with_remedy(format!("first close {what} that begins in line {}", line_at(text, start)))
@@ -192,7 +287,7 @@ fn title(heading: &str) -> &str {
     heading.trim().trim_start_matches('#').trim()
 }
 
-fn section(note: &Note, heading: &str) -> Option<Section> {
+fn section(note: &Note, heading: &str) -> Result<Option<Section>> {
     let wanted = title(heading);
     let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
     let sources: Vec<(u8, &str)> =
@@ -202,14 +297,36 @@ fn section(note: &Note, heading: &str) -> Option<Section> {
         (level == 0 || usize::from(heading.level) == level)
             && (note.heading_source(*at) == wanted || heading.text == wanted)
     };
-    let at = (0..note.headings.len()).find(same).or_else(|| heading_at(&sources, wanted))?;
+    let ambiguous = |message: String| {
+        Err(Error::new(ErrorKind::Ambiguous, message)
+            .with_remedy("write the heading with its level, as `## Log`, or with those above it, as `Work#Log`"))
+    };
+    match (0..note.headings.len()).filter(same).collect::<Vec<_>>()[..] {
+        [] => {}
+        [at] => return Ok(Some(section_at(note, at))),
+        ref several => {
+            let lines: Vec<String> = several.iter().map(|at| note.headings[*at].line.to_string()).collect();
+            let lines = lines.join(", ");
+            return ambiguous(format!("{} headings are {wanted:?}, in the lines {lines}", several.len()));
+        }
+    }
+    let Some(at) = heading_at(&sources, wanted) else { return Ok(None) };
+    let found = &note.headings[at];
+    if level != 0 && usize::from(found.level) != level {
+        return ambiguous(format!("the heading {:?} in line {} is of level {}", found.text, found.line, found.level));
+    }
+    Ok(Some(section_at(note, at)))
+}
+
+/// The section of a note's heading, by its index.
+fn section_at(note: &Note, at: usize) -> Section {
     let found = &note.headings[at];
     let next = note.headings[at + 1..].iter().find(|next| next.level <= found.level);
     let line_end = note.text[found.span.end..].find('\n').map_or(note.text.len(), |end| found.span.end + end + 1);
     let heading = found.span.start..note.text[..found.span.end].trim_end_matches(['\r', '\n']).len();
     let end = next.map_or(note.text.len(), |next| line_start(&note.text, next.span.start));
     let body = if found.span.end > heading.end { found.span.end..end } else { line_end.min(end)..end };
-    Some(Section { level: found.level, line: found.line, heading, body })
+    Section { level: found.level, line: found.line, heading, body }
 }
 
 fn line_start(text: &str, at: usize) -> usize {
@@ -246,12 +363,42 @@ mod tests {
         assert!(missing.to_string().contains("\"Next\""), "{missing}");
 
         for (heading, content, expected, line) in [
-            ("Sub", "more", text.replace("text\n", "text\nmore\n"), 10),
-            ("## Next", "x", format!("{text}\nx"), 17),
-            ("Log#Sub", "x\n\n", text.replace("text\n", "text\nx\n"), 10),
+            ("Sub", "more", text.replace("text\n", "text\n\nmore\n"), 11),
+            ("## Next", "x", format!("{text}\n\nx"), 18),
+            ("Log#Sub", "x\n\n", text.replace("text\n", "text\n\nx\n"), 11),
         ] {
             let done = append_to_section(text, heading, content).unwrap();
             assert_eq!((done.text, done.line, done.made_heading), (expected, line, false), "{heading}");
+        }
+    }
+
+    /// A paragraph is no part of the table, list or quote before it, and an item goes on with its list.
+    #[test]
+    fn what_is_appended_to_a_note_is_what_it_says() {
+        for (text, content, expected, line) in [
+            ("| a |\n| - |\n| b |\n", "New", "| a |\n| - |\n| b |\n\nNew\n", 5),
+            ("| a |\n| - |\n", "| b |", "| a |\n| - |\n| b |\n", 3),
+            ("> [!note]\n> a", "New", "> [!note]\n> a\n\nNew", 4),
+            ("- a\n", "New", "- a\n\nNew\n", 3),
+            ("- a\n  - b\n", "* [ ] c", "- a\n  - b\n* [ ] c\n", 3),
+            ("1. a\n", "2. b\n3. c", "1. a\n2. b\n3. c\n", 2),
+            ("a\r\n", "b", "a\r\n\r\nb\r\n", 3),
+            ("a\n\n", "b", "a\n\nb\n", 3),
+            ("# A\n", "b", "# A\n\nb\n", 3),
+            ("---\nk: 1\n---\n", "b", "---\nk: 1\n---\nb\n", 4),
+            ("", "b", "b", 1),
+        ] {
+            let done = append_to_end(text, content).unwrap();
+            assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");
+        }
+        for open in ["a\n```\nb", "a\n\n%%\nb\n"] {
+            assert_eq!(append_to_end(open, "New").unwrap_err().kind(), ErrorKind::Refused, "{open:?}");
+        }
+        for (text, content, expected) in [
+            ("# A\n- a\n# B\n", "- b", "# A\n- a\n- b\n\n# B\n"),
+            ("# A\n| a |\n| - |\n", "b", "# A\n| a |\n| - |\n\nb\n"),
+        ] {
+            assert_eq!(append_to_section(text, "A", content).unwrap().text, expected);
         }
     }
 
@@ -264,7 +411,7 @@ mod tests {
             ("text\n", "New", "text\n\n## New\n\nx\n", 5),
             ("text\n\n", "# New", "text\n\n# New\n\nx\n", 5),
             ("", "New", "## New\n\nx", 3),
-            ("A\r\n===\r\nb\r\n", "A", "A\r\n===\r\nb\r\nx\r\n", 4),
+            ("A\r\n===\r\nb\r\n", "A", "A\r\n===\r\nb\r\n\r\nx\r\n", 5),
         ] {
             let done = append_to_section(text, heading, "x").unwrap();
             assert_eq!((done.text.as_str(), done.line), (expected, line), "{text:?}");

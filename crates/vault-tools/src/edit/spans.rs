@@ -176,14 +176,21 @@ fn not_there(text: &str, old: &str) -> Error {
     let squeeze = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
     let first = old.lines().map(squeeze).find(|line| !line.is_empty()).unwrap_or_default();
     let near = text.lines().enumerate().find(|(_, line)| !first.is_empty() && squeeze(line).contains(&first));
-    match near {
-        Some((number, line)) => error.with_remedy(format!(
-            "line {} is similar to its first line; copy it exactly: {:?}",
-            number + 1,
-            line.trim()
-        )),
+    match near.map(|(number, _)| first_difference(text, old, number)) {
+        Some((number, line)) => {
+            error.with_remedy(format!("line {} is similar but differs; copy it exactly: {:?}", number + 1, line.trim()))
+        }
         None => error.with_remedy("read the note again and copy the words exactly"),
     }
+}
+
+/// The first line, from `start` on, that differs from its line of `old`; both texts are compared line by line.
+fn first_difference<'t>(text: &'t str, old: &str, start: usize) -> (usize, &'t str) {
+    let there = text.lines().enumerate().skip(start);
+    let wanted = old.lines().skip_while(|line| line.trim().is_empty());
+    let mut pairs = there.clone().zip(wanted);
+    let first = pairs.find(|((at, line), wanted)| if *at == start { !line.ends_with(wanted) } else { line != wanted });
+    first.map(|(line, _)| line).or_else(|| there.clone().next()).unwrap_or((start, ""))
 }
 
 /// The line endings of the passage that differs from `old` in nothing else; `None` if there is none.
@@ -230,6 +237,8 @@ mod tests {
 
     #[test]
     fn a_passage_is_replaced_if_it_occurs_once() {
+        let differs = replace_once("intro\n\n## Log\n\n- a\n", "intro\n\n## Log\n\n- b", "x").unwrap_err().to_string();
+        assert!(differs.contains("line 5 is similar but differs; copy it exactly: \"- a\""), "{differs}");
         let done = replace_once("one\r\ntwo\r\nthree", "two\nthree", "2\n3").unwrap();
         assert_eq!((done.text.as_str(), done.first_line, done.last_line), ("one\r\n2\r\n3", 2, 3));
         let several = replace_once("a b\na\n", "a", "x").unwrap_err();

@@ -17,7 +17,7 @@ mod run;
 
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
-pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
+pub use preview::{CallPreview, LeftOut, PlanPreview, StepPreview, StepState, preview};
 pub use reference::Parameters;
 pub use run::{Event, PlanRun, RunStatus, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};

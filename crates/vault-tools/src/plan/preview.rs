@@ -18,10 +18,13 @@ use crate::host::Editor;
 use crate::log::{Approval, Record};
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
-use crate::toolbox::{Done, Toolbox};
+use crate::toolbox::{Done, Toolbox, text_of};
 
 /// The most calls that a loop may make.
 const MAX_ITEMS: usize = 10_000;
+
+/// Characters of an item that stand for it.
+const SHOWN_CHARACTERS: usize = 80;
 
 /// The most memory that arguments and outputs of one plan may take, in bytes.
 const MAX_OUTPUT_BYTES: usize = 256_000_000;
@@ -62,10 +65,16 @@ pub struct StepPreview {
     pub state: StepState,
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
+    /// Items of its loop that are left out because their calls failed and the step says `onError: skip`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOut>,
     /// Its output.
     pub output: Value,
     /// What the host does.
     pub effects: Vec<HostEffect>,
+    /// The error of the plan unless a person sees what this step does and approves it.
+    #[serde(skip)]
+    pub(super) unless_seen: Option<Error>,
     /// Its position in the plan.
     #[serde(skip)]
     pub(super) at: usize,
@@ -93,6 +102,26 @@ pub enum StepState {
         /// Why.
         reason: String,
     },
+}
+
+/// An item of a loop that is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Its position in the loop, from 1.
+    pub item: usize,
+    /// The file it is about, or the item in short.
+    pub what: String,
+    /// Why its call failed.
+    pub reason: String,
+}
+
+impl LeftOut {
+    fn new(index: usize, item: &Value, error: &Error) -> Self {
+        let text = text_of(item.get("path").unwrap_or(item));
+        let what = error.path().map_or_else(|| text.chars().take(SHOWN_CHARACTERS).collect(), str::to_owned);
+        Self { item: index + 1, what, reason: error.message().to_owned() }
+    }
 }
 
 /// A call with its references resolved. Its output is that of its step; of a loop, one of the `items` of that.
@@ -197,8 +226,10 @@ impl DryRun<'_, '_> {
             risk: spec.risk,
             state,
             calls: Vec::new(),
+            left_out: Vec::new(),
             output: Value::Null,
             effects: Vec::new(),
+            unless_seen: None,
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions,
@@ -214,6 +245,7 @@ impl DryRun<'_, '_> {
             self.draft.overlay.rollback(mark);
             self.draft.editor = editor;
             self.draft.effects.clear();
+            self.draft.unless_seen = None;
         }
         result
     }
@@ -224,23 +256,59 @@ impl DryRun<'_, '_> {
         let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
         let items = self.items(step).map_err(|error| at_step(error, step, None))?;
         let count = items.as_ref().map(Vec::len);
-        let (mut calls, mut paths, mut outputs) = (Vec::new(), Vec::new(), Vec::new());
+        let skips_items = count.is_some() && self.plan.on_error(step) == OnError::Skip;
+        let (mut calls, mut paths, mut outputs, mut left_out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         self.draft.cache = StepCache::default();
         for (index, item) in items.unwrap_or(vec![Value::Null]).into_iter().enumerate() {
-            let done = self
-                .call(step, index, item, cancel)
-                .map_err(|error| at_step(error, step, count.map(|count| (index, count))))?;
-            paths.extend(done.paths);
-            calls.push(CallPreview { args: done.args });
-            outputs.push(done.output);
+            let shown = if skips_items { item.clone() } else { Value::Null };
+            match self.item(step, index, item, cancel) {
+                Err(error) if skips_items && can_be_skipped(&error) => {
+                    left_out.push(LeftOut::new(index, &shown, &error));
+                }
+                Err(error) => return Err(at_step(error, step, count.map(|count| (index, count)))),
+                Ok(done) => {
+                    paths.extend(done.paths);
+                    calls.push(CallPreview { args: done.args });
+                    outputs.push(done.output);
+                }
+            }
+        }
+        // Nothing is left of the step, so that it is skipped, and with it what depends on it.
+        if let (true, [first, ..]) = (calls.is_empty(), &left_out[..]) {
+            let message = format!("none of {} items can be done; {}: {}", left_out.len(), first.what, first.reason);
+            return Err(at_step(Error::new(ErrorKind::Plan, message), step, None));
         }
         let output = match count {
-            Some(count) => json!({ "count": count, "items": Value::Array(outputs) }),
+            Some(_) => json!({ "count": outputs.len(), "items": Value::Array(outputs) }),
             None => outputs.pop().unwrap_or_default(),
         };
         let effects = std::mem::take(&mut self.draft.effects);
+        let unless_seen = self.draft.unless_seen.take();
         let actions = mark..self.draft.overlay.mark();
-        Ok(StepPreview { calls, output, effects, paths, ..self.preview(at, StepState::Ready, actions)? })
+        Ok(StepPreview {
+            calls,
+            left_out,
+            output,
+            effects,
+            unless_seen,
+            paths,
+            ..self.preview(at, StepState::Ready, actions)?
+        })
+    }
+
+    /// One call of a step. If it fails, the draft is as it was before.
+    fn item(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {
+        let draft = &mut self.draft;
+        let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
+        let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
+        let result = self.call(step, index, item, cancel);
+        if result.is_err() {
+            let draft = &mut self.draft;
+            draft.overlay.rollback(mark);
+            (draft.editor, draft.unless_seen) = (editor, unless_seen);
+            draft.effects.truncate(effects);
+        }
+        result
     }
 
     fn call(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {

@@ -225,6 +225,9 @@ impl Resolver<'_> {
                 Piece::Reference(reference) => {
                     let value = (self.value_of)(&reference).and_then(|value| match value {
                         Value::Null => Err(format!("`{}` is null, not a text", reference.written)),
+                        Value::Array(_) | Value::Object(_) if is_path => {
+                            Err(format!("`{}` is {}, not a part of a path", reference.written, name_of(&value)))
+                        }
                         value => Ok(text_of(&value)),
                     });
                     self.located(value, at).map(|value| if is_path { SafePath::segment(&value) } else { value })
@@ -239,6 +242,10 @@ impl Resolver<'_> {
     fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
         result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
     }
+}
+
+fn name_of(value: &Value) -> &'static str {
+    if value.is_array() { "a list" } else { "an object" }
 }
 
 fn is_text(schema: &Value) -> bool {
@@ -452,7 +459,7 @@ mod tests {
         assert_eq!(
             issues.unwrap_err(),
             [
-                "/a: `$steps.parse.itemz`: there is no `itemz`; there are: count, items, none",
+                "/a: `$steps.parse.itemz`: there is no `itemz`; there are: items, count, none",
                 "/b/0: the parameter `nothing` has no value; give it with --set nothing=VALUE",
                 "/b/1: `$steps.parse.none` is null, not a text",
                 "/c: `$steps.later.x`: the step later has no output",

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::history;
-use super::preview::{PlanPreview, StepPreview, StepState};
+use super::preview::{LeftOut, PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
@@ -35,6 +35,8 @@ pub struct PlanRun {
     pub failed: Option<(String, Error)>,
     /// Steps that were skipped, and why.
     pub skipped: Vec<(String, String)>,
+    /// Items of loops that were left out, with the id of the step.
+    pub left_out: Vec<(String, LeftOut)>,
 }
 
 /// Does what a preview showed. `approval` says who approved it; `on_event` is called with each event.
@@ -45,7 +47,8 @@ pub struct PlanRun {
 /// before it stay, and `undo` reverts them. A step stays too if only its host effects failed.
 ///
 /// # Errors
-/// [`ErrorKind::Denied`] when it was not approved; [`ErrorKind::Conflict`] before anything was done. A step that fails
+/// [`ErrorKind::Denied`] when it was not approved; what a step says must be seen, where nobody saw it;
+/// [`ErrorKind::Conflict`] before anything was done. A step that fails
 /// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
 /// history, from which macros are made.
 pub fn run(
@@ -121,6 +124,8 @@ fn run_approved(
         cursor.reach(usize::MAX);
     }
     let StepCursor { outputs, failed, skipped, .. } = cursor;
+    let done = preview.steps.iter().filter(|step| outputs.contains_key(&step.id));
+    let left_out = done.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
     if run.is_some() {
         toolbox.set_editor(preview.editor.clone());
     }
@@ -129,7 +134,7 @@ fn run_approved(
         Some((_, error)) if error.kind() == ErrorKind::Cancelled => RunStatus::Cancelled,
         Some(_) => RunStatus::Failed,
     };
-    Ok(PlanRun { status, run, outputs, failed, skipped })
+    Ok(PlanRun { status, run, outputs, failed, skipped, left_out })
 }
 
 /// What the policy denies is denied here too, whoever approved it.
@@ -144,7 +149,8 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
         }
         _ => preview.permission(toolbox.policy(), &grants),
     };
-    approval.check(permission, "the plan")
+    approval.check(permission, "the plan")?;
+    approval.check_seen(preview.steps.iter().find_map(|step| step.unless_seen.as_ref()))
 }
 
 /// One line in the log for each step that ran; if the plan did not run, for each step that would have.
@@ -278,7 +284,8 @@ impl<'a> StepCursor<'a> {
             self.report_failure(step, &error, attempt, false);
             effect.report_failure(&mut output, &error);
         }
-        (self.on_event)(&Event::StepFinished { step: step.id.clone(), output: output.clone() });
+        let left_out = step.left_out.clone();
+        (self.on_event)(&Event::StepFinished { step: step.id.clone(), output: output.clone(), left_out });
         self.outputs.insert(step.id.clone(), output);
         self.at += 1;
         self.started = None;
@@ -376,6 +383,9 @@ pub enum Event {
         step: String,
         /// Its output.
         output: Value,
+        /// Items of its loop that were left out.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
     },
     /// An attempt of a step failed.
     #[serde(rename = "step.failed")]

@@ -268,11 +268,11 @@ mod tests {
             issues(json!({ "version": "2.0", "goal": "g", "steps": [step], "extra": 1 })),
             [
                 "/riskLevel: is missing; expected one of read-only, writes, commands",
-                "/extra: `extra` is not a field; there are: assumptions, defaults, goal, riskLevel, steps, version",
-                "/steps/0/onError: expected one of stop, skip, retry, found the text \"ignore\"",
-                "/steps/0/retries: `retries` is not a field; did you mean `retry`? (there are: args, captureAs, \
-                 dependsOn, foreach, id, onError, preview, retry, timeoutMs, tool)",
                 "/version: expected one of 1.0, found the text \"2.0\"",
+                "/steps/0/retries: `retries` is not a field; did you mean `retry`? (there are: id, tool, args, preview, \
+                 dependsOn, foreach, captureAs, onError, retry, timeoutMs)",
+                "/steps/0/onError: expected one of stop, skip, retry, found the text \"ignore\"",
+                "/extra: `extra` is not a field; there are: version, goal, assumptions, riskLevel, defaults, steps",
             ]
         );
         assert_eq!(issues(json!([])), ["/: expected an object, found a list"]);

@@ -296,7 +296,7 @@ mod tests {
         check_one(json!({ "path": "a", "mode": "c" }), &["/mode: expected one of a, b, found the text \"c\""]);
         check_one(
             json!({ "path": "a", "topK": 1 }),
-            &["/topK: `topK` is not a field; did you mean `top_k`? (there are: any, filter, mode, path, tags, top_k)"],
+            &["/topK: `topK` is not a field; did you mean `top_k`? (there are: path, top_k, tags, mode, filter, any)"],
         );
         check_one(
             json!({ "path": "a", "filter": { "y/z": 1 } }),
@@ -305,7 +305,7 @@ mod tests {
         check_one(json!({ "path": "a", "any": { "y": null } }), &[]);
         check_one(
             json!({ "path": 1, "mode": 2 }),
-            &["/mode: expected one of a, b, found 2", "/path: expected a text, found 1"],
+            &["/path: expected a text, found 1", "/mode: expected one of a, b, found 2"],
         );
     }
 

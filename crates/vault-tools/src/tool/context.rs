@@ -41,6 +41,8 @@ pub struct Context<'a, 'v> {
     pub now: &'a Zoned,
     /// What the host is to do, in order, when the call is applied.
     pub effects: &'a mut Vec<HostEffect>,
+    /// The error of the call unless a person sees its changes and approves them.
+    pub unless_seen: &'a mut Option<Error>,
     /// What ends the call early.
     pub cancel: Cancel<'a>,
     /// What calls of the same step computed.
@@ -53,6 +55,7 @@ pub(crate) struct Draft<'v> {
     pub overlay: Overlay<'v>,
     pub editor: Editor,
     pub effects: Vec<HostEffect>,
+    pub unless_seen: Option<Error>,
     pub now: Zoned,
     pub cache: StepCache,
 }

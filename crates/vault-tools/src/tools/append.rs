@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::locate;
+use super::{locate, version};
 use crate::edit;
 use crate::error::Result;
 use crate::sandbox::View;
@@ -19,6 +19,8 @@ pub(super) struct Args {
     /// The heading of the section at whose end it is added, without `#`; default: the end of the note. A missing heading
     /// is created.
     heading: Option<String>,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
 }
 
 /// The result of an append.
@@ -30,15 +32,19 @@ pub(super) struct AppendedText {
     line: u32,
     /// Whether the heading was created.
     made_heading: bool,
+    /// The note's new version.
+    version: String,
 }
 
 pub(super) fn append_to_note(args: Args, context: &mut Context<'_, '_>) -> Result<AppendedText> {
     let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let added = match args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty()) {
         Some(heading) => edit::append_to_section(&text, heading, &args.content).map_err(|error| error.at(&path))?,
-        None => edit::append_to_end(&text, &args.content),
+        None => edit::append_to_end(&text, &args.content).map_err(|error| error.at(&path))?,
     };
     context.overlay.write(&path, added.text)?;
-    Ok(AppendedText { path: path.to_string(), line: added.line, made_heading: added.made_heading })
+    let version = version::of(&path, context)?;
+    Ok(AppendedText { path: path.to_string(), line: added.line, made_heading: added.made_heading, version })
 }

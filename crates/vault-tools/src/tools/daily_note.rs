@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::daily_settings::DailySettings;
-use super::locate;
+use super::{locate, version};
 use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
@@ -18,6 +18,8 @@ pub(super) struct Args {
     date: Option<String>,
     /// Text to add at the end of the note.
     content: Option<String>,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
 }
 
 /// The note of the day.
@@ -29,6 +31,8 @@ pub(super) struct DailyNote {
     created: bool,
     /// Whether the content was added.
     appended: bool,
+    /// Its version now.
+    version: String,
 }
 
 pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Result<DailyNote> {
@@ -39,6 +43,7 @@ pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Re
     let settings = DailySettings::of(context.vault)?;
     let path = settings.path(&day)?;
     let path = locate::new_note(&PathArg(path.to_string()), context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
     let created = !context.overlay.exists(&path)?;
     let before = match created {
         true => settings.first_text(&day, &path, context)?,
@@ -46,13 +51,16 @@ pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Re
     };
     let content = args.content.filter(|content| !content.is_empty());
     let appended = content.is_some();
-    let text = content.map_or(before.clone(), |content| edit::append(&before, &content));
+    let text = match content {
+        Some(content) => edit::append_to_end(&before, &content).map_err(|error| error.at(&path))?.text,
+        None => before,
+    };
     if created {
         context.overlay.create(&path, text)?;
     } else if appended {
         context.overlay.write(&path, text)?;
     }
-    Ok(DailyNote { path: path.to_string(), created, appended })
+    Ok(DailyNote { version: version::of(&path, context)?, path: path.to_string(), created, appended })
 }
 
 /// The given day at the present time of day.

@@ -3,12 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::arguments::{NoteArgs, yes};
-use super::locate;
+use super::arguments::yes;
+use super::{locate, version};
 use crate::action::DeleteMode;
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct NoteArgs {
+    /// The note.
+    path: PathArg,
+    /// The version that read_note gave: if the note has changed since, nothing is deleted.
+    expected_version: Option<String>,
+}
 
 /// The result of a delete.
 #[derive(Serialize, JsonSchema)]
@@ -34,6 +42,7 @@ struct DanglingLink {
 
 pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<DeletedNote> {
     let path = locate::file(&args.path, context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
     let deleted = context.overlay.delete(&path, context.deletion())?;
     // Links in denied notes are not named.
     let dangling = deleted.dangling.into_iter().filter(|link| context.permits(&link.path));
@@ -58,6 +67,8 @@ pub(super) struct PathArgs {
     /// Whether a missing path is an error.
     #[serde(default = "yes")]
     require_exists: bool,
+    /// The etag of the file: if it has changed since, nothing is deleted.
+    expected_etag: Option<String>,
 }
 
 /// The result of a delete.
@@ -81,6 +92,7 @@ pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<Dele
     }
     // Checked before the delete: why a file cannot be deleted would reveal that it exists.
     context.all_permitted(&path)?;
+    version::require(args.expected_etag.as_deref(), &path, context)?;
     let deletion = if args.trash { context.deletion() } else { DeleteMode::Permanent };
     let deleted = context.overlay.delete(&path, deletion)?;
     Ok(DeletedPath { path: path.to_string(), deleted: true, trashed: deleted.trashed_to.is_some() })

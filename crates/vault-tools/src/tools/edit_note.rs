@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::locate;
+use super::{locate, version};
 use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
@@ -18,6 +18,8 @@ pub(super) struct Args {
     old_text: String,
     /// The new text; empty to remove the passage.
     new_text: String,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
 }
 
 /// The result of an edit.
@@ -33,6 +35,8 @@ pub(super) struct EditedPassage {
     replaced: String,
     /// The new text.
     replaced_by: String,
+    /// The note's new version.
+    version: String,
 }
 
 pub(super) fn edit_note(args: Args, context: &mut Context<'_, '_>) -> Result<EditedPassage> {
@@ -40,10 +44,12 @@ pub(super) fn edit_note(args: Args, context: &mut Context<'_, '_>) -> Result<Edi
     if args.old_text == args.new_text {
         return Err(Error::new(ErrorKind::InvalidArguments, "old_text and new_text are the same").at("/new_text"));
     }
+    version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
     let edited = edit::replace_once(&text, &args.old_text, &args.new_text).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, edited.text)?;
     Ok(EditedPassage {
+        version: version::of(&path, context)?,
         path: path.to_string(),
         first_line: edited.first_line,
         last_line: edited.last_line,

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::NoArgs;
+use super::version;
 use crate::edit::{LineEnding, TextEdit, apply_edits, offset_of, position_of};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Position, Span};
@@ -36,9 +37,12 @@ pub(super) fn get_selection(_: NoArgs, context: &mut Context<'_, '_>) -> Result<
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct ReplaceArgs {
     /// The new text.
     text: String,
+    /// The etag of the active file: if it has changed since, nothing is written.
+    expected_etag: Option<String>,
 }
 
 /// The new text in the file.
@@ -51,6 +55,8 @@ pub(super) struct ReplacedSelection {
     range: Span,
     /// Its length in UTF-16 units.
     inserted_chars: usize,
+    /// The file's new etag.
+    etag: String,
 }
 
 pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>) -> Result<ReplacedSelection> {
@@ -69,14 +75,22 @@ pub(super) fn replace_selection(args: ReplaceArgs, context: &mut Context<'_, '_>
                 .with_remedy("give --selection-from FILE:FROM-TO, or --active-file and --cursor"));
         }
     };
-    let (path, range) = type_text(span, &selected, &args.text, context)?;
-    Ok(ReplacedSelection { file_path: path.to_string(), range, inserted_chars: args.text.encode_utf16().count() })
+    let (path, range) = type_text(span, &selected, &args.text, args.expected_etag.as_deref(), context)?;
+    Ok(ReplacedSelection {
+        etag: version::of(&path, context)?,
+        file_path: path.to_string(),
+        range,
+        inserted_chars: args.text.encode_utf16().count(),
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct InsertArgs {
     /// The text.
     text: String,
+    /// The etag of the active file: if it has changed since, nothing is written.
+    expected_etag: Option<String>,
 }
 
 /// The inserted text.
@@ -89,6 +103,8 @@ pub(super) struct InsertedText {
     cursor_after: Position,
     /// The text's length in UTF-16 units.
     inserted_chars: usize,
+    /// The file's new etag.
+    etag: String,
 }
 
 pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
@@ -97,8 +113,10 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
         return Err(Error::new(ErrorKind::Unsupported, "there is no cursor")
             .with_remedy("give --active-file NOTE and --cursor LINE:CH"));
     };
-    let (path, range) = type_text(Span { from: cursor, to: cursor }, "", &args.text, context)?;
+    let span = Span { from: cursor, to: cursor };
+    let (path, range) = type_text(span, "", &args.text, args.expected_etag.as_deref(), context)?;
     Ok(InsertedText {
+        etag: version::of(&path, context)?,
         file_path: path.to_string(),
         cursor_after: range.to,
         inserted_chars: args.text.encode_utf16().count(),
@@ -125,11 +143,18 @@ pub(super) fn get_active_file_path(_: NoArgs, context: &mut Context<'_, '_>) -> 
 ///
 /// # Errors
 /// No active file; a span outside the file; a file that has changed since the text was selected.
-fn type_text(span: Span, expected: &str, text: &str, context: &mut Context<'_, '_>) -> Result<(SafePath, Span)> {
+fn type_text(
+    span: Span,
+    expected: &str,
+    text: &str,
+    etag: Option<&str>,
+    context: &mut Context<'_, '_>,
+) -> Result<(SafePath, Span)> {
     let Some(active) = context.editor.active_file.clone() else {
         return Err(Error::new(ErrorKind::Unsupported, "no file is active").with_remedy("give --active-file NOTE"));
     };
     let path = context.path(&PathArg(active.to_string()))?;
+    version::require(etag, &path, context)?;
     let before = context.overlay.text(&path)?;
     let (from, to) = (offset_of(&before, span.from)?, offset_of(&before, span.to)?);
     if from > to || LineEnding::Lf.put(&before[from..to]) != LineEnding::Lf.put(expected) {

@@ -25,7 +25,7 @@ pub(super) struct Args {
     extensions: Vec<String>,
     /// The most entries to return.
     #[serde(default = "number::<200>")]
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = 1, max = 10_000))]
     limit: usize,
     /// How many entries to skip: nextOffset of the previous page.
     #[serde(default)]
@@ -67,13 +67,12 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
         let ending = entry.path.extension().map(str::to_lowercase);
         entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
     };
-    let context = &*context;
     // Only symbolic links can point to a denied file; resolving every path would be slow.
     let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
         true => context.permits(&entry.path),
         false => context.policy.permits_all_paths() || context.policy.permits_path(entry.path.as_str()),
     };
-    let entries = entries(&args, context)?;
+    let entries = entries(&args, &*context)?;
     let mut shown = entries
         .iter()
         .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
@@ -81,9 +80,13 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
     let mut items = Vec::new();
     for entry in shown.by_ref().take(args.limit) {
         context.cancel.check()?;
-        items.push(item(entry, context));
+        items.push(item(entry, &*context));
     }
     let truncated = shown.next().is_some();
+    if truncated {
+        let next = args.offset + items.len();
+        context.overlay.notice(format!("the list was cut at {} entries; offset {next} goes on", items.len()));
+    }
     Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
 }
 

@@ -5,10 +5,12 @@
 
 mod arguments;
 mod locate;
+mod version;
 mod excerpt;
 mod collision;
 mod known_notes;
 mod note_filter;
+mod ranked;
 
 mod read;
 mod write;
@@ -52,22 +54,23 @@ fn notes() -> Vec<Tool> {
         Tool::new(
             "read_note",
             Read,
-            "Get the whole text of a note, frontmatter included. Choose it when you know the path, from the user \
-             or from a search; to find notes first, use search_notes.",
+            "Get the text of a note, frontmatter included, or a part of it: a section, a block, lines, or its outline. \
+             Choose it when you know the path, from the user or from a search; to find notes first, use \
+             search_notes.",
             read::note,
         ),
         Tool::new(
             "search_notes",
             Read,
             "Find notes about a topic: ranks all notes by meaning and by words and gives each one's best passage \
-             with heading, line and score. Choose it when you do not know which note holds the answer. Filters by \
-             tag, date, folder and property. For notes with a given tag, use search_by_tag.",
+             with heading, line and score; weak ones are marked. Choose it when you do not know which note holds \
+             the answer. Filters by tag, date, folder and property. For notes with a given tag, use search_by_tag.",
             search_notes::search_notes,
         ),
         Tool::new(
             "write_note",
             Write,
-            "Create a note, or replace the whole text of an existing one. To change part of a note use edit_note, \
+            "Create a note, or with mode replace the whole text of an existing one. To change part of a note use edit_note, \
              to add text append_to_note, for properties update_frontmatter: those keep everything else as it is.",
             write::note,
         ),
@@ -158,9 +161,9 @@ fn chat() -> Vec<Tool> {
         Tool::new(
             "vault_search",
             Read,
-            "Find files whose name or text contains the query, names first, then those with the most matches. \
-             Returns paths and previews; read whole files with file_read. The user may withhold results.",
-            search_text::files,
+            "Find notes by their names, words and meaning, the best first. Returns paths and previews; read whole \
+             files with file_read. The user may withhold results.",
+            search_notes::files,
         ),
         Tool::new(
             "file_read",
@@ -184,7 +187,7 @@ fn actions() -> Vec<Tool> {
         Tool::new(
             "vault.createFile",
             Write,
-            "Create a file with the given text and optional frontmatter. An existing path is an error unless \
+            "Create a file with the given text and optional frontmatter. An existing file is left as it is unless \
              collisionStrategy or ifNotExists says otherwise. The path needs its extension: .md for a note.",
             write::create,
         ),

@@ -1,28 +1,100 @@
 //! Reads files: `read_note`, `file_read`, `vault.readFile`.
 
+use std::ops::Range;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::locate;
-use crate::error::{ErrorKind, Result};
+use crate::content::Content;
+use crate::edit;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
-/// The text of a file that exists.
-fn read(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, String)> {
+/// The text of a file that exists, and its version, by which a later write is compared with it.
+fn read(path: &PathArg, context: &Context<'_, '_>) -> Result<(SafePath, String, String)> {
     let path = locate::file(path, context)?;
     let text = context.overlay.text(&path)?;
-    Ok((path, text))
+    let content = Content::from(text.as_str());
+    context.vault.versions().keep(&content);
+    Ok((path, text, content.hash().etag()))
 }
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct NoteArgs {
     /// The note's path from the vault's root, ending included: `Projects/Garden.md`.
     path: PathArg,
+    /// Read only the section under this heading: `Plan`, `## Plan` or `Work#Plan`.
+    heading: Option<String>,
+    /// Read only the block with this id, as in `[[Note#^id]]`.
+    block: Option<String>,
+    /// Read only these lines: `3-9`, `3-` or `3`.
+    lines: Option<String>,
+    /// List the headings instead, each with its line and the bytes of its section.
+    #[serde(default)]
+    outline: bool,
+    /// Bytes to skip: next_offset of the answer before.
+    #[serde(default)]
+    offset: usize,
+    /// The most bytes to return.
+    #[schemars(range(min = 1))]
+    max_bytes: Option<usize>,
 }
 
-pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<String> {
-    Ok(read(&args.path, context)?.1)
+/// A note, or the part of it that was asked for.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NoteText {
+    /// Its path.
+    path: String,
+    /// The version of the whole note: give it as expected_version when you write.
+    version: String,
+    /// The line at which the text begins, from 1.
+    first_line: u32,
+    /// The bytes that are left after it.
+    bytes_left: usize,
+    /// The offset to go on with; null at the end.
+    next_offset: Option<usize>,
+    /// The text.
+    content: String,
+}
+
+pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<NoteText> {
+    let parts = [args.heading.is_some(), args.block.is_some(), args.lines.is_some(), args.outline];
+    if parts.iter().filter(|part| **part).count() > 1 {
+        return Err(Error::new(ErrorKind::InvalidArguments, "heading, block, lines and outline exclude each other")
+            .with_remedy("give one of them"));
+    }
+    let (path, text, version) = read(&args.path, context)?;
+    let part = match (&args.heading, &args.block, &args.lines) {
+        (Some(heading), _, _) => edit::find_section(&text, heading).map(|found| found.heading.start..found.body.end),
+        (_, Some(id), _) => edit::find_block(&text, id),
+        (_, _, Some(lines)) => edit::find_lines(&text, lines),
+        _ => Ok(0..text.len()),
+    };
+    let start = part.as_ref().map_or(0, |part| part.start);
+    let part = &text[part.map_err(|error| error.at(&path))?];
+    let outline = if args.outline { edit::outline(&text) } else { String::new() };
+    let part = if args.outline { outline.as_str() } else { part };
+    let cut = cut(part, args.offset, args.max_bytes);
+    let first_line = if args.outline { 1 } else { edit::position_of(&text, start + cut.start).line + 1 };
+    let bytes_left = part.len() - cut.end;
+    Ok(NoteText {
+        path: path.to_string(),
+        version,
+        first_line,
+        bytes_left,
+        next_offset: (bytes_left > 0).then_some(cut.end),
+        content: part[cut].to_owned(),
+    })
+}
+
+/// The bytes of a text from an offset, at most so many, cut between characters but never to nothing.
+fn cut(text: &str, offset: usize, max_bytes: Option<usize>) -> Range<usize> {
+    let start = text.floor_char_boundary(offset);
+    let end = text.floor_char_boundary(start.saturating_add(max_bytes.unwrap_or(usize::MAX)));
+    let first = text[start..].chars().next().map_or(start, |first| start + first.len_utf8());
+    start..end.max(first)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -51,7 +123,7 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
         context.cancel.check()?;
         let path = asked.to_string();
         files.push(match read(&asked, context) {
-            Ok((_, content)) => SharedFile { size: content.len(), path, content },
+            Ok((_, content, _)) => SharedFile { size: content.len(), path, content },
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 SharedFile { content: format!("File not found: {path}"), path, size: 0 }
             }
@@ -69,6 +141,9 @@ pub(super) struct FileArgs {
     /// The most bytes to return, cut between characters; default all.
     #[schemars(range(min = 1))]
     max_bytes: Option<usize>,
+    /// Bytes to skip: nextOffset of the answer before.
+    #[serde(default)]
+    offset: usize,
 }
 
 /// The file.
@@ -81,20 +156,24 @@ pub(super) struct FileText {
     content: String,
     /// When it was last changed, in milliseconds since 1970; null if not yet written.
     mtime_ms: Option<i64>,
-    /// Whether the text was cut.
+    /// Whether more follows.
     truncated: bool,
+    /// The offset to go on with; null at the end.
+    next_offset: Option<usize>,
+    /// The hash of the whole content.
+    etag: String,
 }
 
 pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<FileText> {
-    let (path, mut content) = read(&args.path, context)?;
-    let length = content.len();
-    if let Some(limit) = args.max_bytes.filter(|limit| *limit < length) {
-        content.truncate(content.floor_char_boundary(limit));
-    }
+    let (path, text, etag) = read(&args.path, context)?;
+    let cut = cut(&text, args.offset, args.max_bytes);
+    let truncated = cut.end < text.len();
     Ok(FileText {
-        truncated: content.len() < length,
+        truncated,
+        next_offset: truncated.then_some(cut.end),
         mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
+        etag,
         path: path.to_string(),
-        content,
+        content: text[cut].to_owned(),
     })
 }

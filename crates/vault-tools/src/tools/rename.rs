@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::collision::{Collision, free, taken};
-use super::locate;
+use super::{locate, version};
 use crate::error::Result;
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
@@ -15,6 +15,8 @@ pub(super) struct NoteArgs {
     path: PathArg,
     /// Its new path with name and extension; it must not exist yet.
     new_path: PathArg,
+    /// The version that read_note gave: if the note has changed since, nothing is renamed.
+    expected_version: Option<String>,
 }
 
 /// The result of a rename.
@@ -30,10 +32,13 @@ pub(super) struct RenamedNote {
     notes_updated: Vec<String>,
     /// Links that led nowhere and now lead to the note, as `path:line`.
     now_resolved: Vec<String>,
+    /// Its new version: the note's links to itself may have been rewritten.
+    version: String,
 }
 
 pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<RenamedNote> {
     let from = locate::file(&args.path, context)?;
+    version::require(args.expected_version.as_deref(), &from, context)?;
     let to = match from.is_note() {
         true => locate::new_note(&args.new_path, context)?,
         false => context.path(&args.new_path)?,
@@ -49,6 +54,7 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Rena
         links_updated: renamed.rewritten.len(),
         notes_updated,
         now_resolved: resolved.map(|link| format!("{}:{}", link.path, link.line)).collect(),
+        version: version::of(&to, context)?,
     })
 }
 
@@ -62,6 +68,8 @@ pub(super) struct PathArgs {
     /// What happens if the new path exists; default error. With overwrite, the existing file goes to the trash.
     #[serde(default)]
     collision_strategy: Collision,
+    /// The etag of the file: if it has changed since, nothing is renamed.
+    expected_etag: Option<String>,
 }
 
 /// The old and the new path.
@@ -76,6 +84,7 @@ pub(super) struct RenamedPath {
 
 pub(super) fn path(args: PathArgs, context: &mut Context<'_, '_>) -> Result<RenamedPath> {
     let from = locate::existing(&args.from_path, context)?;
+    version::require(args.expected_etag.as_deref(), &from, context)?;
     let mut to = context.path(&args.to_path)?;
     let only_case_differs = from.as_str().to_lowercase() == to.as_str().to_lowercase();
     match args.collision_strategy {

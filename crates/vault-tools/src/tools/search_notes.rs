@@ -1,27 +1,31 @@
-//! Finds the notes that fit a question best, by meaning and by words: `search_notes`.
-
-use std::time::Duration;
+//! Finds the notes that fit a query best, by name, words and meaning: `search_notes`, `vault_search`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::{Query, SyncOptions};
+use vault_index::{Hit, Query, matched_ranges};
 
 use super::arguments::number;
+use super::excerpt;
 use super::note_filter::NoteFilter;
+use super::ranked::ranked;
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{SafePath, View};
 use crate::tool::Context;
 
-/// How long a search makes missing vectors, where that is enough for all of them.
-const EMBED_FOR: Duration = Duration::from_secs(1);
+/// The most notes of one answer, and the most files of `vault_search`.
+const MAX_NOTES: usize = 100;
+const MAX_FILES: usize = 50;
+
+/// Characters of a preview.
+const PREVIEW: usize = 200;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
     /// What to find, in plain words: a question, a topic, a phrase.
     query: String,
-    /// The most notes to return.
+    /// The most notes to return, up to 100.
     #[serde(default = "number::<10>")]
-    #[schemars(range(min = 1, max = 100))]
+    #[schemars(range(min = 1))]
     top_k: usize,
     /// Which notes to rank.
     filter: Option<NoteFilter>,
@@ -42,10 +46,11 @@ pub(super) struct FoundNote {
     chunk: String,
     /// The relevance, 0 to 1.
     score: f32,
+    /// Whether it is so low that the note may have nothing to do with the query.
+    weak: bool,
 }
 
-/// Searches the disk. Within a plan that is the vault before the plan, without the notes that earlier steps moved or
-/// deleted.
+/// Finds notes. Those below the floor of the index come last, marked as weak.
 pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<Vec<FoundNote>> {
     let filter = args.filter.unwrap_or_default();
     if args.query.trim().is_empty() && filter.is_empty() {
@@ -53,50 +58,83 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
             .at("/query")
             .with_remedy("say what to find, or give a filter"));
     }
-    // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
-    let mut limit = args.top_k;
+    let top_k = args.top_k.min(MAX_NOTES);
+    if top_k < args.top_k {
+        context.overlay.notice(format!("{MAX_NOTES} notes at most are returned, not {}", args.top_k));
+    }
     let mut query = Query::literal(args.query.trim());
     query.filter = filter.for_index(context.now)?;
-    loop {
-        query.limit = limit;
-        let (found, complete) = search(&query, context)?;
-        if complete || found.len() >= args.top_k {
-            return Ok(found.into_iter().take(args.top_k).collect());
+    let mut found: Vec<FoundNote> = Vec::new();
+    for (is_weak, query) in [(false, query.clone()), (true, query.min_score(0.0))] {
+        if found.len() < top_k {
+            let notes = ranked(query, top_k, context)?.into_iter();
+            let notes = notes.map(|(path, hit)| FoundNote::new(&path, hit, is_weak));
+            let new: Vec<FoundNote> = notes.filter(|note| found.iter().all(|other| other.path != note.path)).collect();
+            found.extend(new);
         }
-        limit *= 4;
     }
+    found.truncate(top_k);
+    Ok(found)
 }
 
-/// The permitted results, and whether the search has no more.
-fn search(query: &Query, context: &Context<'_, '_>) -> Result<(Vec<FoundNote>, bool)> {
-    let index = context.vault.index()?;
-    let mut hits = index.search(query)?;
-    if hits.pending > 0 {
-        let mut options = SyncOptions::new().vectors_within(EMBED_FOR).wait(Duration::ZERO);
-        (options.deadline, options.cancel) = (context.cancel.deadline, context.cancel.flag);
-        match index.sync_with(&options) {
-            // Who writes now is not waited for.
-            Err(error) if error.kind() == vault_index::ErrorKind::Locked => {}
-            synced => _ = synced?,
-        }
-        hits = index.search(query)?;
-    }
-    let complete = hits.results.len() < query.limit;
-    let mut found = Vec::with_capacity(hits.results.len());
-    for hit in hits.results {
-        let Ok(path) = SafePath::new(hit.path.as_str()) else { continue };
-        if !context.permits(&path) || (context.overlay.is_changed() && !context.overlay.exists(&path)?) {
-            continue;
-        }
-        context.overlay.bind(&path);
-        found.push(FoundNote {
+impl FoundNote {
+    fn new(path: &SafePath, hit: Hit, weak: bool) -> Self {
+        Self {
             path: path.to_string(),
             title: hit.title,
             heading: hit.headings.last().cloned(),
             line: hit.start_line,
             chunk: hit.text,
             score: hit.score,
-        });
+            weak,
+        }
     }
-    Ok((found, complete))
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct FilesArgs {
+    /// What to find, in plain words.
+    #[schemars(length(min = 1))]
+    query: String,
+    /// The most files to return, up to 50.
+    #[serde(default = "number::<10>")]
+    #[schemars(range(min = 1))]
+    limit: usize,
+}
+
+/// A file that was found.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct FoundFile {
+    /// The file.
+    path: String,
+    /// Its name without extension.
+    basename: String,
+    /// How often the words that were found stand in its name and text; 0 for one that is only near in meaning.
+    matches: usize,
+    /// The part that fits best.
+    preview: String,
+}
+
+pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<FoundFile>> {
+    let query = args.query.trim();
+    if query.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty").at("/query"));
+    }
+    let limit = args.limit.min(MAX_FILES);
+    if limit < args.limit {
+        context.overlay.notice(format!("{MAX_FILES} files at most are returned, not {}", args.limit));
+    }
+    let mut files = Vec::new();
+    for (path, hit) in ranked(Query::literal(query), limit, context)? {
+        context.cancel.check()?;
+        let text = context.overlay.text(&path).unwrap_or_default();
+        let terms = &hit.why.terms;
+        let matches = matched_ranges(path.stem(), terms).len() + matched_ranges(&text, terms).len();
+        let preview = match matched_ranges(&hit.text, terms).first() {
+            Some(first) => excerpt::around(&hit.text, first, PREVIEW),
+            None => excerpt::beginning(&hit.text, PREVIEW),
+        };
+        files.push(FoundFile { path: path.to_string(), basename: path.stem().to_string(), matches, preview });
+    }
+    Ok(files)
 }

@@ -1,6 +1,4 @@
-//! Finds exact text: `vault_search` (files by name and content), `vault.searchText` (each match with line and columns).
-
-use std::cmp::Reverse;
+//! Finds exact text, each match with line and columns: `vault.searchText`.
 
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
@@ -19,63 +17,6 @@ const MAX_BYTES: u64 = 10_000_000;
 /// What a compiled query may take in memory: enough for a page of text, taken literally.
 const MAX_REGEX_BYTES: usize = 100_000_000;
 
-/// Characters of a preview.
-const PREVIEW: usize = 200;
-
-#[derive(Deserialize, JsonSchema)]
-pub(super) struct FilesArgs {
-    /// What to find in names and texts; case is ignored.
-    #[schemars(length(min = 1))]
-    query: String,
-    /// The most files to return.
-    #[serde(default = "number::<10>")]
-    #[schemars(range(min = 1, max = 50))]
-    limit: usize,
-}
-
-/// A file that matches.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct MatchingFile {
-    /// The file.
-    path: String,
-    /// Its name without extension.
-    basename: String,
-    /// The number of matches in its name and text.
-    matches: usize,
-    /// The context of the first match, or its beginning; or, in brackets, why its text was not searched.
-    preview: String,
-}
-
-/// Files whose name matches come first, then those with the most matches.
-pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Vec<MatchingFile>> {
-    let query = args.query.trim();
-    if query.is_empty() {
-        return Err(Error::new(ErrorKind::InvalidArguments, "the query is empty").at("/query"));
-    }
-    let query = regex_of(&regex::escape(query), false)?;
-    let mut found = Vec::new();
-    for path in notes_below(None, context)? {
-        context.cancel.check()?;
-        // A file that cannot be read is still found by its name.
-        let read = searchable_text(&path, context);
-        let text = read.as_deref().unwrap_or_default();
-        let in_name = query.find_iter(path.stem()).count();
-        let matches = in_name + query.find_iter(text).count();
-        if matches == 0 {
-            continue;
-        }
-        let preview = match (&read, query.find(text)) {
-            (Err(error), _) => format!("(not searched: {})", error.message()),
-            (Ok(text), Some(first)) => excerpt::around(text, &first.range(), PREVIEW),
-            (Ok(text), None) => excerpt::beginning(text, PREVIEW),
-        };
-        let basename = path.stem().to_string();
-        found.push((in_name > 0, MatchingFile { path: path.to_string(), basename, matches, preview }));
-    }
-    found.sort_by_key(|(name_matches, file)| (Reverse(*name_matches), Reverse(file.matches), file.path.clone()));
-    Ok(found.into_iter().map(|(_, file)| file).take(args.limit).collect())
-}
-
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct MatchesArgs {
@@ -93,8 +34,11 @@ pub(super) struct MatchesArgs {
     case_sensitive: bool,
     /// The most matches to return.
     #[serde(default = "number::<50>")]
-    #[schemars(range(min = 1, max = 1000))]
+    #[schemars(range(min = 1, max = 10_000))]
     limit: usize,
+    /// How many matches to skip, to go on where an earlier search was cut.
+    #[serde(default)]
+    offset: usize,
     /// The characters of context around a match.
     #[serde(default = "number::<120>")]
     #[schemars(range(min = 10, max = 2000))]
@@ -155,7 +99,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
         SearchMode::Regex => args.query,
     };
     let regex = regex_of(&pattern, args.case_sensitive)?;
-    let mut found = Matches::default();
+    let (mut found, mut passed_over) = (Matches::default(), 0);
     for path in files_to_search(&args.paths, context)? {
         context.cancel.check()?;
         let text = match searchable_text(&path, context) {
@@ -169,7 +113,14 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
             for at in regex.find_iter(line).filter(|at| !at.is_empty()) {
                 if found.matches.len() == args.limit {
                     found.truncated = true;
+                    let next = args.offset + found.matches.len();
+                    let cut = format!("the matches were cut at {}; offset {next} goes on", found.matches.len());
+                    context.overlay.notice(cut);
                     return Ok(found);
+                }
+                if passed_over < args.offset {
+                    passed_over += 1;
+                    continue;
                 }
                 found.matches.push(TextMatch {
                     path: path.to_string(),

@@ -4,12 +4,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::arguments::yes;
 use super::collision::{Collision, free, taken};
-use super::locate;
+use super::{locate, version};
 use crate::edit::{self, frontmatter};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::overlay::Written;
-use crate::sandbox::View;
+use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
@@ -18,15 +19,54 @@ pub(super) struct NoteArgs {
     path: PathArg,
     /// The whole text in Markdown, including any frontmatter.
     content: String,
+    /// What is meant. Default: create a new note; an existing one is replaced only if a person looks at the change and
+    /// approves it.
+    mode: Option<NoteMode>,
+    /// With mode replace, the version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
 }
 
-pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<String> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum NoteMode {
+    /// A new note; an existing one is an error.
+    Create,
+    /// The whole text of a note that exists.
+    Replace,
+}
+
+/// The note.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct WrittenNote {
+    /// What was done.
+    message: String,
+    /// Its path.
+    path: String,
+    /// Its new version.
+    version: String,
+}
+
+pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<WrittenNote> {
     let path = locate::new_note(&args.path, context)?;
-    Ok(match context.overlay.write(&path, args.content)? {
+    version::require(args.expected_version.as_deref(), &path, context)?;
+    match (args.mode, context.overlay.exists(&path)?) {
+        (Some(NoteMode::Replace), false) => return Err(context.missing(&path)),
+        (Some(NoteMode::Create), true) => return Err(exists(&path)),
+        (None, true) => *context.unless_seen = Some(exists(&path)),
+        _ => {}
+    }
+    let message = match context.overlay.write(&path, args.content)? {
         Written::Created => format!("Note created successfully: {path}"),
         Written::Overwritten => format!("Note overwritten successfully: {path} (it was there before)"),
         Written::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
-    })
+    };
+    Ok(WrittenNote { message, version: version::of(&path, context)?, path: path.to_string() })
+}
+
+fn exists(path: &SafePath) -> Error {
+    Error::new(ErrorKind::Exists, "the note exists already")
+        .at(path)
+        .with_remedy("to replace its whole text, read it and give mode: replace and its version as expected_version")
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -36,12 +76,16 @@ pub(super) struct CreateArgs {
     path: PathArg,
     /// Its text.
     content: String,
-    /// With true, an existing file is left as it is, and `created` is false. collisionStrategy takes precedence.
-    if_not_exists: Option<bool>,
-    /// What happens if the path exists; default error.
+    /// Whether an existing file is left as it is and `created` is false; otherwise it is an error. collisionStrategy takes
+    /// precedence.
+    #[serde(default = "yes")]
+    if_not_exists: bool,
+    /// What happens if the path exists.
     collision_strategy: Option<Collision>,
     /// Properties for the YAML frontmatter.
     frontmatter: Option<Map<String, Value>>,
+    /// The etag of the file to overwrite: if it has changed since, nothing is written.
+    expected_etag: Option<String>,
 }
 
 /// The file.
@@ -54,11 +98,18 @@ pub(super) struct CreatedFile {
     created: bool,
     /// When it was written, in milliseconds since 1970; null in a preview.
     mtime_ms: Option<i64>,
+    /// The hash of its content.
+    etag: String,
 }
 
 pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
     let mut path = context.path(&args.path)?;
+    version::require(args.expected_etag.as_deref(), &path, context)?;
     let content = match &args.frontmatter {
+        Some(properties) if !properties.is_empty() && !path.is_markdown() => {
+            let what = "only Markdown notes have frontmatter";
+            return Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file"));
+        }
         Some(properties) if !properties.is_empty() => frontmatter::update(&args.content, properties)?,
         _ => args.content,
     };
@@ -69,10 +120,16 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
     match (args.collision_strategy, args.if_not_exists) {
         _ if created => context.overlay.create(&path, content)?,
         (Some(Collision::Overwrite), _) => drop(context.overlay.write(&path, content)?),
-        (None, Some(true)) => {}
+        // What the plan itself created is not theirs to leave: two items with one path are an error.
+        (None, true) if context.vault.sandbox().exists(&path)? => {}
         _ => return Err(taken(&path)),
     }
-    Ok(CreatedFile { path: path.to_string(), created, mtime_ms: locate::mtime_ms(&path, &*context.overlay)? })
+    Ok(CreatedFile {
+        created,
+        mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
+        etag: version::of(&path, context)?,
+        path: path.to_string(),
+    })
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -115,14 +172,7 @@ pub(super) struct WrittenFile {
 pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<WrittenFile> {
     let path = context.path(&args.path)?;
     let exists = context.overlay.exists(&path)?;
-    if let Some(expected) = &args.expected_etag {
-        if !exists {
-            return Err(Error::conflict(&path, "expectedEtag is given, but the file does not exist"));
-        }
-        if context.overlay.read(&path)?.hash().etag() != *expected {
-            return Err(Error::conflict(&path, "changed since expectedEtag was taken"));
-        }
-    }
+    version::require(args.expected_etag.as_deref(), &path, context)?;
     let bytes_written = args.content.len();
     let content = match args.mode {
         WriteMode::Append if exists => edit::append(&context.overlay.text(&path)?, &args.content),
@@ -130,7 +180,7 @@ pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<Writ
     };
     context.overlay.write(&path, content)?;
     Ok(WrittenFile {
-        etag: context.overlay.read(&path)?.hash().etag(),
+        etag: version::of(&path, context)?,
         mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,
         bytes_written,
         path: path.to_string(),

@@ -143,7 +143,7 @@ fn texts_are_printed_bare() {
     assert_eq!(shell.done(&["call", "read_note", r#"{"path":"a.md"}"#]), "hello\n");
     let record: Value =
         serde_json::from_str(&shell.done(&["call", "read_note", r#"{"path":"a.md"}"#, "--json"])).unwrap();
-    assert_eq!((&record["output"], &record["run"]), (&json!("hello\n"), &Value::Null));
+    assert_eq!((&record["output"]["content"], &record["run"]), (&json!("hello\n"), &Value::Null));
     let missing = shell.run(&["call", "read_note", r#"{"path":"b.md"}"#]);
     assert_eq!((missing.code, missing.out.as_str()), (2, ""));
     assert!(missing.err.starts_with("error: Note not found: b.md"), "{}", missing.err);
@@ -162,6 +162,8 @@ fn a_write_without_a_terminal_needs_yes() {
     assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
     assert!(shell.done(&["call", "write_note", args, "--yes"]).contains("created"));
     assert_eq!(shell.vault.read("b.md"), "new");
+    let replaced = shell.run(&["call", "write_note", args, "--yes"]);
+    assert!(replaced.code == 3 && replaced.err.contains("mode: replace"), "{}", replaced.err);
     let denied = shell.run(&["call", "delete_note", r#"{"path":"b.md"}"#, "--yes"]);
     assert_eq!(denied.code, 3, "{}", denied.err);
     shell.done(&["call", "delete_note", r#"{"path":"b.md"}"#, "--yes", "--allow-delete"]);
@@ -431,7 +433,7 @@ fn a_call_is_made_even_if_it_cannot_be_logged() {
     std::fs::remove_file(shell.state().join("log.jsonl")).unwrap();
     std::fs::create_dir(shell.state().join("log.jsonl")).unwrap();
     let ran = shell.run(&["call", "append_to_note", r#"{"path":"a.md","content":"- done"}"#, "--yes"]);
-    assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n- done\n"), "{}", ran.err);
+    assert_eq!((ran.code, shell.vault.read("a.md").as_str()), (0, "hello\n\n- done\n"), "{}", ran.err);
     assert!(ran.err.contains("warning: this could not be logged") && ran.err.contains("transaction 1"), "{}", ran.err);
     assert_eq!(shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]).code, 0);
 }
@@ -506,7 +508,7 @@ fn deleting_a_folder_shows_what_is_in_it() {
 #[test]
 fn the_history_moves_with_its_vault_and_can_be_forgotten() {
     let shell = Shell::new("//- a.md\n0\n");
-    shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1"}"#, "--yes"]);
+    shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1","mode":"replace"}"#, "--yes"]);
     let moved = shell.home.path().join("moved");
     let (old, new) = (shell.vault.root(), moved.to_str().unwrap().to_string());
     std::fs::create_dir(&moved).unwrap();
@@ -613,7 +615,7 @@ fn names_with_odd_spaces_can_be_renamed_but_not_created() {
     assert!(refused.code != 0 && refused.err.contains("a<U+00A0>b.md"), "{}", refused.err);
     assert!(refused.err.contains("use the name \"a b.md\""), "{}", refused.err);
     for (tool, args) in [
-        ("write_note", json!({ "path": old, "content": "2" })),
+        ("write_note", json!({ "path": old, "content": "2", "mode": "replace" })),
         ("read_note", json!({ "path": old })),
         ("rename_note", json!({ "path": old, "new_path": format!("f/{old}") })),
         ("rename_note", json!({ "path": format!("f/{old}"), "new_path": "f/x y.md" })),

@@ -97,7 +97,7 @@ fn a_plan_is_not_blamed_for_a_state_folder_that_cannot_be_made() {
 fn a_recovery_from_a_damaged_record_is_no_success() {
     for json in [false, true] {
         let shell = Shell::new("//- a.md\n0\n");
-        shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1"}"#, "--yes"]);
+        shell.done(&["call", "write_note", r#"{"path":"a.md","content":"1","mode":"replace"}"#, "--yes"]);
         let journal = rusqlite::Connection::open(shell.state().join("journal.db")).unwrap();
         let row =
             "SELECT json_object('id', id, 'time_ms', time_ms, 'label', label, 'kind', kind, 'of', of, 'first_action',

@@ -1,5 +1,6 @@
 //! Plans: every scenario of `testdata/plans`, and what needs more than one run to be seen.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -111,6 +112,74 @@ fn scenario(folder: &Path) {
     assert_same(&vault.tree(), &input, &format!("{name}: after undo"));
     toolbox.vault().redo(Force::No).unwrap_or_else(|error| panic!("{name}: redo: {error}"));
     assert_same(&vault.tree(), &expected, &format!("{name}: after redo"));
+}
+
+/// A loop over many notes does what can be done, names the rest, and is undone as one.
+#[test]
+fn a_loop_goes_on_past_items_that_fail() {
+    let notes: BTreeMap<String, Vec<u8>> = (0..1000)
+        .map(|number| {
+            let frontmatter = if number % 70 == 9 { "tags: [a\n" } else { "tags: a\n" };
+            (format!("N/{number:04}.md"), format!("---\n{frontmatter}---\n").into_bytes())
+        })
+        .collect();
+    let vault = TestVault::of(&notes);
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let plan = json!({
+        "version": "1.0", "goal": "a status for all", "riskLevel": "writes",
+        "steps": [
+            { "id": "list", "tool": "vault.listFiles", "args": { "prefix": "N", "limit": 1000 } },
+            { "id": "set", "tool": "update_frontmatter", "foreach": { "from": "$steps.list.items", "itemName": "n" },
+              "args": { "path": "${n.path}", "updates": { "status": "done" } }, "onError": "skip" },
+            { "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "${$steps.set.count} done" } }
+        ]
+    });
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let set = &preview.steps[1];
+    assert_eq!((set.calls.len(), set.left_out.len()), (985, 15));
+    assert_eq!((set.left_out[0].item, set.left_out[0].what.as_str()), (10, "N/0009.md"));
+    assert!(set.left_out[0].reason.contains("YAML"), "{}", set.left_out[0].reason);
+    let done = ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((done.status, done.left_out.len()), (RunStatus::Done, 15));
+    assert_eq!((vault.read("Log.md").as_str(), vault.read("N/0009.md").contains("status")), ("985 done", false));
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undone");
+    let mut strict = plan.clone();
+    strict["steps"][1]["onError"] = "stop".into();
+    assert!(previewed(&mut toolbox, &strict, &Value::Null).unwrap_err().to_string().contains("item 10 of 1000"));
+}
+
+#[test]
+fn a_list_is_no_part_of_a_path() {
+    let vault = TestVault::new("//- a.md\n- x\n");
+    let plan = json!({
+        "version": "1.0", "goal": "junk", "riskLevel": "writes",
+        "steps": [
+            { "id": "p", "tool": "util.parseMarkdownBullets", "args": { "text": "- x" } },
+            { "id": "m", "tool": "vault.createFile", "args": { "path": "N/${$steps.p.items}.md", "content": "" } }
+        ]
+    });
+    let error = previewed(&mut vault.toolbox(), &plan, &Value::Null).unwrap_err().to_string();
+    assert!(error.contains("`$steps.p.items` is a list, not a part of a path"), "{error}");
+}
+
+/// A plan that works on a part of a list is told so before it runs.
+#[test]
+fn a_list_that_was_cut_is_a_notice() {
+    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx x\n//- c.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let plan = json!({
+        "version": "1.0", "goal": "look", "riskLevel": "read-only",
+        "steps": [
+            { "id": "list", "tool": "vault.listFiles", "args": { "limit": 2 } },
+            { "id": "find", "tool": "vault.searchText", "args": { "query": "x", "limit": 2, "offset": 1 } }
+        ]
+    });
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let cut = ["the list was cut at 2 entries; offset 2 goes on", "the matches were cut at 2; offset 3 goes on"];
+    assert_eq!(preview.notices, cut);
+    assert_eq!(preview.steps[1].output["matches"][0]["path"], "b.md");
 }
 
 #[test]
@@ -408,7 +477,7 @@ fn a_log_that_cannot_be_written_changes_no_outcome() {
     let args = json!({ "path": "a.md", "content": "- done" });
     let output = toolbox.call("append_to_note", args, Approval::Approved).unwrap();
     assert!(output.run.is_some() && toolbox.take_log_error().is_some() && toolbox.take_log_error().is_none());
-    assert_eq!(vault.read("a.md"), "one\n- done\n");
+    assert_eq!(vault.read("a.md"), "one\n\n- done\n");
     assert_eq!(
         toolbox.call("read_note", json!({ "path": "b.md" }), Approval::Allowed).unwrap_err().kind(),
         ErrorKind::NotFound
@@ -501,7 +570,7 @@ fn a_thousand_files_are_one_run() {
     let after = vault.tree();
     assert_eq!(after.len(), before.len() + 1001);
     for number in 0..1000 {
-        let expected = format!("note {number} [[b]]\n{}\nmore of note {number}\n", "long ".repeat(200));
+        let expected = format!("note {number} [[b]]\n{}\n\nmore of note {number}\n", "long ".repeat(200));
         assert_eq!(vault.read(&format!("many/note {number}.md")), expected);
     }
     toolbox.vault().undo(None, Force::No).unwrap();
@@ -645,7 +714,7 @@ fn a_loop_runs_in_the_order_of_its_list_and_concurrency_is_ignored_with_a_notice
         })
     };
     let bullets: String = (0..40).map(|number| format!("- {number}\n")).collect();
-    let lines: String = (0..40).map(|number| format!("{number}\n")).collect();
+    let lines: String = (0..40).map(|number| format!("\n{number}\n")).collect();
     for concurrency in [json!(null), json!(1), json!(16)] {
         let vault = TestVault::new("//- Log.md\nbegin\n");
         let mut toolbox = vault.toolbox();

@@ -88,7 +88,7 @@ fn a_write_is_shown_in_colour_and_asked_about() {
     session.until("] ");
     session.answer("y");
     assert_eq!(session.end().1, 0);
-    assert_eq!(vault.read("Log.md"), "# Log\n- done\n");
+    assert_eq!(vault.read("Log.md"), "# Log\n\n- done\n");
 
     let mut session = Session::new(&vault, &home, &["undo"]);
     assert!(session.until("] ").contains("-- done"));
@@ -118,7 +118,7 @@ fn arguments_can_be_edited_and_are_checked_again() {
     assert!(session.until("] ").contains("+- other"));
     session.answer("y");
     assert_eq!(session.end().1, 0);
-    assert_eq!(vault.read("Log.md"), "# Log\n- other\n");
+    assert_eq!(vault.read("Log.md"), "# Log\n\n- other\n");
     let mut log = Session::new(&vault, &home, &["log"]);
     let log = (log.child.stdin.take(), log.end().0).1;
     assert!(log.contains("edited"), "{log}");

@@ -88,7 +88,7 @@ fn reading() {
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
     let text = call(&mut toolbox, "read_note", json!({ "path": "Index.md" }));
-    assert!(text.as_str().unwrap().starts_with("[[Garden/Roses"));
+    assert!(text["content"].as_str().unwrap().starts_with("[[Garden/Roses"));
     let error = refused(&mut toolbox, "read_note", json!({ "path": "Garden/Rose.md" }));
     assert!(error.starts_with("Note not found: Garden/Rose.md") && error.contains("Garden/Roses.md"), "{error}");
     let error = refused(&mut toolbox, "read_note", json!({ "path": "../x.md" }));
@@ -131,7 +131,7 @@ fn reading() {
     assert_eq!((&found[0]["path"], &found[0]["heading"]), (&json!("Garden/Roses.md"), &json!("Roses")));
     let filtered =
         json!({ "query": "water", "filter": { "tags": ["garden"], "path": "Garden", "date_after": "2020-01-01" } });
-    assert_eq!(paths(call(&mut toolbox, "search_notes", filtered)), ["Garden/Soil.md"]);
+    assert_eq!(paths(call(&mut toolbox, "search_notes", filtered)), ["Garden/Soil.md", "Garden/Roses.md"]);
 
     let random = |toolbox: &mut Toolbox, seed: u64| call(toolbox, "get_random_note", json!({ "seed": seed }));
     assert_eq!(random(&mut toolbox, 7), random(&mut toolbox, 7));
@@ -148,18 +148,18 @@ fn writing_is_proposed_first() {
     let mut toolbox = vault.toolbox();
     let args = json!({ "path": "New/Note.md", "content": "# New\n" });
     let proposal = toolbox.propose("write_note", args.clone(), Cancel::default()).unwrap();
-    assert_eq!(proposal.output, "Note created successfully: New/Note.md");
+    assert_eq!(proposal.output["message"], "Note created successfully: New/Note.md");
     assert_eq!(proposal.change.preview().files[0].path, "New/Note.md");
     assert_same(&vault.tree(), &before, "a proposal changed something");
     assert_eq!(toolbox.apply(proposal.clone(), Approval::Denied).unwrap_err().kind(), ErrorKind::Denied);
     assert_eq!(toolbox.apply(proposal.clone(), Approval::Allowed).unwrap_err().kind(), ErrorKind::Denied);
     let output = toolbox.apply(proposal, Approval::Approved).unwrap();
-    assert_eq!(output.text(), "Note created successfully: New/Note.md");
+    assert_eq!(output.value["message"], "Note created successfully: New/Note.md");
     assert_eq!(vault.read("New/Note.md"), "# New\n");
     let found = call(&mut toolbox, "search_notes", json!({ "query": "New", "filter": { "path": "New" } }));
     assert_eq!(found[0]["path"], "New/Note.md", "a note just written is found by the next call");
     let again = call(&mut toolbox, "write_note", json!({ "path": "New/Note.md", "content": "x" }));
-    assert!(again.as_str().unwrap().starts_with("Note overwritten"), "{again}");
+    assert!(again["message"].as_str().unwrap().starts_with("Note overwritten"), "{again}");
     let error = refused(&mut toolbox, "write_note", json!({ "path": "New/Note", "content": "x" }));
     assert!(error.contains("New/Note.md"), "{error}");
 }
@@ -189,7 +189,7 @@ fn editing() {
     assert_eq!((&added["line"], &added["made_heading"]), (&json!(6), &json!(false)));
     let updates = json!({ "path": "Garden/Soil.md", "updates": { "status": "done" } });
     let said = call(&mut toolbox, "update_frontmatter", updates);
-    assert_eq!(said, "Frontmatter updated for Garden/Soil.md: {\"status\":\"done\"}");
+    assert_eq!(said["message"], "Frontmatter updated for Garden/Soil.md: {\"status\":\"done\"}");
     assert_eq!(
         vault.read("Garden/Soil.md"),
         "---\nstatus: done\n---\n# Soil\n\nLoam keeps water. #garden\n## Log\n- dug\n- watered\n"
@@ -225,11 +225,11 @@ fn daily_notes_are_as_obsidian_has_them() {
     vault.write("Templates/Day.md", "# {{title}}\n{{date:dddd}}\n");
     let mut toolbox = vault.toolbox();
     let made = call(&mut toolbox, "create_daily_note", json!({}));
-    assert_eq!(made, json!({ "path": "Daily/2026/03/2026-03-02.md", "created": true, "appended": false }));
+    assert_eq!((&made["path"], &made["created"]), (&json!("Daily/2026/03/2026-03-02.md"), &json!(true)));
     assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n");
     let added = call(&mut toolbox, "create_daily_note", json!({ "date": "2026-03-02", "content": "- a" }));
     assert_eq!((&added["created"], &added["appended"]), (&json!(false), &json!(true)));
-    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n- a\n");
+    assert_eq!(vault.read("Daily/2026/03/2026-03-02.md"), "# 2026-03-02\nMonday\n\n- a\n");
     let error = refused(&mut toolbox, "create_daily_note", json!({ "date": "soon" }));
     assert!(error.contains("YYYY-MM-DD"), "{error}");
     vault.write(".obsidian/daily-notes.json", r#"{"format": "YYYY of MM"}"#);
@@ -250,11 +250,14 @@ fn the_chat_tools() {
         .map(|row| (row["path"].as_str().unwrap(), row["matches"].as_u64().unwrap()))
         .collect();
     assert_eq!(rows, [("Garden/Soil.md", 2), ("Index.md", 3), ("Garden/Roses.md", 1)]);
+    let near = call(&mut toolbox, "vault_search", json!({ "query": "soil water clay" }));
+    assert_eq!(near[0]["path"], "Garden/Soil.md", "words need not stand side by side");
+    assert!(near[0]["preview"].as_str().unwrap().contains("Clay keeps water"), "{near}");
     let files = call(&mut toolbox, "file_read", json!({ "filePaths": ["no.md", "Index.md"] }));
     assert_eq!(files[0], json!({ "path": "no.md", "content": "File not found: no.md", "size": 0 }));
     assert_eq!(files[1]["size"], vault.read("Index.md").len());
-    let error = refused(&mut toolbox, "vault_search", json!({ "query": "x", "limit": 51 }));
-    assert!(error.contains("/limit: expected a whole number from 1 to 50, found 51"), "{error}");
+    let output = toolbox.call("vault_search", json!({ "query": "x", "limit": 51 }), Approval::Approved).unwrap();
+    assert!(output.notices[0].contains("50 files at most"), "{:?}", output.notices);
 }
 
 #[test]
@@ -371,10 +374,7 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     std::fs::File::create(vault.root().join("film.mp4")).unwrap().set_len((1 << 30) + 1).unwrap();
     let mut toolbox = vault.toolbox();
     let found = call(&mut toolbox, "vault_search", json!({ "query": "clay" }));
-    assert_eq!((found.as_array().unwrap().len(), &found[0]["path"]), (1, &json!("Garden/Soil.md")));
-    let named = call(&mut toolbox, "vault_search", json!({ "query": "needle" }));
-    assert_eq!((&named[0]["path"], &named[0]["matches"]), (&json!("needle.md"), &json!(1)));
-    assert!(named[0]["preview"].as_str().unwrap().contains("not searched"), "{named}");
+    assert!(found.to_string().contains("Garden/Soil.md"), "{found}");
     let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay" }));
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
     let skipped: Vec<&str> =
@@ -394,9 +394,8 @@ fn exact_text_is_found_in_either_case_without_overlap() {
     let mut toolbox = vault.toolbox();
     let mut counted = |text: &str, query: &str| {
         vault.write("case.md", text);
-        let found = call(&mut toolbox, "vault_search", json!({ "query": query, "limit": 50 }));
-        let case = found.as_array().unwrap().iter().find(|note| note["path"] == "case.md").unwrap();
-        case["matches"].as_u64().unwrap()
+        let found = call(&mut toolbox, "vault.searchText", json!({ "query": query, "paths": ["case.md"] }));
+        found["matches"].as_array().unwrap().len()
     };
     assert_eq!(counted("aXa xA", "xa"), 2);
     assert_eq!(counted("ÄÖ äö", "äö"), 2);
@@ -405,6 +404,167 @@ fn exact_text_is_found_in_either_case_without_overlap() {
     assert_eq!(counted("a.b axb", "a.b"), 1, "a query is text, not a pattern");
     let long = "Käse, ".repeat(3000);
     assert_eq!(counted(&long, &long.to_uppercase()), 1);
+}
+
+/// A part is read by what names it, and read on from where it was cut.
+#[test]
+fn parts_of_a_note_can_be_read() {
+    let vault = garden();
+    vault.write("n.md", "# Top\nintro\n## Log\n- one ^a\n- two\n# End\nbye äöü");
+    let mut toolbox = vault.toolbox();
+    let mut read = |args: Value| {
+        let args = json!({ "path": "n.md" })
+            .as_object()
+            .unwrap()
+            .iter()
+            .chain(args.as_object().unwrap())
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect::<serde_json::Map<_, _>>();
+        toolbox.call("read_note", args.into(), Approval::Allowed).map(|output| output.value)
+    };
+    let whole = read(json!({})).unwrap();
+    assert_eq!(
+        (&whole["first_line"], &whole["bytes_left"], &whole["next_offset"]),
+        (&json!(1), &json!(0), &Value::Null)
+    );
+    for (args, content, line) in [
+        (json!({ "heading": "Log" }), "## Log\n- one ^a\n- two\n", 3),
+        (json!({ "heading": "# Top" }), "# Top\nintro\n## Log\n- one ^a\n- two\n", 1),
+        (json!({ "block": "^a" }), "- one ^a", 4),
+        (json!({ "lines": "2-3" }), "intro\n## Log\n", 2),
+        (json!({ "lines": "7-" }), "bye äöü", 7),
+        (json!({ "lines": "6-99" }), "# End\nbye äöü", 6),
+        (json!({ "outline": true }), "1: # Top (34 bytes)\n3: ## Log (22 bytes)\n6: # End (16 bytes)\n", 1),
+    ] {
+        let part = read(args.clone()).unwrap();
+        assert_eq!(part["content"].as_str().unwrap().trim_end(), content.trim_end(), "{args}");
+        assert_eq!((&part["first_line"], &part["version"]), (&json!(line), &whole["version"]), "{args}");
+    }
+    let (mut text, mut offset) = (String::new(), json!(0));
+    while !offset.is_null() {
+        let part = read(json!({ "heading": "End", "offset": offset, "max_bytes": 1 })).unwrap();
+        text.push_str(part["content"].as_str().unwrap());
+        offset = part["next_offset"].clone();
+    }
+    assert_eq!(text, "# End\nbye äöü");
+    for (args, error) in [
+        (json!({ "heading": "No" }), "there is no heading \"No\""),
+        (json!({ "block": "b" }), "the blocks are ^a"),
+        (json!({ "lines": "9" }), "the note has only 7 lines"),
+        (json!({ "lines": "0-2" }), "write 3-9"),
+        (json!({ "lines": "2", "heading": "Log" }), "exclude each other"),
+        (json!({ "heading": "### Log" }), "of level 2"),
+    ] {
+        let refused = read(args.clone()).unwrap_err().to_string();
+        assert!(refused.contains(error), "{args}: {refused}");
+    }
+}
+
+/// A write that expects a version is refused where the note has another one, and says what changed.
+#[test]
+fn a_write_on_an_old_version_is_a_conflict() {
+    let vault = garden();
+    let mut settings = Settings::default();
+    settings.allow_delete = true;
+    let mut toolbox = vault.toolbox_with(Editor::default(), &settings);
+    let read = call(&mut toolbox, "read_note", json!({ "path": "Garden/Soil.md" }));
+    vault.write("Garden/Soil.md", vault.read("Garden/Soil.md").replace("keeps", "holds"));
+    let old = read["version"].as_str().unwrap();
+    for (tool, args) in [
+        ("edit_note", json!({ "old_text": "Clay", "new_text": "Loam" })),
+        ("append_to_note", json!({ "content": "x" })),
+        ("update_frontmatter", json!({ "updates": { "a": 1 } })),
+        ("write_note", json!({ "content": "x", "mode": "replace" })),
+        ("rename_note", json!({ "new_path": "x.md" })),
+        ("delete_note", json!({})),
+    ] {
+        let mut args = args;
+        args["path"] = "Garden/Soil.md".into();
+        args["expected_version"] = old.into();
+        let error = toolbox.call(tool, args, Approval::Approved).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Conflict, "{tool}: {error}");
+        let lines = "removed line 3 \"Clay keeps water. #garden\", added line 3 \"Clay holds water. #garden\"";
+        assert!(error.to_string().contains(lines), "{tool}: {error}");
+    }
+    let version = call(&mut toolbox, "read_note", json!({ "path": "Garden/Soil.md" }))["version"].clone();
+    let log = json!({ "path": "Garden/Soil.md", "content": "- x", "expected_version": version });
+    let appended = call(&mut toolbox, "append_to_note", log);
+    let again = json!({ "path": "Garden/Soil.md", "old_text": "- x", "new_text": "- y", "expected_version": appended["version"] });
+    let edited = call(&mut toolbox, "edit_note", again);
+    let now = call(&mut toolbox, "read_note", json!({ "path": "Garden/Soil.md" }));
+    assert_eq!(edited["version"], now["version"]);
+}
+
+/// The text of a note is replaced only by somebody who says so or who sees what is lost.
+#[test]
+fn a_note_is_not_replaced_by_accident() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let write = |more: Value| {
+        let mut args = json!({ "path": "Index.md", "content": "x" });
+        args.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        args
+    };
+    let proposal = toolbox.propose("write_note", write(json!({})), Cancel::default()).unwrap();
+    for approval in [Approval::Preapproved, Approval::Granted] {
+        let error = toolbox.apply(proposal.clone(), approval).unwrap_err();
+        assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("mode: replace"), "{error}");
+    }
+    let mut trusting = Settings::default();
+    trusting.confirm_writes = false;
+    let mut unasked = vault.toolbox_with(Editor::default(), &trusting);
+    assert_eq!(unasked.call("write_note", write(json!({})), Approval::Allowed).unwrap_err().kind(), ErrorKind::Exists);
+    let created = unasked.call("write_note", write(json!({ "mode": "create" })), Approval::Approved);
+    assert_eq!(created.unwrap_err().kind(), ErrorKind::Exists);
+    let missing = json!({ "path": "Indx.md", "content": "x", "mode": "replace" });
+    assert!(refused(&mut unasked, "write_note", missing).contains("did you mean Index.md"));
+    unasked.call("write_note", write(json!({ "mode": "replace" })), Approval::Allowed).unwrap();
+    assert_eq!(vault.read("Index.md"), "x");
+}
+
+/// What a person approves cannot be shaped by carriage returns in a text or line breaks in the name of a file.
+#[test]
+#[cfg(unix)]
+fn control_characters_do_not_shape_a_diff() {
+    let vault = garden();
+    vault.write("new\nline.md", "[[Soil]]\n");
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "cr.md", "content": "harmless\r-old\r@@ -1 +1 @@\rEVIL\nend\n" });
+    let shown = toolbox.propose("write_note", args, Cancel::default()).unwrap().change.preview();
+    let diff = shown.files[0].diff.as_deref().unwrap();
+    let rows: Vec<&str> = diff.split('\n').collect();
+    assert_eq!(rows[3..5], ["+harmless\r-old\r@@ -1 +1 @@\rEVIL", "+end"], "{diff:?}");
+    let renamed = json!({ "path": "Garden/Soil.md", "new_path": "Garden/Earth.md" });
+    let shown = toolbox.propose("rename_note", renamed, Cancel::default()).unwrap().change.preview();
+    let linking = shown.files.iter().find(|file| file.path == "new\nline.md").unwrap();
+    assert!(linking.diff.as_deref().unwrap().starts_with("--- a/new line.md\n+++ b/new line.md\n"), "{linking:?}");
+}
+
+#[test]
+fn frontmatter_keeps_the_order_given_and_stays_in_notes() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let create = |path: &str| json!({ "path": path, "content": "x\n", "frontmatter": { "title": "T", "date": "2026-01-02", "b": 1, "a": 2 } });
+    call(&mut toolbox, "vault.createFile", create("n.md"));
+    assert_eq!(vault.read("n.md"), "---\ntitle: T\ndate: 2026-01-02\nb: 1\na: 2\n---\nx\n");
+    let error = refused(&mut toolbox, "vault.createFile", create("n.json"));
+    assert!(error.contains("only Markdown notes have frontmatter"), "{error}");
+    vault.write("flow.md", "---\ntags: [a, \"b c\", 'd, e'] # mine\n---\n");
+    let tags = json!({ "path": "flow.md", "updates": { "tags": ["b c", "a", "f", "d, e"] } });
+    call(&mut toolbox, "update_frontmatter", tags);
+    assert_eq!(vault.read("flow.md"), "---\ntags: [\"b c\", a, f, 'd, e'] # mine\n---\n");
+}
+
+/// As many notes as match, the doubtful ones marked; a limit that is too high is lowered with a word.
+#[test]
+fn a_search_returns_k_notes_and_marks_weak_ones() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let found =
+        toolbox.call("search_notes", json!({ "query": "clay water", "top_k": 101 }), Approval::Allowed).unwrap();
+    assert!(found.notices.iter().any(|notice| notice.contains("100 notes at most")), "{:?}", found.notices);
+    let weak: Vec<bool> = found.value.as_array().unwrap().iter().map(|note| note["weak"] == true).collect();
+    assert!(!weak[0] && weak.contains(&true) && weak.is_sorted(), "{}", found.value);
 }
 
 #[test]

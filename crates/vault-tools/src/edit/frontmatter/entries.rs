@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 use vault_index::note::{Property, frontmatter_properties};
 
-use super::scalar::{Quote, property, scalar, write_value};
+use super::scalar::{Quote, inner, property, scalar, write_value};
 
 /// A property: its key, and its lines in the block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -111,7 +111,10 @@ impl Entry {
             };
         }
         match (value, written.strip_prefix('[')) {
-            (Value::Array(_), Some(items)) => format!("{head} {}{comment}{last_eol}", scalar(value, Quote::of(items))),
+            (Value::Array(new), Some(old)) => {
+                let items: Vec<String> = new.iter().map(|item| flow_item(item, old)).collect();
+                format!("{head} [{}]{comment}{last_eol}", items.join(", "))
+            }
             (Value::Array(items), None) if !items.is_empty() => self.rewritten(head, value, comment, eol),
             _ => format!("{head} {}{comment}{last_eol}", scalar(value, Quote::of(written))),
         }
@@ -170,6 +173,29 @@ impl Entry {
         text.push_str(&before);
         Some(text)
     }
+}
+
+/// An item of a list between brackets: as it is written now, after the opening one, or in the quotes of the first item.
+fn flow_item(item: &Value, old: &str) -> String {
+    let wanted = property(item);
+    let mut rest = old.trim_end().trim_end_matches(']');
+    while !rest.is_empty() {
+        // The shortest beginning that reads as one item; a comma within quotes or brackets ends none.
+        let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
+        let read = |end: &usize| {
+            let list = frontmatter_properties(&format!("k: [{}]\n", &rest[..*end])).ok()?;
+            match list.get("k") {
+                Some(Property::List(items)) if items.len() == 1 => Some((*end, items[0].clone())),
+                _ => None,
+            }
+        };
+        let Some((end, value)) = ends.into_iter().find_map(|end| read(&end)) else { break };
+        if value == wanted {
+            return rest[..end].trim().to_owned();
+        }
+        rest = rest.get(end + 1..).unwrap_or_default();
+    }
+    inner(item, Quote::of(old))
 }
 
 /// The value on a line, and the comment after it with the white space before the comment.

@@ -56,7 +56,7 @@ pub(super) fn scalar(value: &Value, quote: Option<Quote>) -> String {
 }
 
 /// A value between brackets, where a comma or bracket in a plain text would end it.
-fn inner(value: &Value, quote: Option<Quote>) -> String {
+pub(super) fn inner(value: &Value, quote: Option<Quote>) -> String {
     match value {
         Value::String(text) if text.contains([',', '[', ']', '{', '}']) => {
             self::text(text, quote.or(Some(Quote::Double)))
