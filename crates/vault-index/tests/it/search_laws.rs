@@ -474,6 +474,7 @@ fn the_exact_word_comes_before_others_of_its_stem() {
 fn the_last_word_may_be_a_beginning() {
     let vault =
         Vault::new("//- a.md\nwe draw on a canvas\n//- b.md\nthe canvases are here\n//- c.md\nthe can is empty\n");
+    vault.write("d.md", "in the cafeteria");
     vault.sync();
     for query in ["canv", "draw canva", "CANV"] {
         let (mut found, terms) = ranked(&vault, query);
@@ -486,6 +487,10 @@ fn the_last_word_may_be_a_beginning() {
     }
     for query in ["canv.", "canv xylophone", "ca", "canz", "*canv*"] {
         assert_eq!(ranked(&vault, query).0, [""; 0], "{query}");
+    }
+    // However its accents are encoded.
+    for query in ["caf\u{e9}", "cafe\u{301}"] {
+        assert_eq!(ranked(&vault, query).0, ["d.md"], "{query:?}");
     }
     // Where there is the word itself, what begins with it comes after it.
     assert_eq!(ranked(&vault, "canvas").0, ["a.md", "b.md"]);
