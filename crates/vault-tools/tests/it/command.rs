@@ -75,6 +75,14 @@ fn tools_are_listed_and_described() {
     let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
     assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
     assert!(shell.done(&["schema", "plan"]).contains("riskLevel"));
+    let tools = |provider: &str| -> Value {
+        serde_json::from_str(&shell.done(&["schema", "--toolset", "actions", "--for", provider])).unwrap()
+    };
+    let (openai, anthropic, gemini) = (tools("openai"), tools("anthropic"), tools("gemini"));
+    assert_eq!((&openai[1]["name"], &openai[1]["strict"]), (&json!("vault_createFile"), &json!(false)));
+    assert_eq!(openai[1]["parameters"], anthropic[1]["input_schema"]);
+    assert_eq!(openai[1]["parameters"], gemini[0]["functionDeclarations"][1]["parametersJsonSchema"]);
+    assert_eq!(openai.as_array().unwrap().len(), 18);
     assert!(shell.done(&["list", "--schema"]).contains("toolset"));
     assert_eq!(shell.run(&["schema", "nope"]).code, 2);
     for command in ["completions bash", "man"] {
