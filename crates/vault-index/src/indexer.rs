@@ -182,10 +182,14 @@ impl Indexer<'_> {
         self.progress(Stage::Walk, walked.files.len(), walked.files.len());
         let mut difference = diff(&known, &walked.files, now);
         difference.keep(&walked.unlisted);
+        let has_unread = self.store.unread()? > 0;
+        if has_unread {
+            difference.without_hash_is_unread();
+        }
         let changes = settle(&difference, &self.hash(&difference.to_hash())?);
         end_stage(report, "read", stage);
         let has_other_warnings = self.store.walk_warnings()? != walked.warnings;
-        if changes.is_empty() && !has_other_warnings && self.store.unread()? == 0 {
+        if changes.is_empty() && !has_other_warnings && !has_unread {
             report.unchanged = known.iter().filter(|k| k.indexed && k.path.kind().is_note()).count();
             return Ok(Walked { fingerprint: Fingerprint::of(&walked, now), unlisted: walked.unlisted });
         }

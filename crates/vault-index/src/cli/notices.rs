@@ -14,7 +14,8 @@ pub(super) fn of(
     unmatched: &Unmatched,
     query: &Query,
 ) -> Vec<String> {
-    let mut notices: Vec<String> = answer.substitutions.iter().map(substituted).collect();
+    let several = answer.vaults.len() > 1;
+    let mut notices: Vec<String> = answer.substitutions.iter().map(|read| substituted(read, several)).collect();
     if answer.results.is_empty() && answer.count.is_none_or(|count| count == 0) {
         notices.push("nothing was found".to_string());
         notices.extend(unmatched.wanted.iter().cloned());
@@ -48,13 +49,16 @@ pub(super) fn of(
     notices
 }
 
-/// What a word that is in no note was taken for.
-fn substituted(read: &Substitution) -> String {
+/// What a word that is in no note was taken for; of several vaults, in those that have none.
+fn substituted(read: &Substitution, several: bool) -> String {
     let words = match read.read_as.split_last() {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         _ => read.read_as.concat(),
     };
-    format!("searched for {words} ({} is in no note)", read.word)
+    match several {
+        false => format!("searched for {words} ({} is in no note)", read.word),
+        true => format!("searched for {words} in a vault where no note has {}", read.word),
+    }
 }
 
 /// How many passages have no vector, what that means, who makes them, and how long that takes.
@@ -78,4 +82,20 @@ fn pending_vectors(pending: usize, mode: Mode, indexes: &[Index]) -> String {
 pub(super) fn rows(notices: &[String], paint: Paint) -> usize {
     let width = paint.width().unwrap_or(usize::MAX);
     notices.iter().map(|notice| ("note: ".len() + columns(notice)).div_ceil(width)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_word_was_taken_for() {
+        fn check(read_as: &[&str], several: bool, expected: &str) {
+            let read_as = read_as.iter().map(|word| (*word).to_string()).collect();
+            assert_eq!(substituted(&Substitution { word: "hern".into(), read_as }, several), expected);
+        }
+        check(&["heron"], false, "searched for heron (hern is in no note)");
+        check(&["fern", "heron", "hen"], false, "searched for fern, heron or hen (hern is in no note)");
+        check(&["heron"], true, "searched for heron in a vault where no note has hern");
+    }
 }

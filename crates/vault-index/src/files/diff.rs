@@ -65,6 +65,8 @@ pub struct Diff<'a> {
     pub unchanged: usize,
     /// Indexed notes whose content may have changed.
     pub suspect: Vec<Pair<'a>>,
+    /// Indexed notes that are still to be read, whatever their content; see [`Self::without_hash_is_unread`].
+    pub unread: Vec<Pair<'a>>,
     /// Files that are never read, with another stat.
     pub touched: Vec<Pair<'a>>,
     /// Files that now belong to the index, or no longer do.
@@ -84,6 +86,13 @@ impl<'a> Diff<'a> {
         let before = self.removed.len();
         self.removed.retain(|known| !unlisted.iter().any(|place| is_within(known.path.as_str(), place)));
         self.unchanged += before - self.removed.len();
+    }
+
+    /// Takes notes without a hash for unread, not for unreadable, so that they need not be hashed: for an index that has
+    /// notes which are not read yet.
+    pub fn without_hash_is_unread(&mut self) {
+        let suspect = std::mem::take(&mut self.suspect);
+        (self.unread, self.suspect) = suspect.into_iter().partition(|pair| pair.known.hash.is_none());
     }
 
     /// The files whose hashes [`settle`] wants, ordered by path. Equal content has equal size, so a
@@ -178,7 +187,7 @@ pub(super) fn is_young(stat: &FileStat, checked_at_ns: i64) -> bool {
 /// In order: removed, renamed, flipped, changed, touched, added; each by path.
 pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> Vec<Change<'a>> {
     let (renamed, used) = renames(diff, hashes);
-    let (mut changed, mut touched) = (Vec::new(), diff.touched.clone());
+    let (mut changed, mut touched) = (diff.unread.clone(), diff.touched.clone());
     for pair in &diff.suspect {
         let hash = hashes.get(&pair.file.path);
         if hash != pair.known.hash.as_ref() {
@@ -187,7 +196,9 @@ pub fn settle<'a>(diff: &Diff<'a>, hashes: &HashMap<VaultPath, ContentHash>) -> 
             touched.push(*pair);
         }
     }
-    touched.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+    for pairs in [&mut changed, &mut touched] {
+        pairs.sort_by(|a, b| a.file.path.cmp(&b.file.path));
+    }
 
     let removed = diff.removed.iter().filter(|known| !used.contains(&known.id));
     let added = diff.added.iter().filter(|file| !renamed.contains_key(&file.path));
@@ -329,6 +340,20 @@ mod tests {
         let hashes = diff.to_hash().iter().map(|file| (file.path.clone(), contents[&file.path])).collect();
         let changes: Vec<String> = settle(&diff, &hashes).iter().map(text).collect();
         assert_eq!(changes, expected, "{before:?} -> {after:?}");
+    }
+
+    #[test]
+    fn what_is_unread_is_not_hashed() {
+        let mut before = [known(0, "a.md", 1, stat(1, 1, 1)), known(1, "b.md", 2, stat(2, 2, 1))];
+        before[0].hash = None;
+        let after = [on_disk("a.md", stat(1, 1, 1)), on_disk("b.md", stat(2, 2, 9))];
+        let mut diff = diff(&before, &after, NOW);
+        // Without a hash, it may be one that cannot be read.
+        assert_eq!((diff.to_hash().len(), settle(&diff, &[(after[1].path.clone(), hash(2))].into()).len()), (2, 1));
+        diff.without_hash_is_unread();
+        assert_eq!(diff.to_hash(), [&after[1]]);
+        let changes = settle(&diff, &[(after[1].path.clone(), hash(3))].into());
+        assert_eq!(changes.iter().map(text).collect::<Vec<_>>(), ["* a.md", "* b.md"]);
     }
 
     #[test]

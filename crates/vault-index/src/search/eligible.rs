@@ -36,11 +36,11 @@ const BYTES_AT_ONCE: usize = 16 << 20;
 /// Whether each passage may be found, by position. `None`: all may.
 pub(super) fn eligible(snapshot: &Snapshot, query: &Query) -> Result<Option<Vec<bool>>> {
     let Some(condition) = query.whole_condition() else { return Ok(None) };
-    Meeting::new(snapshot).passages(&condition).map(Some)
+    Evaluator::new(snapshot).passages(&condition).map(Some)
 }
 
-/// What meets conditions.
-pub(super) struct Meeting<'a> {
+/// Says which notes and passages meet conditions.
+pub(super) struct Evaluator<'a> {
     snapshot: &'a Snapshot,
     now: Zoned,
     notes: OnceCell<Vec<(FileId, VaultPath, i64)>>,
@@ -48,20 +48,20 @@ pub(super) struct Meeting<'a> {
 }
 
 /// The answer to a condition, by position of passages.
-struct Met {
+struct Answer {
     /// All passages of the notes that meet it.
     notes: Vec<bool>,
     /// Those of them that hold what was asked for. `None`: no text was asked for.
     holding: Option<Vec<bool>>,
 }
 
-impl Met {
+impl Answer {
     fn passages(self) -> Vec<bool> {
         self.holding.unwrap_or(self.notes)
     }
 }
 
-impl<'a> Meeting<'a> {
+impl<'a> Evaluator<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Self {
         Self { snapshot, now: Zoned::now(), notes: OnceCell::new(), days: OnceCell::new() }
     }
@@ -69,17 +69,17 @@ impl<'a> Meeting<'a> {
     /// The passages that are found under a condition.
     pub(super) fn passages(&self, condition: &Condition) -> Result<Vec<bool>> {
         let all = vec![true; self.snapshot.passages.len()];
-        self.met(condition, &all).map(Met::passages)
+        self.evaluate(condition, &all).map(Answer::passages)
     }
 
     /// What meets a condition among the passages of some notes. Of other notes the answer may say anything.
-    fn met(&self, condition: &Condition, among: &[bool]) -> Result<Met> {
+    fn evaluate(&self, condition: &Condition, among: &[bool]) -> Result<Answer> {
         match condition {
             Expression::Is(test) => self.test(test, among),
             Expression::Not(part) => {
-                let Met { mut notes, .. } = self.met(part, among)?;
+                let Answer { mut notes, .. } = self.evaluate(part, among)?;
                 notes.iter_mut().for_each(|holds| *holds = !*holds);
-                Ok(Met { notes, holding: None })
+                Ok(Answer { notes, holding: None })
             }
             Expression::All(parts) => {
                 let mut notes = among.to_vec();
@@ -87,32 +87,32 @@ impl<'a> Meeting<'a> {
                 // What reads texts comes last, and reads those of the notes that are left.
                 let (slow, quick): (Vec<_>, Vec<_>) = parts.iter().partition(|part| reads_texts(part));
                 for part in quick.into_iter().chain(slow) {
-                    let met = self.met(part, &notes)?;
-                    and(&mut notes, &met.notes);
-                    if let Some(passages) = met.holding {
+                    let answer = self.evaluate(part, &notes)?;
+                    and(&mut notes, &answer.notes);
+                    if let Some(passages) = answer.holding {
                         holding = Some(either(holding, passages));
                     }
                 }
                 if let Some(holding) = &mut holding {
                     and(holding, &notes);
                 }
-                Ok(Met { notes, holding })
+                Ok(Answer { notes, holding })
             }
             Expression::Any(parts) => {
-                let parts = parts.iter().map(|part| self.met(part, among)).collect::<Result<Vec<_>>>()?;
-                let asks_texts = parts.iter().any(|met| met.holding.is_some());
+                let parts = parts.iter().map(|part| self.evaluate(part, among)).collect::<Result<Vec<_>>>()?;
+                let asks_texts = parts.iter().any(|answer| answer.holding.is_some());
                 let mut notes = vec![false; among.len()];
                 let mut holding = None;
-                for met in parts {
-                    or(&mut notes, &met.notes);
-                    holding = Some(either(holding, met.passages()));
+                for answer in parts {
+                    or(&mut notes, &answer.notes);
+                    holding = Some(either(holding, answer.passages()));
                 }
-                Ok(Met { notes, holding: holding.filter(|_| asks_texts) })
+                Ok(Answer { notes, holding: holding.filter(|_| asks_texts) })
             }
         }
     }
 
-    fn test(&self, test: &Test, among: &[bool]) -> Result<Met> {
+    fn test(&self, test: &Test, among: &[bool]) -> Result<Answer> {
         let store = self.snapshot.store();
         let notes = match test {
             Test::Text(text) => {
@@ -153,9 +153,9 @@ impl<'a> Meeting<'a> {
                 self.notes_where(&store, |_, modified| modified < before)?
             }
         };
-        let mut met = vec![false; among.len()];
-        self.each_note(|note, range| met[range].fill(notes.contains(&note)));
-        Ok(Met { notes: met, holding: None })
+        let mut meeting = vec![false; among.len()];
+        self.each_note(|note, range| meeting[range].fill(notes.contains(&note)));
+        Ok(Answer { notes: meeting, holding: None })
     }
 
     fn notes_where(&self, store: &Store, holds: impl Fn(&VaultPath, i64) -> bool) -> Result<HashSet<FileId>> {
@@ -176,8 +176,8 @@ impl<'a> Meeting<'a> {
     }
 
     /// The notes of some passages that hold what is asked for.
-    fn holding(&self, holding: Vec<bool>) -> Met {
-        Met { notes: self.whole_notes(&holding), holding: Some(holding) }
+    fn holding(&self, holding: Vec<bool>) -> Answer {
+        Answer { notes: self.whole_notes(&holding), holding: Some(holding) }
     }
 
     fn whole_notes(&self, passages: &[bool]) -> Vec<bool> {

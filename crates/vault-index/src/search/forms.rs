@@ -4,6 +4,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use unicode_normalization::char::is_combining_mark;
+
 use crate::error::Result;
 use crate::search::hit::Substitution;
 use crate::search::slips::Vocabulary;
@@ -220,7 +222,7 @@ fn choose(store: &Store, text: &str) -> Result<Vec<Typed>> {
         }
     }
     // A word that something follows is whole.
-    if let Some(last) = last.filter(|_| text.ends_with(char::is_alphanumeric)) {
+    if let Some(last) = last.filter(|_| text.ends_with(|c: char| c.is_alphanumeric() || is_combining_mark(c))) {
         words[last].is_last = true;
     }
     if words.iter().any(|word| !is_stop_word(&word.term.text)) {

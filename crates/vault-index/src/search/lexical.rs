@@ -96,27 +96,8 @@ impl Lexical {
         Self { scores, found: Vec::new(), words: 0, in_names: Vec::new() }
     }
 
+    /// Looks the words up; `in_passages` says whether not only in the notes' own fields, which say what names hold.
     pub(super) fn run(
-        store: &Store,
-        passages: &[PassageRow],
-        of_notes: &NotePassages,
-        reading: &Reading,
-    ) -> Result<Self> {
-        Self::look_up(store, passages, of_notes, reading, true)
-    }
-
-    /// Which names hold the words; nothing else is known then.
-    pub(super) fn of_names(
-        store: &Store,
-        passages: &[PassageRow],
-        of_notes: &NotePassages,
-        reading: &Reading,
-    ) -> Result<Self> {
-        let found = Self::look_up(store, passages, of_notes, reading, false)?;
-        Ok(Self { scores: Vec::new(), ..found })
-    }
-
-    fn look_up(
         store: &Store,
         passages: &[PassageRow],
         of_notes: &NotePassages,
@@ -161,9 +142,12 @@ impl Lexical {
                 _ => in_names.retain(|note| named.binary_search(note).is_ok()),
             }
         }
-        let scores = counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect();
         let words = reading.words.len();
-        Ok(Self { scores: if words == 0 { Vec::new() } else { scores }, found: counter.found, words, in_names })
+        let scores = match in_passages && words > 0 {
+            true => counter.sums.iter().map(|sum| (sum / ideal).clamp(0.0, 1.0) as f32).collect(),
+            false => Vec::new(),
+        };
+        Ok(Self { scores, found: counter.found, words, in_names })
     }
 
     /// 0 where no word matches.

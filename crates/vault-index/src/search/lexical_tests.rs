@@ -143,7 +143,7 @@ proptest! {
     fn scores_are_those_of_the_formula(notes in notes(), query in text(1..6)) {
         let indexed = indexed(&notes);
         let of_notes = NotePassages::new(&indexed.passages);
-        let lexical = Lexical::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[])).unwrap();
+        let lexical = Lexical::run(&indexed.store, &indexed.passages, &of_notes, &indexed.read(&query, &[]), true).unwrap();
         for (at, expected) in indexed.naive(&query).into_iter().enumerate() {
             prop_assert!((f64::from(lexical.score(at)) - expected).abs() < 1e-6, "{} {} {}", at, lexical.score(at), expected);
         }

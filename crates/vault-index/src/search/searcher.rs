@@ -323,8 +323,7 @@ impl<'a> ScoredQuery<'a> {
             }
             let store = snapshot.store();
             let by_meaning = mode == Mode::Semantic;
-            let look_up = if by_meaning { Lexical::of_names } else { Lexical::run };
-            let lexical = look_up(&store, &snapshot.passages, snapshot.of_notes(), &reading)?;
+            let lexical = Lexical::run(&store, &snapshot.passages, snapshot.of_notes(), &reading, !by_meaning)?;
             let named = named(&store, &text, &reading.meant, &lexical)?;
             Ok((if by_meaning { Lexical::none() } else { lexical }, named))
         };

@@ -131,28 +131,32 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use proptest::prelude::*;
 
     use super::*;
 
-    /// The definition: the cheapest way from `a[i..]` to `b[j..]`.
-    fn plain(a: &[char], b: &[char], i: usize, j: usize) -> u32 {
+    /// The definition: the cheapest way from `a[i..]` to `b[j..]`. `known` keeps what was found.
+    fn plain(a: &[char], b: &[char], i: usize, j: usize, known: &mut HashMap<(usize, usize), u32>) -> u32 {
+        if let Some(least) = known.get(&(i, j)) {
+            return *least;
+        }
         let edit = if i.min(j) == 0 { 3 } else { 2 };
-        let mut least = u32::MAX;
-        match (i < a.len(), j < b.len()) {
-            (false, false) => return 0,
-            (false, true) => return edit + plain(a, b, i, j + 1),
-            (true, false) => return edit + plain(a, b, i + 1, j),
-            (true, true) => {}
-        }
-        if i + 1 < a.len() && j + 1 < b.len() && a[i] == b[j + 1] && a[i + 1] == b[j] {
-            least = edit + plain(a, b, i + 2, j + 2);
-        }
-        let replaced = if a[i] == b[j] { 0 } else { edit };
+        let mut after = |rows: usize, columns: usize| plain(a, b, i + rows, j + columns, known);
+        let least = match (i < a.len(), j < b.len()) {
+            (false, false) => 0,
+            (false, true) => edit + after(0, 1),
+            (true, false) => edit + after(1, 0),
+            (true, true) => {
+                let replaced = after(1, 1) + if a[i] == b[j] { 0 } else { edit };
+                let least = replaced.min(edit + after(0, 1)).min(edit + after(1, 0));
+                let is_swapped = i + 1 < a.len() && j + 1 < b.len() && a[i] == b[j + 1] && a[i + 1] == b[j];
+                if is_swapped { least.min(edit + after(2, 2)) } else { least }
+            }
+        };
+        known.insert((i, j), least);
         least
-            .min(replaced + plain(a, b, i + 1, j + 1))
-            .min(edit + plain(a, b, i + 1, j))
-            .min(edit + plain(a, b, i, j + 1))
     }
 
     #[test]
@@ -193,7 +197,7 @@ mod tests {
             let chars = |word: &str| word.chars().collect::<Vec<_>>();
             let mut expected: Vec<Near> = others
                 .iter()
-                .map(|other| Near { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0) })
+                .map(|other| Near { word: other.clone(), distance: plain(&chars(&word), &chars(other), 0, 0, &mut HashMap::new()) })
                 .filter(|near| near.distance > 0 && near.distance <= most(word.chars().count()))
                 .collect();
             expected.sort_by(|a, b| a.distance.cmp(&b.distance).then_with(|| a.word.cmp(&b.word)));

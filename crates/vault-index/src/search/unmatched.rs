@@ -5,7 +5,7 @@ use jiff::tz::TimeZone;
 
 use crate::error::{Error, Result};
 use crate::search::condition::{Condition, Expression, Test};
-use crate::search::eligible::Meeting;
+use crate::search::eligible::Evaluator;
 use crate::search::find_note::nearest;
 use crate::search::property_test::{Comparison, PropertyTest};
 use crate::search::query::Query;
@@ -27,8 +27,8 @@ impl Searcher {
     /// # Errors
     /// Those of reading; a path that is no glob, a regular expression that cannot be understood.
     pub fn unmatched(&self, query: &Query) -> Result<Unmatched> {
-        let meeting = Meeting::new(&self.snapshot);
-        let meets = |part: &Condition| Ok::<_, Error>(meeting.passages(part)?.contains(&true));
+        let evaluator = Evaluator::new(&self.snapshot);
+        let meets = |part: &Condition| Ok::<_, Error>(evaluator.passages(part)?.contains(&true));
         let mut unmatched = Unmatched::default();
         for part in query.whole_condition().map(Condition::into_parts).unwrap_or_default() {
             match part {

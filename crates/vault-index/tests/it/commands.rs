@@ -370,6 +370,12 @@ fn all_indexes_are_listed_and_those_of_no_vault_can_be_forgotten() {
         let synced = run(&["sync", "--no-vectors", "--vault", folder.to_str().unwrap()]);
         assert!(synced.status.success(), "{}", stderr(&synced));
     }
+    // Below a vault with an index it is this vault that is meant, and no other index is made.
+    let mut below = command(&vault, "vault-search", &["--json", "lime"]);
+    below.env_remove("VAULT_INDEX_FILE").env_remove("VAULT_DIR").current_dir(vault.root().join("Garden"));
+    below.env("XDG_CACHE_HOME", home.join("cache")).env("LOCALAPPDATA", &home);
+    assert_eq!(json(&below.output().unwrap())["results"][0]["path"], "Soil.md");
+    assert!(stdout(&run(&["list"])).contains("\n2 indexes, "));
     std::fs::remove_dir_all(&other).unwrap();
     let listed: Vec<Value> =
         stdout(&run(&["list", "--jsonl"])).lines().map(|l| serde_json::from_str(l).unwrap()).collect();

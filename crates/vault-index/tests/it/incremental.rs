@@ -1,7 +1,9 @@
 //! Any sequence of changes, then a sync: the index is the one that a rebuild would give.
 
+use std::time::Instant;
+
 use proptest::prelude::*;
-use vault_index::{Mode, Query};
+use vault_index::{Mode, Query, SyncOptions};
 
 use crate::vault::Vault;
 
@@ -186,6 +188,19 @@ fn a_broken_note_is_a_warning_and_the_rest_is_found() {
     let mut found: Vec<&str> = hits.results.iter().map(|h| h.path.as_str()).collect();
     found.sort_unstable();
     assert_eq!(found, ["good.md", "latin1.md", "yaml.md"]);
+}
+
+#[test]
+fn a_sync_that_was_stopped_goes_on_past_notes_that_cannot_be_read() {
+    let vault = Vault::new("//- a.md\nplums\n//- b.md\npears\n");
+    vault.write("binary.md", b"\0\x01\x02plums");
+    let stopped = vault.index().sync_with(&SyncOptions::new().deadline(Instant::now())).unwrap();
+    assert_eq!((stopped.added, stopped.unread), (0, 3));
+    let report = vault.sync();
+    assert_eq!((report.added, report.unread, report.skipped.len()), (2, 0, 1));
+    let again = vault.sync();
+    assert!(again.is_unchanged() && again.unread == 0, "{again:?}");
+    assert_eq!(vault.index().search(&Query::literal("plums")).unwrap().results.len(), 1);
 }
 
 /// Each part of the keyword index is looked into by every search, and merged later.

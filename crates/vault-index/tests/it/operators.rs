@@ -169,6 +169,18 @@ fn passages_that_hold_it() {
     assert_eq!(lines("-/nothing/", Grouping::Passages).len(), all);
 }
 
+/// However common a word is, no text is read for it.
+#[test]
+fn quoted_words_are_looked_up() {
+    let vault = vault();
+    let index = rusqlite::Connection::open(vault.index_file()).unwrap();
+    index.execute("DELETE FROM passage_text", []).unwrap();
+    let searcher = vault.index().searcher().unwrap();
+    let count = |query: &str| searcher.matches(&Query::parse(query).unwrap().min_score(0.0)).map(|notes| notes.len());
+    assert_eq!(count("\"flour\"").unwrap(), 2);
+    assert_eq!(count("\"is dark\" flo* -\"universe\"").unwrap(), 1);
+}
+
 #[test]
 fn code_that_looks_like_a_task_is_none() {
     let vault = Vault::new("");

@@ -393,6 +393,22 @@ fn words_alone_rank_what_is_beyond_the_model() {
 }
 
 #[test]
+fn the_few_notes_with_vectors_are_not_first_for_having_them() {
+    let vault = Vault::new("//- audit.md\nthe incident of the town\n");
+    vault.sync();
+    vault.write("records.md", "incident records: how an incident is opened, and who closes the incident\n");
+    for n in 0..40 {
+        vault.write(&format!("n{n}.md"), "wings and feathers fly over the wide and quiet land\n");
+    }
+    vault.index().sync_with(&SyncOptions::new().without_vectors()).unwrap();
+    for query in ["incident", "incident opened"] {
+        let hits = vault.index().search(&Query::literal(query)).unwrap().results;
+        let found: Vec<_> = hits.iter().map(|hit| (hit.path.as_str(), hit.why.semantic.is_some())).collect();
+        assert_eq!(found, [("records.md", false), ("audit.md", true)], "{query}");
+    }
+}
+
+#[test]
 fn near_misses_are_notes_whatever_is_listed() {
     let vault = Vault::new("//- b.md\nheron\n//- a.md\nheron\n");
     let section = |n: usize| format!("## Part {n}\n\n{}\n\n", format!("heron{n} heron water ").repeat(80));
@@ -458,6 +474,7 @@ fn the_exact_word_comes_before_others_of_its_stem() {
 fn the_last_word_may_be_a_beginning() {
     let vault =
         Vault::new("//- a.md\nwe draw on a canvas\n//- b.md\nthe canvases are here\n//- c.md\nthe can is empty\n");
+    vault.write("d.md", "in the cafeteria");
     vault.sync();
     for query in ["canv", "draw canva", "CANV"] {
         let (mut found, terms) = ranked(&vault, query);
@@ -470,6 +487,10 @@ fn the_last_word_may_be_a_beginning() {
     }
     for query in ["canv.", "canv xylophone", "ca", "canz", "*canv*"] {
         assert_eq!(ranked(&vault, query).0, [""; 0], "{query}");
+    }
+    // However its accents are encoded.
+    for query in ["caf\u{e9}", "cafe\u{301}"] {
+        assert_eq!(ranked(&vault, query).0, ["d.md"], "{query:?}");
     }
     // Where there is the word itself, what begins with it comes after it.
     assert_eq!(ranked(&vault, "canvas").0, ["a.md", "b.md"]);
