@@ -24,7 +24,7 @@ use crate::store::PassageRow;
 const NEIGHBOURS: usize = 100;
 
 /// Keeps the line level while the lexical scores of the neighbours hardly differ.
-const RIDGE: f64 = 0.1;
+const RIDGE: f64 = 0.2;
 
 /// Standard deviations above the line, while hardly any passage has a vector.
 const DEVIATIONS: f64 = 2.0;
