@@ -1,7 +1,9 @@
 //! What a terminal adds: colors, links that open, a width, and a person who can be asked.
 
-use std::io::{IsTerminal, Write, stderr, stdin, stdout};
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Write, stderr, stdin, stdout};
 use std::path::Path;
+use std::process::Stdio;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode, utf8_percent_encode};
 
@@ -133,9 +135,22 @@ pub fn stderr_is_terminal() -> bool {
     stderr().is_terminal()
 }
 
-/// Whether a person can be asked.
+/// Whether a person can be asked: one who sees standard error and has a keyboard, whatever standard input is.
 pub fn can_ask() -> bool {
-    stdin().is_terminal() && stderr().is_terminal()
+    stderr().is_terminal() && (stdin().is_terminal() || tty().is_some())
+}
+
+/// The terminal of this process, if it has one.
+fn tty() -> Option<File> {
+    if cfg!(unix) { File::open("/dev/tty").ok() } else { None }
+}
+
+/// The input of a program that a person types into.
+pub fn terminal_input() -> Stdio {
+    match tty() {
+        Some(tty) if !stdin().is_terminal() => tty.into(),
+        _ => Stdio::inherit(),
+    }
 }
 
 /// Asks on standard error; `None` at the end of input.
@@ -144,7 +159,11 @@ pub fn ask(question: &str) -> Option<String> {
     let _ = write!(err, "{} ", sanitize(question));
     let _ = err.flush();
     let mut answer = String::new();
-    let read = stdin().read_line(&mut answer).ok()?;
+    let read = match tty() {
+        // Standard input may be what a command works on.
+        Some(tty) if !stdin().is_terminal() => BufReader::new(tty).read_line(&mut answer).ok()?,
+        _ => stdin().read_line(&mut answer).ok()?,
+    };
     (read > 0).then(|| answer.trim().to_string())
 }
 

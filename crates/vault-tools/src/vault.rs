@@ -21,6 +21,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use vault_index::Index;
+use vault_index::internal::check_vault_toml;
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
@@ -179,7 +180,7 @@ impl Vault {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] when there is no such folder; [`ErrorKind::Refused`] when the state folder would be in
-    /// it.
+    /// it; [`ErrorKind::InvalidArguments`] for a `.vault.toml` that cannot be understood.
     pub fn open(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let sandbox = Sandbox::open(vault.as_ref())?;
         let VaultOptions { state_folder, index, use_index, wait } = options;
@@ -194,6 +195,8 @@ impl Vault {
                 .at(state.folder().display())
                 .with_remedy("choose another one; on Linux XDG_STATE_HOME names where it is made"));
         }
+        // Somebody wrote there what is to be kept out, so what cannot be understood is not passed over.
+        check_vault_toml(sandbox.vault())?;
         let index = NoteIndex::new(sandbox.vault().to_path_buf(), index, use_index, wait);
         let store = VaultStore { sandbox, state, index, wait };
         let (recovered, warnings) = match store.recover_on_open() {

@@ -152,6 +152,14 @@ struct VaultToml {
     exclude: Vec<String>,
 }
 
+/// Requires that a vault's `.vault.toml`, if it has one, can be understood.
+///
+/// # Errors
+/// [`ErrorKind::Query`], with the line.
+pub fn check_vault_toml(vault: &Path) -> Result<()> {
+    vault_toml(&vault.join(VAULT_TOML)).map(drop)
+}
+
 fn vault_toml(file: &Path) -> Result<VaultToml> {
     const REMEDY: &str =
         "a .vault.toml may hold exclude = [\"GLOB\"] and nothing else; all other settings are the user's";

@@ -1,16 +1,13 @@
 //! Approval by the person at the terminal, who is shown what would be done and can change it.
 
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vault_cli::{Paint, ask, escape_json, sanitize, sanitize_line, say};
+use vault_cli::{Paint, ask, escape_json, sanitize_line, say, terminal_input};
 
 use super::context::json;
-use crate::change::{Kind, Preview};
 use crate::error::{Error, ErrorKind, Result};
-
-/// Lines of a diff that are shown until somebody asks for all of it.
-const SHOWN_LINES: usize = 60;
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,17 +45,12 @@ pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&
         match (answer.to_lowercase().as_str(), args) {
             ("y" | "yes", _) => return Ok(Answer::Yes),
             ("n" | "no" | "", _) => return Ok(Answer::No),
-            ("w" | "whole", _) => show(&paint.diff(whole)),
-            ("e" | "edit", Some(args)) => {
-                show(&escape_json(args.to_string()));
-                let Some(text) = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty()) else {
-                    continue;
-                };
-                match json(&text, "arguments") {
-                    Ok(edited) => return Ok(Answer::Edited(edited)),
-                    Err(error) => say("error", &error.to_string()),
-                }
-            }
+            ("w" | "whole", _) => page(&paint.diff(whole)),
+            ("e" | "edit", Some(args)) => match edited(args) {
+                Ok(Some(edited)) => return Ok(Answer::Edited(edited)),
+                Ok(None) => {}
+                Err(error) => say("error", &error.to_string()),
+            },
             _ => {}
         }
     }
@@ -90,70 +82,54 @@ pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
     }
 }
 
-/// A change for people: one line per file, then diffs; the first text is cut, the second whole.
-pub(super) fn texts_of(preview: &Preview) -> (String, String) {
-    let mut lines = Vec::new();
-    for folder in &preview.folders {
-        let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
-        lines.push(format!("{what} {}", sanitize_line(&folder.path)));
-    }
-    for file in &preview.files {
-        let to = file.to.as_ref().map(|to| format!(" -> {}", sanitize_line(to))).unwrap_or_default();
-        let counts = match file.inside.len() {
-            0 => format!("+{} -{}", file.added, file.removed),
-            1 => "a folder with 1 file".to_string(),
-            files => format!("a folder with {files} files"),
-        };
-        let what = match file.kind {
-            Kind::Created => "create",
-            Kind::Modified => "modify",
-            Kind::Renamed => "rename",
-            Kind::Deleted => "delete",
-        };
-        lines.push(format!("{what} {}{to} ({counts})", sanitize_line(&file.path)));
-        lines.extend(file.inside.iter().map(|inside| format!("    {}", sanitize_line(inside))));
-    }
-    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
-    for diff in preview.files.iter().filter_map(|file| file.diff.as_ref()) {
-        lines.push(String::new());
-        lines.extend(diff_lines(diff));
-    }
-    let whole = lines.join("\n");
-    if lines.len() <= SHOWN_LINES {
-        return (whole.clone(), whole);
-    }
-    let left = lines.len() - SHOWN_LINES;
-    lines.truncate(SHOWN_LINES);
-    (format!("{}\n... {left} more lines", lines.join("\n")), whole)
-}
-
-/// The lines of one file's diff. Where lines change whose ends differ, those that end as on Windows are marked.
-fn diff_lines(diff: &str) -> impl Iterator<Item = String> {
-    let is_changed =
-        |line: &&str| line.starts_with(['+', '-']) && !line.starts_with("+++ ") && !line.starts_with("--- ");
-    let mut ends = diff.split('\n').filter(is_changed).map(|line| line.ends_with('\r'));
-    let first = ends.next();
-    let differ = ends.any(|end| Some(end) != first);
-    diff.lines().zip(diff.split('\n')).map(move |(line, whole)| {
-        let mark = if differ && whole.ends_with('\r') && is_changed(&whole) { "^M" } else { "" };
-        format!("{}{mark}", sanitize(line))
-    })
-}
-
 /// Text for people on standard error, as it is.
 fn show(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ends_of_lines_show_where_they_change() {
-        let lines = |diff| diff_lines(diff).collect::<Vec<_>>();
-        assert_eq!(lines("@@\n-a\r\n+a\n b\r\n"), ["@@", "-a^M", "+a", " b"]);
-        assert_eq!(lines("-a\r\n+b\r\n"), ["-a", "+b"]);
-        assert_eq!(lines("-a\n+b\n"), ["-a", "+b"]);
+/// Text of any length: in `$PAGER` where one is set.
+fn page(text: &str) {
+    let Some(mut pager) = program("PAGER") else { return show(text) };
+    // Of less: leave at once what fits, keep colours, leave the text on the screen.
+    if std::env::var_os("LESS").is_none() {
+        pager.env("LESS", "FRX");
     }
+    match pager.stdin(Stdio::piped()).spawn() {
+        Ok(mut child) => {
+            // Nobody has to read to the end.
+            child.stdin.take().into_iter().for_each(|mut input| _ = input.write_all(text.as_bytes()));
+            let _ = child.wait();
+        }
+        Err(_) => show(text),
+    }
+}
+
+/// Other arguments: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if they are left as they are.
+fn edited(args: &Value) -> Result<Option<Value>> {
+    let failed = |error: io::Error| Error::io("the arguments to edit", &error);
+    let Some(mut editor) = program("VISUAL").or_else(|| program("EDITOR")) else {
+        show(&escape_json(args.to_string()));
+        let typed = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty());
+        return typed.map(|text| json(&text, "arguments")).transpose();
+    };
+    let mut file = tempfile::Builder::new().prefix("arguments-").suffix(".json").tempfile().map_err(failed)?;
+    file.write_all(format!("{args:#}\n").as_bytes()).map_err(failed)?;
+    let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
+    if !ended.success() {
+        return Err(Error::new(ErrorKind::Cancelled, "the editor ended with an error, so the arguments are as before"));
+    }
+    // Many editors replace the file instead of writing into it.
+    let mut text = String::new();
+    std::fs::File::open(file.path()).and_then(|mut file| file.read_to_string(&mut text)).map_err(failed)?;
+    let edited = json(&text, "arguments")?;
+    Ok((edited != *args).then_some(edited))
+}
+
+/// The program that an environment variable names, with its options; its arguments are added. What it prints goes to the
+/// terminal, not among the output.
+fn program(variable: &str) -> Option<Command> {
+    let line = std::env::var(variable).ok().filter(|line| !line.trim().is_empty())?;
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("{line} \"$@\""), "sh"]).stdout(io::stderr());
+    Some(command)
 }

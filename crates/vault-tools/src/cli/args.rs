@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use vault_cli::{AdoptArgs, CompletionsArgs, ForgetArgs, ListArgs};
 
 use super::plan_args::{ContextArgs, MacroCommand, PlanCommand};
@@ -64,9 +64,8 @@ pub(super) enum Command {
     #[command(after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json")]
     List(ListToolsArgs),
     /// Print the JSON schemas of a tool's arguments and output, or of all tools
-    #[command(
-        after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  vault-tools schema > tools.json"
-    )]
+    #[command(after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  \
+vault-tools schema --toolset notes --for openai > tools.json")]
     Schema(SchemaArgs),
     /// Call a tool
     #[command(
@@ -129,6 +128,23 @@ pub(super) struct ListToolsArgs {
 pub(super) struct SchemaArgs {
     /// The tool; `plan` prints the schema of plans
     pub tool: Option<String>,
+    /// Print what this provider's API takes as tools: no dots in names, no output schemas
+    #[arg(long = "for", value_name = "PROVIDER")]
+    pub provider: Option<Provider>,
+    /// Only the tools of this toolset
+    #[arg(long, conflicts_with = "tool")]
+    pub toolset: Option<Toolset>,
+}
+
+/// A provider of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum Provider {
+    /// OpenAI's Responses API
+    Openai,
+    /// Anthropic's Messages API
+    Anthropic,
+    /// Gemini's generateContent
+    Gemini,
 }
 
 #[derive(Debug, Args)]

@@ -5,9 +5,10 @@ use std::path::Path;
 use serde_json::Value;
 use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of, tick};
+use super::approve::{Answer, ask_about, declined, nobody_to_ask, tick};
 use super::args::{CallArgs, VaultArgs};
 use super::context::{json, json_of, with_toolbox};
+use super::preview_text::texts_of;
 use super::records::CallRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;

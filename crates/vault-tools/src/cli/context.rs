@@ -32,7 +32,7 @@ pub(super) fn with_toolbox(
     act: impl FnOnce(&mut Toolbox) -> CliResult,
 ) -> CliResult {
     let vault = settings::open(vault_args)?;
-    let mut policy = settings::policy()?;
+    let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
     let editor = editor(&vault, context)?;
     let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?);

@@ -11,6 +11,7 @@ mod settings;
 
 mod context;
 
+mod preview_text;
 mod approve;
 mod records;
 

@@ -7,10 +7,11 @@ use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
 use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
+use super::approve::{Answer, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
+use super::preview_text::texts_of;
 use super::records::PlanRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;

@@ -10,6 +10,9 @@ use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::Settings;
+use crate::sandbox::View;
+use crate::toolbox::find as find_tool;
+use crate::tools::all;
 use crate::vault::{Vault, VaultOptions};
 
 /// The settings of the search commands that count here too.
@@ -44,9 +47,38 @@ pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
 /// What may run: the user's file alone decides, never a file in the vault.
 ///
 /// # Errors
-/// A file that cannot be parsed.
-pub(super) fn policy() -> Result<Settings> {
-    Ok(read("tools.toml")?.unwrap_or_default())
+/// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
+pub(super) fn policy(vault: &Vault) -> Result<Settings> {
+    let settings: Settings = read("tools.toml")?.unwrap_or_default();
+    let is_glob = |name: &&String| name.contains(['*', '?', '[', '{']);
+    let tools = all();
+    let named = settings.allowed_tools.iter().chain(&settings.denied_tools).chain(settings.tools.keys());
+    for name in named.filter(|name| !is_glob(name)) {
+        find_tool(&tools, name).map_err(|error| {
+            let remedy = error.remedy().unwrap_or_default().to_owned();
+            Error::new(ErrorKind::Config, format!("there is no tool {name:?}")).at("tools.toml").with_remedy(remedy)
+        })?;
+    }
+    let paths = settings.allowed_paths.iter().chain(&settings.denied_paths).filter(|path| !is_glob(path));
+    for path in paths.filter(|path| !is_in(vault, path)) {
+        // The settings are those of all vaults, so this is no error.
+        say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
+    }
+    Ok(settings)
+}
+
+/// Whether a path, or a name where there is no folder in it, is in the vault.
+fn is_in(vault: &Vault, path: &str) -> bool {
+    let wanted = path.trim_start_matches("./").trim_matches('/').to_lowercase();
+    let is_name = !path.trim_end_matches('/').contains('/');
+    vault.sandbox().walk(None).is_ok_and(|entries| {
+        entries.iter().any(|entry| {
+            let found = entry.path.as_str().to_lowercase();
+            let name = found.rsplit('/').next().unwrap_or_default();
+            let same = |found: &str| found == wanted || found.strip_suffix(".md") == Some(wanted.as_str());
+            same(&found) || (is_name && same(name))
+        })
+    })
 }
 
 /// The folder of the vault that is meant, as it was named.

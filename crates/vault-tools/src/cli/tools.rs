@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use vault_cli::{CliResult, Out, Outcome, padded};
 
-use super::args::{ListToolsArgs, SchemaArgs};
+use super::args::{ListToolsArgs, Provider, SchemaArgs};
 use super::records::ToolRow;
 use crate::tool::{Tool, ToolSpec};
 use crate::toolbox::find;
@@ -30,18 +30,40 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
 
 pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     let tools = all();
-    let one = |spec: &ToolSpec| {
-        json!({
-            "name": spec.name,
-            "description": spec.description,
-            "input_schema": spec.input_schema,
-            "output_schema": spec.output_schema
-        })
-    };
+    let one = |spec: &ToolSpec| definition(spec, args.provider);
     match args.tool.as_deref() {
         Some("plan") => out.json(&crate::plan::plan_schema())?,
         Some(name) => out.json(&one(find(&tools, name)?.spec()))?,
-        None => out.json(&tools.iter().map(Tool::spec).map(one).collect::<Vec<Value>>())?,
+        None => {
+            let specs = tools.iter().map(Tool::spec);
+            let specs = specs.filter(|spec| args.toolset.is_none_or(|wanted| spec.toolset == wanted));
+            let all: Vec<Value> = specs.map(one).collect();
+            match args.provider {
+                Some(Provider::Gemini) => out.json(&json!([{ "functionDeclarations": all }]))?,
+                _ => out.json(&all)?,
+            }
+        }
     }
     Ok(Outcome::Done)
+}
+
+/// A tool as the list of tools of a provider's request has it.
+fn definition(spec: &ToolSpec, provider: Option<Provider>) -> Value {
+    let ToolSpec { name, alias, description, input_schema, output_schema, .. } = spec;
+    let plain = alias.as_ref().unwrap_or(name);
+    match provider {
+        None => json!({
+            "name": name, "description": description, "input_schema": input_schema, "output_schema": output_schema
+        }),
+        // Not strict: there, every argument would be required.
+        Some(Provider::Openai) => json!({
+            "type": "function", "name": plain, "description": description, "parameters": input_schema, "strict": false
+        }),
+        Some(Provider::Anthropic) => {
+            json!({ "name": plain, "description": description, "input_schema": input_schema })
+        }
+        Some(Provider::Gemini) => {
+            json!({ "name": plain, "description": description, "parametersJsonSchema": input_schema })
+        }
+    }
 }

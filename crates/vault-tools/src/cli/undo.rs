@@ -5,8 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask, texts_of};
+use super::approve::{Answer, ask_about, declined, nobody_to_ask};
 use super::args::{PruneArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
+use super::preview_text::texts_of;
 use super::settings;
 use crate::change::Change;
 use crate::error::Result;

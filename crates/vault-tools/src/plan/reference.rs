@@ -177,13 +177,16 @@ pub(super) fn resolve(
     schema: &Value,
     at: &str,
     mut value_of: impl FnMut(&Reference) -> Result<Value, String>,
+    is_given: impl Fn(&Reference) -> bool,
 ) -> (Value, Vec<Issue>) {
-    let mut resolver = Resolver { value_of: &mut value_of, issues: Vec::new() };
+    let mut resolver = Resolver { value_of: &mut value_of, is_given: &is_given, issues: Vec::new() };
     (resolver.tree(value, schema, at), resolver.issues)
 }
 
 struct Resolver<'a> {
     value_of: &'a mut dyn FnMut(&Reference) -> Result<Value, String>,
+    /// Whether a person gave the value, so that it may hold folders where it is a part of a path.
+    is_given: &'a dyn Fn(&Reference) -> bool,
     issues: Vec<Issue>,
 }
 
@@ -230,7 +233,13 @@ impl Resolver<'_> {
                         }
                         value => Ok(text_of(&value)),
                     });
-                    self.located(value, at).map(|value| if is_path { SafePath::segment(&value) } else { value })
+                    let is_given = (self.is_given)(&reference);
+                    let value = value.and_then(|value| match (is_path, is_given) {
+                        (true, true) => folders(&value, &reference),
+                        (true, false) => Ok(SafePath::segment(&value)),
+                        (false, _) => Ok(value),
+                    });
+                    self.located(value, at)
                 }
             };
             whole = whole.zip(part).map(|(whole, part)| whole + &part);
@@ -241,6 +250,15 @@ impl Resolver<'_> {
     /// The value; `None` after an error, which becomes an issue.
     fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
         result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
+    }
+}
+
+/// A value that a person gave, as one or more segments of a path.
+fn folders(value: &str, reference: &Reference) -> Result<String, String> {
+    let segments: Vec<&str> = value.trim().trim_end_matches('/').split('/').collect();
+    match segments.iter().any(|segment| matches!(segment.trim(), "" | "." | "..")) {
+        true => Err(format!("`{}` is {value:?}, which is no path within the vault", reference.written)),
+        false => Ok(segments.into_iter().map(SafePath::segment).collect::<Vec<_>>().join("/")),
     }
 }
 
@@ -303,16 +321,26 @@ impl Parameters {
 }
 
 /// The values that a step can refer to: outputs of the steps so far, item and index of its loop, and parameters.
-pub(super) struct Scope<'a>(BTreeMap<Root, Cow<'a, Value>>);
+pub(super) struct Scope<'a> {
+    values: BTreeMap<Root, Cow<'a, Value>>,
+    /// Those that a person gave.
+    given: BTreeSet<Root>,
+}
 
 impl<'a> Scope<'a> {
     pub(super) fn new(parameters: &'a Parameters) -> Self {
-        Self(parameters.0.iter().map(|(name, value)| (Root::Name(name.clone()), Cow::Borrowed(value))).collect())
+        let root = |name: &String| Root::Name(name.clone());
+        Self {
+            values: parameters.0.iter().map(|(name, value)| (root(name), Cow::Borrowed(value))).collect(),
+            // A selection is text of a note.
+            given: parameters.0.keys().filter(|name| *name != "selection").map(root).collect(),
+        }
     }
 
     /// Gives a root its value; the item and the index of a loop replace a parameter of the same name.
     pub(super) fn bind(&mut self, root: Root, value: Cow<'a, Value>) {
-        self.0.insert(root, value);
+        self.given.remove(&root);
+        self.values.insert(root, value);
     }
 
     /// The value of a reference.
@@ -321,7 +349,7 @@ impl<'a> Scope<'a> {
     /// What is missing.
     fn value(&self, reference: &Reference) -> Result<&Value, String> {
         let written = &reference.written;
-        let mut value = self.0.get(&reference.root).map(Cow::as_ref).ok_or_else(|| match &reference.root {
+        let mut value = self.values.get(&reference.root).map(Cow::as_ref).ok_or_else(|| match &reference.root {
             Root::Step(id) => format!("`{written}`: the step {id} has no output"),
             Root::Var(name) => format!("`{written}`: no step captured `{name}`"),
             Root::Name(name) => missing_parameter(name),
@@ -342,7 +370,13 @@ impl<'a> Scope<'a> {
     /// # Errors
     /// Every reference without a value, with its location.
     pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
-        let (resolved, issues) = resolve(value, schema, at, |reference| self.value(reference).cloned());
+        let (resolved, issues) = resolve(
+            value,
+            schema,
+            at,
+            |reference| self.value(reference).cloned(),
+            |reference| self.given.contains(&reference.root),
+        );
         if issues.is_empty() { Ok(resolved) } else { Err(issues) }
     }
 }

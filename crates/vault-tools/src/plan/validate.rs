@@ -220,10 +220,16 @@ impl Checker<'_> {
     /// Every reference has a target. `bound` are the names of the loop, valid in its arguments only. Returns the tree with
     /// placeholders for the references.
     fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &[&String]) -> Value {
-        let (resolved, issues) = resolve(value, schema, at, |reference| {
-            self.target(reference, bound)?;
-            Ok(PLACEHOLDER.into())
-        });
+        let (resolved, issues) = resolve(
+            value,
+            schema,
+            at,
+            |reference| {
+                self.target(reference, bound)?;
+                Ok(PLACEHOLDER.into())
+            },
+            |_| false,
+        );
         self.issues.extend(issues);
         resolved
     }
@@ -358,10 +364,16 @@ fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize>
     let mut dependencies: BTreeSet<usize> = named.filter_map(|root| sources.get(&root).copied()).collect();
     let from = step.foreach.as_ref().map_or(Value::Null, |foreach| foreach.from.clone().into());
     for value in [from, step.args.clone().into()] {
-        resolve(&value, &Value::Null, "", |reference| {
-            dependencies.extend(sources.get(&reference.root));
-            Ok(PLACEHOLDER.into())
-        });
+        resolve(
+            &value,
+            &Value::Null,
+            "",
+            |reference| {
+                dependencies.extend(sources.get(&reference.root));
+                Ok(PLACEHOLDER.into())
+            },
+            |_| false,
+        );
     }
     dependencies
 }

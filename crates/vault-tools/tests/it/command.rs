@@ -75,6 +75,14 @@ fn tools_are_listed_and_described() {
     let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
     assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
     assert!(shell.done(&["schema", "plan"]).contains("riskLevel"));
+    let tools = |provider: &str| -> Value {
+        serde_json::from_str(&shell.done(&["schema", "--toolset", "actions", "--for", provider])).unwrap()
+    };
+    let (openai, anthropic, gemini) = (tools("openai"), tools("anthropic"), tools("gemini"));
+    assert_eq!((&openai[1]["name"], &openai[1]["strict"]), (&json!("vault_createFile"), &json!(false)));
+    assert_eq!(openai[1]["parameters"], anthropic[1]["input_schema"]);
+    assert_eq!(openai[1]["parameters"], gemini[0]["functionDeclarations"][1]["parametersJsonSchema"]);
+    assert_eq!(openai.as_array().unwrap().len(), 18);
     assert!(shell.done(&["list", "--schema"]).contains("toolset"));
     assert_eq!(shell.run(&["schema", "nope"]).code, 2);
     for command in ["completions bash", "man"] {
@@ -325,7 +333,7 @@ fn the_editor_is_described_by_flags() {
 }
 
 #[test]
-fn user_settings_can_deny_and_vault_files_are_ignored() {
+fn user_settings_can_deny_and_slips_are_errors() {
     let shell = Shell::new("//- a.md\nx\n");
     shell.vault.write(".vault.toml", "");
     let folder = shell.home.path().join("vault-index");
@@ -336,6 +344,17 @@ fn user_settings_can_deny_and_vault_files_are_ignored() {
     }
     let denied = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#, "--yes"]);
     assert_eq!(denied.code, 3, "{}", denied.err);
+    std::fs::write(folder.join("tools.toml"), "denied_tools = ['delete_notes']\n").unwrap();
+    let slip = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert!(slip.code == 2 && slip.err.contains("no tool \"delete_notes\""), "{}", slip.err);
+    std::fs::write(folder.join("tools.toml"), "denied_paths = ['Privat', 'a']\nallowed_tools = ['read*']\n").unwrap();
+    let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert!(nowhere.err.contains("nothing in this vault is called \"Privat\""), "{}", nowhere.err);
+    assert!(nowhere.code == 3 && !nowhere.err.contains("called \"a\""), "{}", nowhere.err);
+    shell.vault.write(".vault.toml", "denied_paths = ['a.md']\n");
+    let vault = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert!(vault.code == 2 && vault.err.contains("unknown field `denied_paths`"), "{}", vault.err);
+    shell.vault.write(".vault.toml", "");
     std::fs::write(folder.join("tools.toml"), "denied = 1\n").unwrap();
     let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert_eq!(wrong.code, 2);

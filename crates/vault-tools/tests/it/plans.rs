@@ -150,6 +150,27 @@ fn a_loop_goes_on_past_items_that_fail() {
     assert!(previewed(&mut toolbox, &strict, &Value::Null).unwrap_err().to_string().contains("item 10 of 1000"));
 }
 
+/// What a person gives may name folders, what a note says may not.
+#[test]
+fn a_given_parameter_can_be_a_folder_in_a_folder() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let plan = json!({
+        "version": "1.0", "goal": "notes", "riskLevel": "writes",
+        "steps": [
+            { "id": "p", "tool": "util.parseMarkdownBullets", "args": { "text": "- one/two" } },
+            { "id": "m", "tool": "vault.createFile", "foreach": { "from": "$steps.p.items", "itemName": "item" },
+              "args": { "path": "${folderName}/${item.text}.md", "content": "" } }
+        ]
+    });
+    let mut toolbox = vault.toolbox();
+    let preview = previewed(&mut toolbox, &plan, &json!({ "folderName": "Projects/2026" })).unwrap();
+    assert_eq!(preview.change.preview().files[0].path, "Projects/2026/one-two.md");
+    for folder in ["../out", "/out", "a//b"] {
+        let error = previewed(&mut toolbox, &plan, &json!({ "folderName": folder })).unwrap_err().to_string();
+        assert!(error.contains("no path within the vault"), "{error}");
+    }
+}
+
 #[test]
 fn a_list_is_no_part_of_a_path() {
     let vault = TestVault::new("//- a.md\n- x\n");
