@@ -8,6 +8,7 @@ use crate::exit::note;
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static LISTENING: AtomicUsize = AtomicUsize::new(0);
 static WRITING: AtomicUsize = AtomicUsize::new(0);
+static IGNORING: AtomicUsize = AtomicUsize::new(0);
 
 /// What a shell expects of a command that a signal ended.
 const ENDED_BY_SIGNAL: i32 = 130;
@@ -16,6 +17,9 @@ const ENDED_BY_SIGNAL: i32 = 130;
 pub fn install_handler() {
     // A program with a handler of its own keeps it; then long work simply runs to its end.
     let _ = ctrlc::set_handler(|| {
+        if IGNORING.load(Ordering::SeqCst) > 0 {
+            return;
+        }
         let is_first = !REQUESTED.swap(true, Ordering::SeqCst);
         let is_writing = WRITING.load(Ordering::SeqCst) > 0;
         if is_first && LISTENING.load(Ordering::SeqCst) > 0 {
@@ -56,6 +60,22 @@ impl Listening {
 impl Drop for Listening {
     fn drop(&mut self) {
         LISTENING.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// While it lives, signals are ignored: those of the keyboard are meant for the program that has the terminal.
+#[derive(Debug)]
+pub struct Ignoring(());
+
+/// Begins to ignore signals, for as long as an editor or a pager runs.
+pub fn ignore_signals() -> Ignoring {
+    IGNORING.fetch_add(1, Ordering::SeqCst);
+    Ignoring(())
+}
+
+impl Drop for Ignoring {
+    fn drop(&mut self) {
+        IGNORING.fetch_sub(1, Ordering::SeqCst);
     }
 }
 

@@ -114,10 +114,21 @@ impl Paint {
     /// Text with unified diffs in it, sanitized.
     pub fn diff(&self, text: &str) -> String {
         let mut painted = String::new();
+        // The lines that are left of a hunk, old and new: within one, no line is a header, whatever it begins with.
+        let mut left = (0_usize, 0_usize);
         for line in text.lines() {
             let line = sanitize(line);
+            let is_header = left == (0, 0) && (line.starts_with("+++") || line.starts_with("---"));
+            if left == (0, 0) {
+                left = hunk_lines(&line).unwrap_or_default();
+            } else {
+                let (is_added, is_removed) = (line.starts_with('+'), line.starts_with('-'));
+                let is_both = line.starts_with(' ');
+                left.0 = left.0.saturating_sub(usize::from(is_removed || is_both));
+                left.1 = left.1.saturating_sub(usize::from(is_added || is_both));
+            }
             let code = match line.as_bytes().first() {
-                _ if line.starts_with("+++") || line.starts_with("---") => "1",
+                _ if is_header => "1",
                 Some(b'+') => "32",
                 Some(b'-') => "31",
                 Some(b'@') => "36",
@@ -130,6 +141,13 @@ impl Paint {
     }
 }
 
+/// How many lines a hunk has of the old and of the new text, by its first line: `@@ -1,3 +1,4 @@`.
+fn hunk_lines(line: &str) -> Option<(usize, usize)> {
+    let mut ranges = line.strip_prefix("@@ -")?.split(' ');
+    let count = |range: &str| range.split_once(',').map_or(Some(1), |(_, count)| count.parse().ok());
+    Some((count(ranges.next()?)?, count(ranges.next()?.strip_prefix('+')?)?))
+}
+
 /// Whether a person sees standard error, and so progress.
 pub fn stderr_is_terminal() -> bool {
     stderr().is_terminal()
@@ -137,12 +155,25 @@ pub fn stderr_is_terminal() -> bool {
 
 /// Whether a person can be asked: one who sees standard error and has a keyboard, whatever standard input is.
 pub fn can_ask() -> bool {
-    stderr().is_terminal() && (stdin().is_terminal() || tty().is_some())
+    let has_input = stdin().is_terminal() && !is_in_background(&stdin());
+    stderr().is_terminal() && (has_input || tty().is_some())
 }
 
-/// The terminal of this process, if it has one.
+/// The terminal of this process, if it has one that it may read.
 fn tty() -> Option<File> {
-    if cfg!(unix) { File::open("/dev/tty").ok() } else { None }
+    let tty = if cfg!(unix) { File::open("/dev/tty").ok()? } else { return None };
+    (!is_in_background(&tty)).then_some(tty)
+}
+
+/// Whether reading this terminal would stop the process, as it does for a job in the background.
+#[cfg(unix)]
+fn is_in_background(terminal: &impl std::os::fd::AsFd) -> bool {
+    rustix::termios::tcgetpgrp(terminal).is_ok_and(|foreground| foreground != rustix::process::getpgrp())
+}
+
+#[cfg(not(unix))]
+fn is_in_background<T>(_terminal: &T) -> bool {
+    false
 }
 
 /// The input of a program that a person types into.
@@ -220,5 +251,13 @@ mod tests {
     #[test]
     fn diffs_are_painted_by_line() {
         assert_eq!(Paint::full(80).diff("+a\n b"), "\x1b[32m+a\x1b[0m\n b\n");
+        let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1 @@\n--- a/y\n-b\n+++ b/y\n\n--- a/z\n";
+        let codes: Vec<String> =
+            Paint::full(80).diff(diff).lines().map(|line| line.chars().take(5).collect()).collect();
+        let [bold, cyan, red, green] = ["\x1b[1m-", "\x1b[36m", "\x1b[31m", "\x1b[32m"];
+        assert_eq!(
+            codes.iter().map(String::as_str).collect::<Vec<_>>(),
+            [bold, "\x1b[1m+", cyan, red, red, green, "", bold]
+        );
     }
 }

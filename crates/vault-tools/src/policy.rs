@@ -370,6 +370,12 @@ impl Policy {
     }
 }
 
+/// Whether a glob of the settings covers a tool; one with wrong syntax is for [`Settings::compile`] to refuse.
+#[cfg(feature = "cli")]
+pub(crate) fn is_tool_of(glob: &str, tool: &str) -> bool {
+    matcher(&key(glob), glob).map_or(true, |matcher| matcher.is_match(key(tool)))
+}
+
 /// Tools are offered under names with and without dots; settings hold for both.
 fn key(tool: &str) -> String {
     tool.trim().replace('.', "_").to_lowercase()

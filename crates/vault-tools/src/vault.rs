@@ -182,6 +182,18 @@ impl Vault {
     /// [`ErrorKind::NotFound`] when there is no such folder; [`ErrorKind::Refused`] when the state folder would be in
     /// it; [`ErrorKind::InvalidArguments`] for a `.vault.toml` that cannot be understood.
     pub fn open(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
+        let vault = Self::open_unchecked(vault, options)?;
+        vault.check_settings()?;
+        Ok(vault)
+    }
+
+    /// Requires that the vault's `.vault.toml` can be understood: somebody wrote there what is to be kept out.
+    pub(crate) fn check_settings(&self) -> Result<()> {
+        Ok(check_vault_toml(self.path())?)
+    }
+
+    /// As [`Vault::open`], whatever `.vault.toml` holds: what was done can be undone nonetheless.
+    pub(crate) fn open_unchecked(vault: impl AsRef<Path>, options: VaultOptions) -> Result<Self> {
         let sandbox = Sandbox::open(vault.as_ref())?;
         let VaultOptions { state_folder, index, use_index, wait } = options;
         let state = match state_folder {
@@ -195,8 +207,6 @@ impl Vault {
                 .at(state.folder().display())
                 .with_remedy("choose another one; on Linux XDG_STATE_HOME names where it is made"));
         }
-        // Somebody wrote there what is to be kept out, so what cannot be understood is not passed over.
-        check_vault_toml(sandbox.vault())?;
         let index = NoteIndex::new(sandbox.vault().to_path_buf(), index, use_index, wait);
         let store = VaultStore { sandbox, state, index, wait };
         let (recovered, warnings) = match store.recover_on_open() {

@@ -1,12 +1,13 @@
 //! Approval by the person at the terminal, who is shown what would be done and can change it.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vault_cli::{Paint, ask, escape_json, sanitize_line, say, terminal_input};
+use vault_cli::{Paint, ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
 
 use super::context::json;
+use super::preview_text::cut;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a person decided.
@@ -32,7 +33,7 @@ pub(super) fn declined() -> Error {
 /// Shows something and asks about it. `whole` is what `w` shows; `args` can be edited where there are any.
 pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&Value>) -> Result<Answer> {
     let paint = Paint::stderr();
-    show(&paint.diff(short));
+    show(&paint.diff(&cut(short, whole)));
     let mut keys = vec!["y yes", "n no"];
     if args.is_some() {
         keys.push("e edit arguments");
@@ -94,35 +95,51 @@ fn page(text: &str) {
     if std::env::var_os("LESS").is_none() {
         pager.env("LESS", "FRX");
     }
-    match pager.stdin(Stdio::piped()).spawn() {
-        Ok(mut child) => {
-            // Nobody has to read to the end.
-            child.stdin.take().into_iter().for_each(|mut input| _ = input.write_all(text.as_bytes()));
-            let _ = child.wait();
-        }
-        Err(_) => show(text),
+    let _ignoring = ignore_signals();
+    let ended = pager.stdin(Stdio::piped()).spawn().and_then(|mut child| {
+        // Nobody has to read to the end.
+        child.stdin.take().into_iter().for_each(|mut input| _ = input.write_all(text.as_bytes()));
+        child.wait()
+    });
+    // What a shell answers where there is no such program, or it cannot be run.
+    if ended.map_or(true, |status| matches!(status.code(), Some(126 | 127))) {
+        show(text);
     }
 }
 
 /// Other arguments: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if they are left as they are.
+/// What is not JSON can be edited further.
 fn edited(args: &Value) -> Result<Option<Value>> {
     let failed = |error: io::Error| Error::io("the arguments to edit", &error);
-    let Some(mut editor) = program("VISUAL").or_else(|| program("EDITOR")) else {
+    let program = || program("VISUAL").or_else(|| program("EDITOR"));
+    if program().is_none() {
         show(&escape_json(args.to_string()));
         let typed = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty());
         return typed.map(|text| json(&text, "arguments")).transpose();
-    };
-    let mut file = tempfile::Builder::new().prefix("arguments-").suffix(".json").tempfile().map_err(failed)?;
-    file.write_all(format!("{args:#}\n").as_bytes()).map_err(failed)?;
-    let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
-    if !ended.success() {
-        return Err(Error::new(ErrorKind::Cancelled, "the editor ended with an error, so the arguments are as before"));
     }
-    // Many editors replace the file instead of writing into it.
-    let mut text = String::new();
-    std::fs::File::open(file.path()).and_then(|mut file| file.read_to_string(&mut text)).map_err(failed)?;
-    let edited = json(&text, "arguments")?;
-    Ok((edited != *args).then_some(edited))
+    let mut file = tempfile::Builder::new().prefix("arguments-").suffix(".json").tempfile().map_err(failed)?;
+    file.write_all(format!("{}\n", escape_json(format!("{args:#}"))).as_bytes()).map_err(failed)?;
+    while let Some(mut editor) = program() {
+        let ignoring = ignore_signals();
+        let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
+        drop(ignoring);
+        if !ended.success() {
+            return Err(Error::new(
+                ErrorKind::Cancelled,
+                "the editor ended with an error, so the arguments are as before",
+            ));
+        }
+        // Many editors replace the file instead of writing into it.
+        let text = std::fs::read_to_string(file.path()).map_err(failed)?;
+        match json(&text, "arguments") {
+            Ok(edited) => return Ok((edited != *args).then_some(edited)),
+            Err(error) => say("error", &error.to_string()),
+        }
+        if !confirm("Edit it again?") {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 /// The program that an environment variable names, with its options; its arguments are added. What it prints goes to the

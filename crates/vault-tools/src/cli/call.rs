@@ -138,7 +138,8 @@ impl Calling<'_> {
                     let mut proposal = self.propose(args)?;
                     // Nothing in the output hints at what the person withholds.
                     if let Some(found) = proposal.output.as_array_mut().filter(|found| !found.is_empty()) {
-                        let name = |item: &Value| item.get("path").map(text_of).unwrap_or_default();
+                        let part = |item: &Value, name: &str| item.get(name).map(text_of).unwrap_or_default();
+                        let name = |item: &Value| format!("{}  {}", part(item, "path"), part(item, "preview"));
                         keep_ticked("Share these results?", found, name);
                     }
                     return Ok(proposal);
@@ -149,6 +150,8 @@ impl Calling<'_> {
 
     /// The proposal once the policy or a person approves it.
     fn approved(&mut self, mut proposal: Proposal) -> Result<Proposal> {
+        // Arguments that were edited and cannot be used, to be edited further.
+        let mut typed: Option<Value> = None;
         loop {
             let permission = self.toolbox.policy().decide(&proposal.as_call(), &Grants::default());
             let was_asked = proposal.only_reads() && self.decision != Approval::Allowed;
@@ -160,20 +163,22 @@ impl Calling<'_> {
                 proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
             let question = format!("{} ({}): do it?", proposal.tool, proposal.risk.name());
             let (short, whole) = (format!("{effects}{short}"), format!("{effects}{whole}"));
-            match ask_about(&question, &short, &whole, Some(&proposal.args))? {
+            match ask_about(&question, &short, &whole, Some(typed.as_ref().unwrap_or(&proposal.args)))? {
                 Answer::Yes => {
                     self.agreed();
                     return Ok(proposal);
                 }
                 Answer::No => return Err(self.refused(&proposal.args, declined())),
-                Answer::Edited(edited) => match self.propose(edited) {
+                Answer::Edited(edited) => match self.propose(edited.clone()) {
                     Ok(again) => {
+                        typed = None;
                         self.decision = Approval::Edited;
                         proposal = again;
                     }
                     // Arguments can be edited again; what the settings deny stays denied.
                     Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
-                        say("error", &error.to_string())
+                        say("error", &error.to_string());
+                        typed = Some(edited);
                     }
                     Err(error) => return Err(error),
                 },
@@ -202,6 +207,7 @@ fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
         };
         out.json(&record)?;
     } else if proposal.only_reads() {
+        preview.notices.iter().for_each(|notice| note(notice));
         print(&proposal.output, out)?;
     } else {
         let text = out.paint.diff(&texts_of(&preview).1);

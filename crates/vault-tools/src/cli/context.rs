@@ -32,6 +32,7 @@ pub(super) fn with_toolbox(
     act: impl FnOnce(&mut Toolbox) -> CliResult,
 ) -> CliResult {
     let vault = settings::open(vault_args)?;
+    vault.check_settings()?;
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
     let editor = editor(&vault, context)?;

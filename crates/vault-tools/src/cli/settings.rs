@@ -9,7 +9,7 @@ use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
-use crate::policy::Settings;
+use crate::policy::{Settings, is_tool_of};
 use crate::sandbox::View;
 use crate::toolbox::find as find_tool;
 use crate::tools::all;
@@ -24,7 +24,7 @@ struct SearchConfig {
     exclude: Vec<String>,
 }
 
-/// Opens the vault that is meant.
+/// Opens the vault that is meant. Its `.vault.toml` is not checked.
 ///
 /// # Errors
 /// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be parsed.
@@ -33,7 +33,7 @@ pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
     options.index.index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
     let mut config = search_config()?;
     options.index.exclude = std::mem::take(&mut config.exclude);
-    let vault = Vault::open(find(vault_args, config)?, options)?;
+    let vault = Vault::open_unchecked(find(vault_args, config)?, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
         let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
@@ -50,35 +50,38 @@ pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Settings> {
     let settings: Settings = read("tools.toml")?.unwrap_or_default();
-    let is_glob = |name: &&String| name.contains(['*', '?', '[', '{']);
+    let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = all();
-    let named = settings.allowed_tools.iter().chain(&settings.denied_tools).chain(settings.tools.keys());
-    for name in named.filter(|name| !is_glob(name)) {
+    let globs = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| is_glob(name));
+    for glob in globs {
+        if !tools.iter().map(|tool| &tool.spec().name).any(|tool| is_tool_of(glob, tool)) {
+            return Err(Error::new(ErrorKind::Config, format!("no tool is called as in {glob:?}")).at("tools.toml"));
+        }
+    }
+    let named = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| !is_glob(name));
+    for name in named.chain(settings.tools.keys()) {
         find_tool(&tools, name).map_err(|error| {
             let remedy = error.remedy().unwrap_or_default().to_owned();
             Error::new(ErrorKind::Config, format!("there is no tool {name:?}")).at("tools.toml").with_remedy(remedy)
         })?;
     }
-    let paths = settings.allowed_paths.iter().chain(&settings.denied_paths).filter(|path| !is_glob(path));
-    for path in paths.filter(|path| !is_in(vault, path)) {
+    let alone = Settings::default;
+    let allowed =
+        settings.allowed_paths.iter().map(|path| (path, Settings { allowed_paths: vec![path.clone()], ..alone() }));
+    let denied =
+        settings.denied_paths.iter().map(|path| (path, Settings { denied_paths: vec![path.clone()], ..alone() }));
+    let mut entries = None;
+    for (path, alone) in allowed.chain(denied) {
+        let policy = alone.compile()?;
+        let entries = entries.get_or_insert_with(|| vault.sandbox().walk(None).unwrap_or_default());
+        let is_allowed = !alone.allowed_paths.is_empty();
+        if entries.iter().any(|entry| policy.permits_path(entry.path.as_str()) == is_allowed) {
+            continue;
+        }
         // The settings are those of all vaults, so this is no error.
         say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
     }
     Ok(settings)
-}
-
-/// Whether a path, or a name where there is no folder in it, is in the vault.
-fn is_in(vault: &Vault, path: &str) -> bool {
-    let wanted = path.trim_start_matches("./").trim_matches('/').to_lowercase();
-    let is_name = !path.trim_end_matches('/').contains('/');
-    vault.sandbox().walk(None).is_ok_and(|entries| {
-        entries.iter().any(|entry| {
-            let found = entry.path.as_str().to_lowercase();
-            let name = found.rsplit('/').next().unwrap_or_default();
-            let same = |found: &str| found == wanted || found.strip_suffix(".md") == Some(wanted.as_str());
-            same(&found) || (is_name && same(name))
-        })
-    })
 }
 
 /// The folder of the vault that is meant, as it was named.

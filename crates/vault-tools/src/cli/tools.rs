@@ -5,6 +5,7 @@ use vault_cli::{CliResult, Out, Outcome, padded};
 
 use super::args::{ListToolsArgs, Provider, SchemaArgs};
 use super::records::ToolRow;
+use crate::error::{Error, ErrorKind};
 use crate::tool::{Tool, ToolSpec};
 use crate::toolbox::find;
 use crate::tools::all;
@@ -32,8 +33,17 @@ pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {
     let tools = all();
     let one = |spec: &ToolSpec| definition(spec, args.provider);
     match args.tool.as_deref() {
+        Some("plan") if args.provider.is_some() => {
+            return Err(Error::new(ErrorKind::InvalidArguments, "a plan is no tool, so no API takes it as one")
+                .at("--for")
+                .with_remedy("leave out --for")
+                .into());
+        }
         Some("plan") => out.json(&crate::plan::plan_schema())?,
-        Some(name) => out.json(&one(find(&tools, name)?.spec()))?,
+        Some(name) => match (args.provider, one(find(&tools, name)?.spec())) {
+            (Some(Provider::Gemini), tool) => out.json(&json!([{ "functionDeclarations": [tool] }]))?,
+            (_, tool) => out.json(&tool)?,
+        },
         None => {
             let specs = tools.iter().map(Tool::spec);
             let specs = specs.filter(|spec| args.toolset.is_none_or(|wanted| spec.toolset == wanted));

@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Zoned;
 use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
@@ -256,9 +257,16 @@ impl Resolver<'_> {
 /// A value that a person gave, as one or more segments of a path.
 fn folders(value: &str, reference: &Reference) -> Result<String, String> {
     let segments: Vec<&str> = value.trim().trim_end_matches('/').split('/').collect();
-    match segments.iter().any(|segment| matches!(segment.trim(), "" | "." | "..")) {
-        true => Err(format!("`{}` is {value:?}, which is no path within the vault", reference.written)),
-        false => Ok(segments.into_iter().map(SafePath::segment).collect::<Vec<_>>().join("/")),
+    if segments.iter().any(|segment| matches!(segment.trim(), "" | "." | "..")) {
+        return Err(format!("`{}` is {value:?}, which is no path within the vault", reference.written));
+    }
+    let names = segments.iter().map(|segment| SafePath::segment(segment)).collect::<Vec<_>>();
+    // What a person gave is used as it is or not at all.
+    match segments.iter().zip(&names).all(|(segment, name)| segment.trim().nfc().eq(name.chars())) {
+        true => Ok(names.join("/")),
+        false => {
+            Err(format!("`{}` is {value:?}, which no path can have; write {:?}", reference.written, names.join("/")))
+        }
     }
 }
 
@@ -332,8 +340,8 @@ impl<'a> Scope<'a> {
         let root = |name: &String| Root::Name(name.clone());
         Self {
             values: parameters.0.iter().map(|(name, value)| (root(name), Cow::Borrowed(value))).collect(),
-            // A selection is text of a note.
-            given: parameters.0.keys().filter(|name| *name != "selection").map(root).collect(),
+            // A selection is text of a note, and a time has colons.
+            given: parameters.0.keys().filter(|name| !matches!(name.as_str(), "selection" | "now")).map(root).collect(),
         }
     }
 

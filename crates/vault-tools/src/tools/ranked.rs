@@ -11,9 +11,13 @@ use crate::tool::Context;
 /// How long a search makes missing vectors, where that is enough for all of them.
 const EMBED_FOR: Duration = Duration::from_secs(1);
 
-/// The best of the notes that may be read, and a notice of what the index lacks. A query asks the disk: within a plan
+/// The best of the notes that may be read, and what the index lacks. A query asks the disk: within a plan
 /// that is the vault before the plan, without the notes that earlier steps moved or deleted.
-pub(super) fn ranked(mut query: Query, limit: usize, context: &mut Context<'_, '_>) -> Result<Vec<(SafePath, Hit)>> {
+pub(super) fn ranked(
+    mut query: Query,
+    limit: usize,
+    context: &mut Context<'_, '_>,
+) -> Result<(Vec<(SafePath, Hit)>, Vec<String>)> {
     // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
     query.limit = limit;
     loop {
@@ -30,8 +34,7 @@ pub(super) fn ranked(mut query: Query, limit: usize, context: &mut Context<'_, '
         if is_complete || found.len() >= limit {
             found.truncate(limit);
             found.iter().for_each(|(path, _)| context.overlay.bind(path));
-            notices.into_iter().for_each(|notice| context.overlay.notice(notice));
-            return Ok(found);
+            return Ok((found, notices));
         }
         query.limit *= 4;
     }

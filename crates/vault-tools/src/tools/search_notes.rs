@@ -1,5 +1,7 @@
 //! Finds the notes that fit a query best, by name, words and meaning: `search_notes`, `vault_search`.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use vault_index::{Hit, Query, matched_ranges};
@@ -65,15 +67,21 @@ pub(super) fn search_notes(args: Args, context: &mut Context<'_, '_>) -> Result<
     let mut query = Query::literal(args.query.trim());
     query.filter = filter.for_index(context.now)?;
     let mut found: Vec<FoundNote> = Vec::new();
+    let mut notices: Vec<String> = Vec::new();
     for (is_weak, query) in [(false, query.clone()), (true, query.min_score(0.0))] {
         if found.len() < top_k {
-            let notes = ranked(query, top_k, context)?.into_iter();
-            let notes = notes.map(|(path, hit)| FoundNote::new(&path, hit, is_weak));
+            let (notes, new) = ranked(query, top_k, context)?;
+            notices.extend(new);
+            let notes = notes.into_iter().map(|(path, hit)| FoundNote::new(&path, hit, is_weak));
             let new: Vec<FoundNote> = notes.filter(|note| found.iter().all(|other| other.path != note.path)).collect();
             found.extend(new);
         }
     }
     found.truncate(top_k);
+    // Both searches say what they lack.
+    let mut said = BTreeSet::new();
+    notices.retain(|notice| said.insert(notice.clone()));
+    notices.into_iter().for_each(|notice| context.overlay.notice(notice));
     Ok(found)
 }
 
@@ -125,7 +133,9 @@ pub(super) fn files(args: FilesArgs, context: &mut Context<'_, '_>) -> Result<Ve
         context.overlay.notice(format!("{MAX_FILES} files at most are returned, not {}", args.limit));
     }
     let mut files = Vec::new();
-    for (path, hit) in ranked(Query::literal(query), limit, context)? {
+    let (found, notices) = ranked(Query::literal(query), limit, context)?;
+    notices.into_iter().for_each(|notice| context.overlay.notice(notice));
+    for (path, hit) in found {
         context.cancel.check()?;
         let text = context.overlay.text(&path).unwrap_or_default();
         let terms = &hit.why.terms;

@@ -1,5 +1,7 @@
 //! The version of a file: what reads answer and writes expect, so that nobody writes over text that they have not seen.
 
+use std::time::Duration;
+
 use similar::{ChangeTag, TextDiff};
 
 use crate::content::Content;
@@ -10,6 +12,9 @@ use crate::tool::Context;
 /// Changed lines that a conflict names, and the characters it shows of each.
 const NAMED_LINES: usize = 8;
 const LINE_LENGTH: usize = 80;
+
+/// So long the fewest changed lines are looked for.
+const LOOKED_FOR: Duration = Duration::from_millis(300);
 
 /// The version of a file as the overlay has it: equal versions mean equal content.
 pub(super) fn of(path: &SafePath, context: &Context<'_, '_>) -> Result<String> {
@@ -39,7 +44,7 @@ pub(super) fn require(expected: Option<&str>, path: &SafePath, context: &Context
 
 /// The first lines that differ, on one line; `None` if one of the contents is not text.
 fn changed_lines(before: &Content, now: &Content) -> Option<String> {
-    let diff = TextDiff::from_lines(before.text()?, now.text()?);
+    let diff = TextDiff::configure().timeout(LOOKED_FOR).diff_lines(before.text()?, now.text()?);
     let changes: Vec<_> = diff.iter_all_changes().filter(|change| change.tag() != ChangeTag::Equal).collect();
     let shown = changes.iter().take(NAMED_LINES).map(|change| {
         let (what, index) = match change.tag() {
@@ -57,4 +62,21 @@ fn changed_lines(before: &Content, now: &Content) -> Option<String> {
         text.push_str(&format!(" and {} more", changes.len() - NAMED_LINES));
     }
     Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_new_from_end_to_end_is_compared_in_time() {
+        let text = |word: &str| Content::from((0..30_000).map(|n| format!("{word} {n}\n")).collect::<String>());
+        let begun = Instant::now();
+        let changes = changed_lines(&text("old"), &text("new")).unwrap();
+        assert!(changes.starts_with("removed line 1 \"old 0\"") && changes.ends_with("and 59992 more"), "{changes}");
+        // Without a limit this takes more than a minute.
+        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
+    }
 }

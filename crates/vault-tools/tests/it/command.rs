@@ -83,6 +83,10 @@ fn tools_are_listed_and_described() {
     assert_eq!(openai[1]["parameters"], anthropic[1]["input_schema"]);
     assert_eq!(openai[1]["parameters"], gemini[0]["functionDeclarations"][1]["parametersJsonSchema"]);
     assert_eq!(openai.as_array().unwrap().len(), 18);
+    let one: Value = serde_json::from_str(&shell.done(&["schema", "read_note", "--for", "gemini"])).unwrap();
+    assert_eq!(one[0]["functionDeclarations"][0]["name"], "read_note");
+    let plan = shell.run(&["schema", "plan", "--for", "openai"]);
+    assert!(plan.code == 2 && plan.err.contains("--for") && plan.out.is_empty(), "{}", plan.err);
     assert!(shell.done(&["list", "--schema"]).contains("toolset"));
     assert_eq!(shell.run(&["schema", "nope"]).code, 2);
     for command in ["completions bash", "man"] {
@@ -165,6 +169,8 @@ fn a_write_without_a_terminal_needs_yes() {
     let refused = shell.run(&["call", "write_note", args]);
     assert_eq!(refused.code, 3);
     assert!(refused.err.contains("--yes"), "{}", refused.err);
+    let read = shell.run(&["call", "search_notes", r#"{"query": "x", "top_k": 101}"#, "--dry-run"]);
+    assert!(read.err.contains("100 notes at most"), "{}", read.err);
     let dry = shell.done(&["call", "write_note", args, "--dry-run"]);
     assert!(dry.contains("create b.md") && dry.contains("+new"), "{dry}");
     assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
@@ -351,9 +357,23 @@ fn user_settings_can_deny_and_slips_are_errors() {
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(nowhere.err.contains("nothing in this vault is called \"Privat\""), "{}", nowhere.err);
     assert!(nowhere.code == 3 && !nowhere.err.contains("called \"a\""), "{}", nowhere.err);
+    std::fs::write(folder.join("tools.toml"), "denied_paths = ['Privat/**', '*.md']\n").unwrap();
+    let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert!(nowhere.code == 3 && nowhere.err.contains("called \"Privat/**\""), "{}", nowhere.err);
+    assert!(!nowhere.err.contains("called \"*.md\""), "{}", nowhere.err);
+    for names in ["denied_tools = ['delte*']", "[tools]\n'read*' = 'always-ask'"] {
+        std::fs::write(folder.join("tools.toml"), names).unwrap();
+        let slip = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+        assert!(slip.code == 2 && slip.err.contains("tools.toml"), "{}", slip.err);
+    }
+    std::fs::write(folder.join("tools.toml"), "").unwrap();
     shell.vault.write(".vault.toml", "denied_paths = ['a.md']\n");
     let vault = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(vault.code == 2 && vault.err.contains("unknown field `denied_paths`"), "{}", vault.err);
+    // What was done can be seen and undone all the same.
+    for args in [&["log"][..], &["undo", "--list"], &["undo", "--recover"]] {
+        shell.done(args);
+    }
     shell.vault.write(".vault.toml", "");
     std::fs::write(folder.join("tools.toml"), "denied = 1\n").unwrap();
     let wrong = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);

@@ -169,6 +169,11 @@ fn a_given_parameter_can_be_a_folder_in_a_folder() {
         let error = previewed(&mut toolbox, &plan, &json!({ "folderName": folder })).unwrap_err().to_string();
         assert!(error.contains("no path within the vault"), "{error}");
     }
+    // What would become another name is not used under it.
+    for (folder, remedy) in [(".obsidian", "obsidian"), ("C:/x", "C-/x"), ("A\\B", "A-B")] {
+        let error = previewed(&mut toolbox, &plan, &json!({ "folderName": folder })).unwrap_err().to_string();
+        assert!(error.contains("which no path can have") && error.contains(&format!("write {remedy:?}")), "{error}");
+    }
 }
 
 #[test]

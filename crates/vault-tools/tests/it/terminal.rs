@@ -18,14 +18,26 @@ struct Session {
 
 impl Session {
     fn new(vault: &TestVault, home: &tempfile::TempDir, args: &[&str]) -> Self {
+        Self::with(vault, home, &[env!("CARGO_BIN_EXE_vault-tools")], args, &[])
+    }
+
+    /// With what starts the program, and more of its environment.
+    fn with(
+        vault: &TestVault,
+        home: &tempfile::TempDir,
+        program: &[&str],
+        args: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap();
         let side = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
-        let mut command = Command::new(env!("CARGO_BIN_EXE_vault-tools"));
-        command.args(args).env_clear().current_dir(vault.root());
+        let mut command = Command::new(program[0]);
+        command.args(&program[1..]).args(args).env_clear().current_dir(vault.root());
         command.env("HOME", home.path()).env("VAULT_DIR", vault.root()).env("TERM", "xterm");
+        command.envs(environment.iter().copied());
         for name in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
             command.env(name, home.path());
         }
@@ -161,7 +173,7 @@ fn found_files_can_be_withheld_without_a_hint() {
     session.until("] ");
     session.answer("y");
     let shown = session.until("Enter to share] ");
-    assert!(shown.contains("Secret.md") && shown.contains("Open.md"), "{shown}");
+    assert!(shown.contains("Secret.md  no apples") && shown.contains("Open.md  apples"), "{shown}");
     let secret = if shown.contains("1 Secret.md") { "1" } else { "2" };
     session.answer(secret);
     session.until("Enter to share] ");
@@ -181,4 +193,81 @@ fn the_end_of_input_is_a_no() {
     session.terminal.write_all(b"\x04").unwrap();
     assert_eq!(session.end().1, 3);
     assert_same(&vault.tree(), &before, "nobody agreed");
+}
+
+const TOOL: &str = env!("CARGO_BIN_EXE_vault-tools");
+
+#[test]
+fn a_pager_that_is_missing_or_interrupted_ends_nothing() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let line = "word ".repeat(2_000);
+    let args = ["call", "write_note", &format!(r#"{{"path": "New.md", "content": "{line}end"}}"#)];
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("PAGER", "no-such-pager")]);
+    assert!(!session.until("] ").contains("end"));
+    session.answer("w");
+    assert!(session.until("] ").contains("word end"));
+    session.answer("n");
+    assert_eq!(session.end().1, 3);
+
+    // Ctrl-C is for the pager, which goes on until it is told to end.
+    let pager = "kill -INT $PPID; cat; read line <&2; true";
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("PAGER", pager)]);
+    session.until("] ");
+    session.answer("w");
+    session.until("word end");
+    session.answer("enough");
+    session.until("] ");
+    session.answer("n");
+    assert_eq!(session.end().1, 3);
+}
+
+#[test]
+fn what_was_typed_in_an_editor_can_be_edited_further() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    // It writes what it finds to a file, then the next of three texts.
+    let script = home.path().join("edit");
+    let texts = [
+        r#"{"path": "Log.md", "content": "- typed""#,
+        r#"{"path": "Log.md", "text": "- typed"}"#,
+        r#"{"path": "Log.md", "content": "- mended"}"#,
+    ];
+    for (number, text) in texts.iter().enumerate() {
+        std::fs::write(home.path().join(format!("text-{number}")), text).unwrap();
+    }
+    let lines = r#"n=$(ls "$HOME" | grep -c '^seen-'); cp "$1" "$HOME/seen-$n"; cp "$HOME/text-$n" "$1""#;
+    std::fs::write(&script, lines).unwrap();
+    let args = ["call", "append_to_note", r#"{"path": "Log.md", "content": "- \u202edone"}"#];
+    let editor = format!("sh {}", script.display());
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", &editor)]);
+    session.until("] ");
+    session.answer("e");
+    assert!(session.until("again? [y/N] ").contains("not valid JSON"));
+    session.answer("y");
+    assert!(session.until("] ").contains("/text"));
+    session.answer("e");
+    assert!(session.until("] ").contains("+- mended"));
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("Log.md"), "# Log\n\n- mended\n");
+    let seen = |number| std::fs::read_to_string(home.path().join(format!("seen-{number}"))).unwrap();
+    assert!(seen(0).contains(r"\u202edone") && !seen(0).contains('\u{202e}'), "{}", seen(0));
+    assert_eq!(seen(1), texts[0]);
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&seen(2)).unwrap(),
+        serde_json::from_str::<serde_json::Value>(texts[1]).unwrap()
+    );
+}
+
+/// In the background, reading the terminal would stop the process.
+#[cfg(target_os = "linux")]
+#[test]
+fn in_the_background_nobody_is_asked() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    // `timeout` makes a group of its own below the shell, which has the terminal.
+    for line in [r#"timeout 20 "$@"; exit $?"#, r#"timeout 20 "$@" </dev/null; exit $?"#] {
+        let program = ["setsid", "-c", "sh", "-c", line, "sh", TOOL];
+        let mut session = Session::with(&vault, &home, &program, &APPEND, &[]);
+        session.until("no terminal to ask on");
+        assert_eq!(session.end().1, 3);
+    }
 }

@@ -112,7 +112,11 @@ impl Entry {
         }
         match (value, written.strip_prefix('[')) {
             (Value::Array(new), Some(old)) => {
-                let items: Vec<String> = new.iter().map(|item| flow_item(item, old)).collect();
+                let kept = flow_items(old.strip_suffix(']').unwrap_or(old));
+                let as_is =
+                    |item: &Property| kept.iter().find(|(value, _)| value == item).map(|(_, text)| text.to_string());
+                let text = |item| as_is(&property(item)).unwrap_or_else(|| inner(item, Quote::of(old)));
+                let items: Vec<String> = new.iter().map(text).collect();
                 format!("{head} [{}]{comment}{last_eol}", items.join(", "))
             }
             (Value::Array(items), None) if !items.is_empty() => self.rewritten(head, value, comment, eol),
@@ -175,27 +179,24 @@ impl Entry {
     }
 }
 
-/// An item of a list between brackets: as it is written now, after the opening one, or in the quotes of the first item.
-fn flow_item(item: &Value, old: &str) -> String {
-    let wanted = property(item);
-    let mut rest = old.trim_end().trim_end_matches(']');
+/// The items of a list between brackets, each as it reads and as it is written.
+fn flow_items(mut rest: &str) -> Vec<(Property, &str)> {
+    let mut items = Vec::new();
     while !rest.is_empty() {
         // The shortest beginning that reads as one item; a comma within quotes or brackets ends none.
         let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
-        let read = |end: &usize| {
-            let list = frontmatter_properties(&format!("k: [{}]\n", &rest[..*end])).ok()?;
+        let read = |end: usize| {
+            let list = frontmatter_properties(&format!("k: [{}]\n", &rest[..end])).ok()?;
             match list.get("k") {
-                Some(Property::List(items)) if items.len() == 1 => Some((*end, items[0].clone())),
+                Some(Property::List(items)) if items.len() == 1 => Some((end, items[0].clone())),
                 _ => None,
             }
         };
-        let Some((end, value)) = ends.into_iter().find_map(|end| read(&end)) else { break };
-        if value == wanted {
-            return rest[..end].trim().to_owned();
-        }
+        let Some((end, value)) = ends.into_iter().find_map(read) else { break };
+        items.push((value, rest[..end].trim()));
         rest = rest.get(end + 1..).unwrap_or_default();
     }
-    inner(item, Quote::of(old))
+    items
 }
 
 /// The value on a line, and the comment after it with the white space before the comment.

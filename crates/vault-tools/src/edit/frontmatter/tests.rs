@@ -36,6 +36,23 @@ fn lines_that_look_like_comments_belong_to_the_text_they_stand_in() {
 }
 
 #[test]
+fn items_between_brackets_keep_how_they_are_written() {
+    check(
+        "---\nl: ['a', [\"b\", 'c']]\n---\n",
+        json!({"l": ["a", ["b", "c"], "d"]}),
+        "---\nl: ['a', [\"b\", 'c'], 'd']\n---\n",
+    );
+    let begun = std::time::Instant::now();
+    let list = (0..2_000).map(|n| format!("'i{n}'")).collect::<Vec<_>>();
+    let mut items: Vec<Value> = (0..2_000).map(|n| json!(format!("i{n}"))).collect();
+    items.insert(0, json!("new"));
+    let expected = format!("---\nl: ['new', {}]\n---\n", list.join(", "));
+    check(&format!("---\nl: [{}]\n---\n", list.join(", ")), json!({"l": items}), &expected);
+    // Reading the list once an item takes longer by far.
+    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+#[test]
 fn numbers_and_blocks_that_could_not_be_kept_are_refused() {
     let long: Value = serde_json::from_str("{\"n\": 123456789012345678901234567890}").unwrap();
     assert_eq!(refused("", long).kind(), ErrorKind::InvalidArguments);
