@@ -5,6 +5,7 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 
 use rustix::fs::{Mode, OFlags};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use crate::vault::{TestVault, assert_same};
@@ -30,10 +31,13 @@ impl Session {
         environment: &[(&str, &str)],
     ) -> Self {
         let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        // Another test's program must not hold it open.
+        fcntl_setfd(&terminal, FdFlags::CLOEXEC).unwrap();
         grantpt(&terminal).unwrap();
         unlockpt(&terminal).unwrap();
         let name = ptsname(&terminal, Vec::new()).unwrap();
-        let side = File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY, Mode::empty()).unwrap());
+        let side =
+            File::from(rustix::fs::open(name, OFlags::RDWR | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty()).unwrap());
         let mut command = Command::new(program[0]);
         command.args(&program[1..]).args(args).env_clear().current_dir(vault.root());
         command.env("HOME", home.path()).env("VAULT_DIR", vault.root()).env("TERM", "xterm");
