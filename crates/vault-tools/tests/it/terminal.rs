@@ -268,7 +268,7 @@ fn what_was_typed_in_an_editor_can_be_edited_further() {
 fn in_the_background_nobody_is_asked() {
     let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
     // `timeout` makes a group of its own below the shell, which has the terminal.
-    for line in [r#"timeout 20 "$@"; exit $?"#, r#"timeout 20 "$@" </dev/null; exit $?"#] {
+    for line in [r#"timeout -s KILL 20 "$@"; exit $?"#, r#"timeout 20 "$@" </dev/null; exit $?"#] {
         let program = ["setsid", "-c", "sh", "-c", line, "sh", TOOL];
         let mut session = Session::with(&vault, &home, &program, &APPEND, &[]);
         session.until("no terminal to ask on");
