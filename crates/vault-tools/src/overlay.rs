@@ -171,6 +171,24 @@ impl<'v> Overlay<'v> {
         self
     }
 
+    /// Whether a file is there that is not on the disk, under this path or another.
+    ///
+    /// # Errors
+    /// When it cannot be looked at.
+    pub(crate) fn is_new(&self, path: &SafePath) -> Result<bool> {
+        Ok(matches!(self.look_up(&self.real(path)?), Some(Node::File(FileNode { base: None, .. }))))
+    }
+
+    /// How many notices there are, for [`Overlay::truncate_notices`].
+    pub(crate) fn notice_count(&self) -> usize {
+        self.notices.len()
+    }
+
+    /// Drops all notices but the first, after those of a call that failed.
+    pub(crate) fn truncate_notices(&mut self, count: usize) {
+        self.notices.truncate(count);
+    }
+
     /// Adds a line to what the reader of a preview should know.
     pub fn notice(&mut self, text: impl Into<String>) {
         self.add_notice(text.into().into());

@@ -226,6 +226,16 @@ fn without_id(line: &str) -> &str {
     }
 }
 
+/// The bytes that can begin or end markup within a line.
+const IS_SPECIAL: [bool; 256] = {
+    let (marks, mut table, mut at) = (b"\\`![]<*_=~%#|", [false; 256], 0);
+    while at < marks.len() {
+        table[marks[at] as usize] = true;
+        at += 1;
+    }
+    table
+};
+
 /// One line on its way out.
 struct Inline<'a> {
     line: &'a str,
@@ -267,12 +277,7 @@ impl<'a> Inline<'a> {
                     self.at += 1;
                 }
                 _ => {
-                    let special = |b: &u8| {
-                        matches!(
-                            b,
-                            b'\\' | b'`' | b'!' | b'[' | b']' | b'<' | b'*' | b'_' | b'=' | b'~' | b'%' | b'#' | b'|'
-                        )
-                    };
+                    let special = |byte: &u8| IS_SPECIAL[usize::from(*byte)];
                     let plain = bytes[self.at + 1..].iter().position(special).unwrap_or(rest.len() - 1);
                     self.copy(plain + 1);
                 }

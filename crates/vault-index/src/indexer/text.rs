@@ -1,8 +1,8 @@
 //! Notes -> rows of text, links and words: read and cut in parallel, written by one, some batches a transaction.
 
+use std::collections::BTreeMap;
 use std::sync::mpsc::sync_channel;
-
-use rayon::prelude::*;
+use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result, Warning};
 use crate::indexer::prepare::{PreparedNote, Preparer};
@@ -12,13 +12,14 @@ use crate::path::FileId;
 use crate::report::{Report, Stage};
 use crate::store::{Batch, NoteFields, PassageFields};
 
-/// A batch is closed at this many notes or bytes, whichever is first: enough for a transaction to pay, little
-/// enough that memory does not grow with the vault.
-const BATCH_NOTES: usize = 256;
-const BATCH_BYTES: u64 = 1 << 20;
+/// A batch is closed at this many notes or bytes, whichever is first: so few that all cores are busy with few notes,
+/// too, and that none waits long for the last.
+const BATCH_NOTES: usize = 32;
+const BATCH_BYTES: u64 = 1 << 17;
 
-/// Batches that are read and not written yet: few, so that reading does not end long before writing does.
-const BATCHES_READ: usize = 2;
+/// Batches that are read and not written yet: enough for reading to go on while a transaction is closed, and so few that
+/// memory does not grow with the vault.
+const BATCHES_READ: usize = 64;
 
 /// A transaction is closed at this many notes or bytes of words: each close writes a part of the keyword index, to be
 /// merged later.
@@ -61,23 +62,36 @@ impl Indexer<'_> {
             words: Vec::new(),
         };
         let options = self.options;
+        let read = |job: Job| {
+            let note = preparer.prepare(&job.file);
+            (job, note)
+        };
+        let batches = Mutex::new(batches(jobs).enumerate());
+        let read_next = || {
+            // No batch is begun once the time is over.
+            let mut batches = batches.lock().unwrap_or_else(PoisonError::into_inner);
+            let (number, jobs) = batches.next().filter(|_| !options.is_over())?;
+            drop(batches);
+            Some((number, jobs.into_iter().map(read).collect::<Vec<_>>()))
+        };
         std::thread::scope(|scope| {
-            let (send, prepared) = sync_channel::<Vec<(Job, Result<PreparedNote, Warning>)>>(BATCHES_READ);
-            scope.spawn(move || {
-                // No batch is begun once the time is over.
-                for batch in batches(jobs).take_while(|_| !options.is_over()) {
-                    let prepare = |job: Job| {
-                        let note = preparer.prepare(&job.file);
-                        (job, note)
-                    };
-                    if send.send(batch.into_par_iter().map(prepare).collect()).is_err() {
-                        // Writing failed.
-                        break;
+            let (send, prepared) = sync_channel(BATCHES_READ);
+            // This thread writes, and reads too where nothing is ready to be written, so that no core waits for another.
+            for _ in 1..rayon::current_num_threads().min(total) {
+                let (send, read_next) = (send.clone(), &read_next);
+                // Sending fails when writing has.
+                scope.spawn(move || while read_next().is_some_and(|batch| send.send(batch).is_ok()) {});
+            }
+            drop(send);
+            let mut ready = BTreeMap::new();
+            for number in 0.. {
+                while !ready.contains_key(&number) {
+                    match prepared.try_recv().ok().or_else(read_next).or_else(|| prepared.recv().ok()) {
+                        Some((number, batch)) => _ = ready.insert(number, batch),
+                        None => return Ok(()),
                     }
                 }
-            });
-            for batch in prepared {
-                writer.write(batch, report)?;
+                writer.write(ready.remove(&number).unwrap_or_default(), report)?;
                 self.progress(Stage::Text, total - writer.unread, total);
             }
             Ok::<(), Error>(())

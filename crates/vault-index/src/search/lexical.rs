@@ -128,7 +128,7 @@ impl Lexical {
             others.into_iter().try_for_each(|form| counter.look_up(form))?;
             let mut idf = counter.idf();
             if let Some(beginning) = &word.beginning {
-                let is_alone = counter.holders.is_empty();
+                let is_alone = counter.found.last().is_none_or(|found| found.word != counter.word);
                 let others = |term: &str| word.forms.iter().all(|form| form.text != term);
                 counter.look_up_others(beginning, if is_alone { usize::MAX } else { MAX_PLACES }, others)?;
                 if is_alone {
@@ -140,6 +140,9 @@ impl Lexical {
             match counter.word {
                 1 => in_names = named,
                 _ => in_names.retain(|note| named.binary_search(note).is_ok()),
+            }
+            if !in_passages && in_names.is_empty() {
+                break;
             }
         }
         let words = reading.words.len();
@@ -224,7 +227,7 @@ impl Counter<'_> {
                     if matches!(field, Field::Title | Field::Aliases) {
                         named.push(note);
                     }
-                    self.of_notes.of(note)
+                    if self.in_passages { self.of_notes.of(note) } else { 0..0 }
                 }
                 Holder::Passage(_) if !self.in_passages => return false,
                 Holder::Passage(id) => match self.position(id, at) {

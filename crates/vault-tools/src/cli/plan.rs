@@ -5,20 +5,27 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, note, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
-use super::preview_text::texts_of;
+use super::preview_text::texts_after;
 use super::records::PlanRecord;
+use crate::change::Preview;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::plan::{self, Checked, Event, LeftOut, PlanPreview, PlanRun, RunStatus, StepState};
 use crate::policy::{Grants, Permission, Risk};
 use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
+
+/// Calls of a loop, and items left out of it, that a question shows; `w` shows all.
+const SHOWN_CALLS: usize = 8;
+
+/// The most notices that are printed after a run.
+const MAX_NOTICES: usize = 20;
 
 pub(super) fn check(vault_args: &VaultArgs, args: &PlanFileArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &ContextArgs::default(), |toolbox| check_on(toolbox, args, out))
@@ -100,6 +107,8 @@ pub(super) fn run_value(
         }
     };
     let done = plan::run(toolbox, &preview, decision, cancel, &mut report)?;
+    done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
+    say_notices(&done.notices);
     if let Some((step, error)) = &done.failed {
         let left = if done.run.is_some() {
             "the steps before it stay; vault-tools undo reverts them"
@@ -110,7 +119,6 @@ pub(super) fn run_value(
         return Err(Error::new(error.kind(), message).with_remedy(left).into());
     }
     written?;
-    done.left_out.iter().for_each(|(step, item)| say("left out", &format!("{step}, {}", left_out(item))));
     if !args.jsonl {
         let undo = done.run.map(|run| format!("; transaction {run}, vault-tools undo reverts it")).unwrap_or_default();
         let ended = match (done.status, done.left_out.len()) {
@@ -121,6 +129,14 @@ pub(super) fn run_value(
         out.line(&format!("{ended}{undo}"))?;
     }
     Ok(Outcome::Done)
+}
+
+/// What the steps say, the first of many.
+fn say_notices(notices: &[String]) {
+    notices.iter().take(MAX_NOTICES).for_each(|notice| note(&sanitize_line(notice)));
+    if let Some(more @ 1..) = notices.len().checked_sub(MAX_NOTICES) {
+        note(&format!("{more} more; plan preview and --jsonl have them all"));
+    }
 }
 
 /// Checks and previews; parameters that are missing get their defaults, or are asked for.
@@ -166,9 +182,9 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Res
         Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
         Permission::Ask => {}
     }
-    let (short, whole) = texts_of(&preview.change.preview());
-    let table = table(preview);
-    match ask_about("Run this plan?", &format!("{table}\n{short}"), &format!("{table}\n{whole}"), None)? {
+    let change = change_of(preview);
+    let (short, _) = texts_after(table(preview, SHOWN_CALLS), &change);
+    match ask_about("Run this plan?", &short, &whole_text(preview, &change), None)? {
         Answer::Yes => Ok(Approval::Approved),
         _ => Err(declined()),
     }
@@ -190,8 +206,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         Format::Json => out.json(&record())?,
         Format::JsonLines => out.record(&record())?,
         Format::Human => {
-            let (_, whole) = texts_of(&preview.change.preview());
-            let text = out.paint.diff(&format!("{}\n{whole}", table(preview)));
+            let text = out.paint.diff(&whole_text(preview, &change_of(preview)));
             out.text(&text)?;
             out.line(&format!("\ndigest {digest}"))?;
         }
@@ -199,8 +214,17 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
     Ok(Outcome::Done)
 }
 
-/// Goal, steps with their risks, loops expanded, and notices.
-fn table(preview: &PlanPreview) -> String {
+/// The changes without their notices, which are among those of the plan.
+fn change_of(preview: &PlanPreview) -> Preview {
+    Preview { notices: Vec::new(), ..preview.change.preview() }
+}
+
+fn whole_text(preview: &PlanPreview, change: &Preview) -> String {
+    texts_after(table(preview, usize::MAX), change).1
+}
+
+/// Goal, steps with their risks, loops expanded up to so many calls, and notices.
+fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
     let mut lines = vec![format!("{} [{}]", sanitize_line(&preview.plan.goal), badge(preview.risk))];
     lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", sanitize_line(text))));
     let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
@@ -211,16 +235,23 @@ fn table(preview: &PlanPreview) -> String {
         match &step.state {
             StepState::Skipped { reason } => lines.push(format!("       skipped: {}", sanitize_line(reason))),
             StepState::Ready if step.calls.len() > 1 => {
-                let calls = step.calls.iter().map(|call| &call.args);
-                lines.extend(calls.map(|args| format!("       - {}", in_short(args))));
+                let calls = step.calls.iter().map(|call| format!("- {}", in_short(&call.args)));
+                lines.extend(indented(calls, most));
             }
             StepState::Ready => {}
         }
-        lines.extend(step.left_out.iter().map(|item| format!("       left out: {}", left_out(item))));
+        lines.extend(indented(step.left_out.iter().map(|item| format!("left out: {}", left_out(item))), most));
         lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }
     lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
-    lines.join("\n")
+    lines
+}
+
+/// The first lines of a list, and how many more there are.
+fn indented(lines: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
+    let more = lines.len().saturating_sub(most);
+    let shown = lines.take(most).chain((more > 0).then(|| format!("... {more} more")));
+    shown.map(|line| format!("       {line}")).collect()
 }
 
 fn badge(risk: Risk) -> String {
@@ -254,11 +285,23 @@ fn in_short(args: &Value) -> String {
 fn print_event(event: &Event) {
     match event {
         Event::StepStarted { step, tool } => say("step", &format!("{step} ({tool})")),
-        Event::StepSkipped { step, reason } => say("skipped", &format!("{step}: {reason}")),
+        Event::StepSkipped { step, reason, .. } => say("skipped", &format!("{step}: {reason}")),
         Event::StepFailed { step, error, attempt, will_retry } => {
             let next = if *will_retry { "; retrying" } else { "" };
             say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
         }
         _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lists_of_calls_are_cut_where_a_question_shows_them() {
+        let lines = |most| indented(["a", "b", "c"].into_iter().map(str::to_owned), most);
+        assert_eq!(lines(2), ["       a", "       b", "       ... 1 more"]);
+        assert_eq!((lines(3).len(), lines(usize::MAX).len()), (3, 3));
     }
 }

@@ -28,7 +28,13 @@ const FOLDED_FROM: usize = 100;
 /// A change for people; the first text has long lines folded around what changed and goes no further than a terminal's
 /// height, see [`cut`]; the second is whole.
 pub(super) fn texts_of(preview: &Preview) -> (String, String) {
-    let mut lines: Vec<String> = totals(preview).into_iter().collect();
+    texts_after(Vec::new(), preview)
+}
+
+/// The same with other lines before it, which count for the height.
+pub(super) fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
+    let mut lines = head;
+    lines.extend(totals(preview));
     for folder in &preview.folders {
         let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
         lines.push(format!("{what} {}", sanitize_line(&folder.path)));

@@ -139,7 +139,7 @@ pub fn append(text: &str, content: &str) -> String {
 /// [`ErrorKind::Refused`] if the note ends in a code block, comment or the like that is not closed.
 pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
     let probe = append(text, "\n# x");
-    check_heading(&probe, line_of_end(&probe, "# x"))?;
+    check_heading(&probe, line_of_end(&probe, "# x"), "note")?;
     let note = read(text);
     let ends_blank = text.trim_end_matches([' ', '\t']).ends_with("\n\n") || text.ends_with("\n\r\n");
     let needs_gap = !ends_blank && note.blocks.last().is_some_and(|last| !continues(last.kind, content));
@@ -158,10 +158,16 @@ fn continues(kind: BlockKind, content: &str) -> bool {
             let is_numbered = number.len() < first.len() && (number.starts_with(". ") || number.starts_with(") "));
             is_numbered || ["- ", "* ", "+ "].iter().any(|mark| first.starts_with(mark))
         }
-        BlockKind::Table => first.starts_with('|'),
-        BlockKind::Quote => first.starts_with('>'),
+        // What has a head of its own is another table or callout, which needs a blank line before it.
+        BlockKind::Table => first.starts_with('|') && !first.lines().nth(1).is_some_and(is_delimiter_row),
+        BlockKind::Quote => first.starts_with('>') && !first[1..].trim_start().starts_with("[!"),
         _ => false,
     }
+}
+
+/// Whether a line is that below the head of a table: `| --- | :-: |`.
+fn is_delimiter_row(line: &str) -> bool {
+    line.contains('-') && line.chars().all(|c| matches!(c, '|' | '-' | ':' | ' ' | '\t'))
 }
 
 /// The line, from 1, at which `content` begins, with which a text ends.
@@ -201,7 +207,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
         let gap = if is_empty || ends_blank { "" } else { eol };
         let section = format!("{} {name}{eol}{eol}{content}", "#".repeat(level));
         let new = append(text, &format!("{gap}{section}"));
-        check_heading(&new, line_of_end(&new, &section))?;
+        check_heading(&new, line_of_end(&new, &section), "note")?;
         return Ok(Appended { line: line_of_end(&new, content), text: new, made_heading: true });
     };
     // After the last line of the section that is not blank.
@@ -215,24 +221,32 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     let content = ending.put(content);
     let content = content.trim_matches(['\r', '\n']);
     let (before, after) = text.split_at(at);
+    let probe = format!("{before}{eol}{eol}# x{after}");
+    check_heading(&probe, line_at(&probe, at + 2 * eol.len()), "section")?;
     // A blank line before what follows, unless there is one or the text ends here.
     let blank = &after[..after.len() - after.trim_start().len()];
     let follows = if after.trim().is_empty() || blank.matches('\n').count() > 1 { "" } else { eol };
     let new = format!("{before}{eol}{gap}{content}{follows}{after}");
     let start = at + eol.len() + gap.len();
-    if let Some(line) = open_fence(&new, start) {
-        return Err(Error::new(ErrorKind::Refused, "the section ends in a code block that is not closed")
-            .with_remedy(format!("the added text would be code: first close the block that begins in line {line}")));
-    }
     Ok(Appended { line: line_at(&new, start), text: new, made_heading: false })
 }
 
-/// The line, from 1, at which the fenced code around an offset begins.
-fn open_fence(text: &str, at: usize) -> Option<u32> {
-    let is_fence = |start: usize| ["```", "~~~"].iter().any(|fence| text[start..].trim_start().starts_with(fence));
-    let note = read(text);
-    let code = blocks_around(&note, at).filter(|block| block.kind == BlockKind::Code);
-    code.map(|block| block.span.start).find(|start| is_fence(*start)).map(|start| line_at(text, start))
+/// Where a math block begins that is open at an offset. For the parser it ends with its paragraph, for Obsidian with the
+/// next `$$`.
+fn open_math(note: &Note, at: usize) -> Option<usize> {
+    let mut open = None;
+    for (start, _) in note.text[..at].match_indices("$$") {
+        let is_text =
+            blocks_around(note, start + 1).all(|block| !matches!(block.kind, BlockKind::Code | BlockKind::Comment));
+        let line = &note.text[line_start(&note.text, start)..];
+        let stands_alone = line.lines().next().is_some_and(|line| line.trim() == "$$");
+        open = match open {
+            _ if !is_text => open,
+            Some(_) => None,
+            None => stands_alone.then_some(start),
+        };
+    }
+    open
 }
 
 /// The blocks that begin before an offset and end after it.
@@ -240,13 +254,14 @@ fn blocks_around(note: &Note, at: usize) -> impl Iterator<Item = &Block> {
     note.blocks.iter().filter(move |block| block.span.start < at && at < block.span.end)
 }
 
-/// Checks that a line, from 1, which was added as a heading, is parsed as one.
-fn check_heading(text: &str, line: u32) -> Result<()> {
+/// Checks that a line, from 1, which was added as a heading at the end of a note or section, is parsed as one.
+fn check_heading(text: &str, line: u32, part: &str) -> Result<()> {
     let note = read(text);
-    if note.headings.iter().any(|heading| heading.line == line) {
+    let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
+    let math = open_math(&note, at).map(|start| ("the math block", start));
+    if math.is_none() && note.headings.iter().any(|heading| heading.line == line) {
         return Ok(());
     }
-    let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
     let inside = blocks_around(&note, at).next().map(|block| (block.kind, block.span.start));
     let open = match (inside, text[..at].rfind("%%")) {
         (Some((BlockKind::Code, start)), _) => Some(("the code block", start)),
@@ -259,9 +274,9 @@ fn check_heading(text: &str, line: u32) -> Result<()> {
     };
     let error = Error::new(
         ErrorKind::Refused,
-        "the note ends in something that is not closed, which would swallow the added text",
+        format!("the {part} ends in something that is not closed, which would swallow the added text"),
     );
-    Err(match open {
+    Err(match math.or(open) {
         Some((what, start)) => {
             error.with_remedy(format!("first close {what} that begins in line {}", line_at(text, start)))
         }
@@ -288,34 +303,79 @@ fn title(heading: &str) -> &str {
 }
 
 fn section(note: &Note, heading: &str) -> Result<Option<Section>> {
-    let wanted = title(heading);
+    let (all, of_level) = fitting(note, heading);
+    let name = title(heading);
+    let line = |at: &usize| note.headings[*at].line.to_string();
+    let (several, message) = match (&all[..], &of_level[..]) {
+        ([], _) => return Ok(None),
+        (_, [at]) => return Ok(Some(section_at(note, *at))),
+        (others, []) => {
+            let others = &others[..others.len().min(MAX_NAMED)];
+            let levels = others
+                .iter()
+                .map(|at| format!("the one in line {} is of level {}", line(at), note.headings[*at].level));
+            (others, format!("no heading of this level is {name:?}: {}", levels.collect::<Vec<_>>().join(", ")))
+        }
+        (_, several) => {
+            let shown = &several[..several.len().min(MAX_NAMED)];
+            let lines: Vec<String> = shown.iter().map(line).collect();
+            (shown, format!("{} headings are {name:?}, in the lines {}", several.len(), lines.join(", ")))
+        }
+    };
+    let spelled = several.iter().map(|at| (at, spelled(note, *at)));
+    let (unique, alike): (Vec<_>, Vec<_>) = spelled.partition(|(at, name)| fitting(note, name).1 == [**at]);
+    let mut remedies = Vec::new();
+    if !unique.is_empty() {
+        let names: Vec<String> = unique.iter().map(|(_, name)| format!("`{name}`")).collect();
+        remedies.push(format!("write {}", names.join(" or ")));
+    }
+    if !alike.is_empty() {
+        let lines: Vec<String> = alike.iter().map(|(at, _)| line(at)).collect();
+        remedies.push(format!("nothing tells apart those in the lines {}: use edit_note there", lines.join(", ")));
+    }
+    Err(Error::new(ErrorKind::Ambiguous, message).with_remedy(remedies.join("; ")))
+}
+
+/// The headings that a name fits, by their index, and those of them that are of its level, if it says one.
+fn fitting(note: &Note, heading: &str) -> (Vec<usize>, Vec<usize>) {
+    let all = named(note, title(heading));
     let level = heading.trim().bytes().take_while(|byte| *byte == b'#').count();
-    let sources: Vec<(u8, &str)> =
+    let is_of_level = |at: &usize| level == 0 || usize::from(note.headings[*at].level) == level;
+    let of_level = all.iter().copied().filter(is_of_level).collect();
+    (all, of_level)
+}
+
+/// The headings of exactly this text; if there are none, the first of those that a link with this subpath can mean.
+fn named(note: &Note, wanted: &str) -> Vec<usize> {
+    let is_exact = |at: &usize| note.heading_source(*at) == wanted || note.headings[*at].text == wanted;
+    let mut found: Vec<usize> = (0..note.headings.len()).filter(is_exact).collect();
+    if !found.is_empty() {
+        return found;
+    }
+    let mut sources: Vec<(u8, &str)> =
         note.headings.iter().enumerate().map(|(at, heading)| (heading.level, note.heading_source(at))).collect();
-    let same = |at: &usize| {
-        let heading = &note.headings[*at];
-        (level == 0 || usize::from(heading.level) == level)
-            && (note.heading_source(*at) == wanted || heading.text == wanted)
-    };
-    let ambiguous = |message: String| {
-        Err(Error::new(ErrorKind::Ambiguous, message)
-            .with_remedy("write the heading with its level, as `## Log`, or with those above it, as `Work#Log`"))
-    };
-    match (0..note.headings.len()).filter(same).collect::<Vec<_>>()[..] {
-        [] => {}
-        [at] => return Ok(Some(section_at(note, at))),
-        ref several => {
-            let lines: Vec<String> = several.iter().map(|at| note.headings[*at].line.to_string()).collect();
-            let lines = lines.join(", ");
-            return ambiguous(format!("{} headings are {wanted:?}, in the lines {lines}", several.len()));
+    // Longer than what is wanted, so that what was found does not fit again, and still has others below it.
+    let other = format!("{wanted}x");
+    while found.len() < MAX_NAMED
+        && let Some(at) = heading_at(&sources, wanted)
+    {
+        found.push(at);
+        sources[at].1 = &other;
+    }
+    found
+}
+
+/// A heading with its level and all headings above it: `### Work#2026#Log`.
+fn spelled(note: &Note, at: usize) -> String {
+    let mut level = note.headings[at].level;
+    let mut path = vec![note.heading_source(at)];
+    for (above, heading) in note.headings[..at].iter().enumerate().rev() {
+        if heading.level < level {
+            level = heading.level;
+            path.insert(0, note.heading_source(above));
         }
     }
-    let Some(at) = heading_at(&sources, wanted) else { return Ok(None) };
-    let found = &note.headings[at];
-    if level != 0 && usize::from(found.level) != level {
-        return ambiguous(format!("the heading {:?} in line {} is of level {}", found.text, found.line, found.level));
-    }
-    Ok(Some(section_at(note, at)))
+    format!("{} {}", "#".repeat(usize::from(note.headings[at].level)), path.join("#"))
 }
 
 /// The section of a note's heading, by its index.
@@ -378,6 +438,9 @@ mod tests {
         for (text, content, expected, line) in [
             ("| a |\n| - |\n| b |\n", "New", "| a |\n| - |\n| b |\n\nNew\n", 5),
             ("| a |\n| - |\n", "| b |", "| a |\n| - |\n| b |\n", 3),
+            ("| a |\n| - |\n", "| b |\n|:-:|\n| c |", "| a |\n| - |\n\n| b |\n|:-:|\n| c |\n", 4),
+            ("> a\n", "> b", "> a\n> b\n", 2),
+            ("> [!note]\n> a\n", "> [!tip]\n> b", "> [!note]\n> a\n\n> [!tip]\n> b\n", 4),
             ("> [!note]\n> a", "New", "> [!note]\n> a\n\nNew", 4),
             ("- a\n", "New", "- a\n\nNew\n", 3),
             ("- a\n  - b\n", "* [ ] c", "- a\n  - b\n* [ ] c\n", 3),
@@ -400,6 +463,32 @@ mod tests {
         ] {
             assert_eq!(append_to_section(text, "A", content).unwrap().text, expected);
         }
+    }
+
+    /// What is added is never hidden by what is open before it, and never lands in a section that was not meant.
+    #[test]
+    fn what_is_open_or_ambiguous_is_refused() {
+        for open in ["%%\nopen\n", "<!-- open\n", "$$\nx\n", "text\n\n```\nx\n"] {
+            let error = append_to_section(&format!("# A\n{open}"), "A", "x").unwrap_err();
+            let told = error.to_string();
+            assert!(error.kind() == ErrorKind::Refused && told.contains("the section ends in"), "{open:?}: {told}");
+        }
+        for closed in ["%%\na\n%%\n", "<!-- a -->\n", "$$\nx\n$$\n", "%% a %%\n"] {
+            append_to_section(&format!("# A\n{closed}\n# B\n"), "A", "x").unwrap();
+        }
+        let twice = "# W\n## Log\na\n## Log\nb\n# V\n## Log\nc\n### log\n";
+        for (heading, told) in [
+            ("W#Log", "nothing tells apart those in the lines 2, 4: use edit_note"),
+            ("Log", "write `## V#Log`; nothing tells apart those in the lines 2, 4"),
+            ("LOG", "write `## V#Log` or `### V#Log#log`; nothing tells apart those in the lines 2, 4"),
+            ("# Log", "no heading of this level is \"Log\": the one in line 2 is of level 2, the one in line 4"),
+        ] {
+            let error = find_section(twice, heading).unwrap_err();
+            assert!(error.kind() == ErrorKind::Ambiguous && error.to_string().contains(told), "{heading}: {error}");
+        }
+        assert_eq!(find_section(twice, "## V#Log").unwrap().line, 7);
+        let other = find_section("# A\n", "## A").unwrap_err().to_string();
+        assert!(other.contains("(write `# A`)"), "{other}");
     }
 
     #[test]

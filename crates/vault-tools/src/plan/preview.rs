@@ -1,6 +1,7 @@
 //! Previews a plan: runs its steps on one overlay, so that later steps see what earlier ones wrote.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use super::reference::{Parameters, Root, Scope};
 use super::schema::{OnError, Plan, Step};
 use super::validate::Checked;
-use crate::change::Change;
+use crate::change::{Change, Notice};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Approval, Record};
@@ -65,9 +66,13 @@ pub struct StepPreview {
     pub state: StepState,
     /// Its calls: one, or one for each item of its loop.
     pub calls: Vec<CallPreview>,
-    /// Items of its loop that are left out because their calls failed and the step says `onError: skip`.
+    /// Items of its loop that are left out because their calls failed and the step says `onError: skip`; if these are
+    /// all, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notices: Vec<String>,
     /// Its output.
     pub output: Value,
     /// What the host does.
@@ -85,6 +90,9 @@ pub struct StepPreview {
     /// Which actions of the change are its own.
     #[serde(skip)]
     pub(super) actions: Range<usize>,
+    /// Which notices of the change are its own.
+    #[serde(skip)]
+    said: Range<usize>,
     /// Every path that it names or changes.
     #[serde(skip)]
     pub(super) paths: Vec<String>,
@@ -110,7 +118,7 @@ pub enum StepState {
 pub struct LeftOut {
     /// Its position in the loop, from 1.
     pub item: usize,
-    /// The file it is about, or the item in short.
+    /// Its path or its text, or else the item in short.
     pub what: String,
     /// Why its call failed.
     pub reason: String,
@@ -118,9 +126,12 @@ pub struct LeftOut {
 
 impl LeftOut {
     fn new(index: usize, item: &Value, error: &Error) -> Self {
-        let text = text_of(item.get("path").unwrap_or(item));
-        let what = error.path().map_or_else(|| text.chars().take(SHOWN_CHARACTERS).collect(), str::to_owned);
-        Self { item: index + 1, what, reason: error.message().to_owned() }
+        let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
+        // Another file than the item, such as the target of a rename; a JSON pointer is of no use here.
+        let other = error.path().filter(|path| !path.starts_with('/') && *path != text);
+        let at = other.map(|path| format!("{path}: ")).unwrap_or_default();
+        let what = text.chars().take(SHOWN_CHARACTERS).collect();
+        Self { item: index + 1, what, reason: format!("{at}{}", error.message()) }
     }
 }
 
@@ -148,6 +159,11 @@ impl PlanPreview {
 impl StepPreview {
     pub(super) fn runs(&self) -> bool {
         self.state == StepState::Ready
+    }
+
+    /// Its notices, each with its id.
+    pub(super) fn named_notices(&self) -> impl Iterator<Item = String> {
+        self.notices.iter().map(|notice| format!("the step {}: {notice}", self.id))
     }
 
     fn as_call(&self) -> Call<'_> {
@@ -178,7 +194,11 @@ pub fn preview(
         let preview = match skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id)) {
             Some(reason) => dry_run.skip(at, reason)?,
             None => match dry_run.step(at, cancel) {
-                Err(error) if plan.on_error(&plan.steps[at]) == OnError::Skip && can_be_skipped(&error) => {
+                Err(error)
+                    if plan.on_error(&plan.steps[at]) == OnError::Skip
+                        && can_be_skipped(&error)
+                        && cancel.check().is_ok() =>
+                {
                     dry_run.skip(at, error.to_string())?
                 }
                 Err(error) => {
@@ -227,12 +247,14 @@ impl DryRun<'_, '_> {
             state,
             calls: Vec::new(),
             left_out: Vec::new(),
+            notices: Vec::new(),
             output: Value::Null,
             effects: Vec::new(),
             unless_seen: None,
             toolset: spec.toolset,
             tool_risk: spec.risk,
             actions,
+            said: 0..0,
             paths: Vec::new(),
         })
     }
@@ -240,9 +262,12 @@ impl DryRun<'_, '_> {
     /// Runs a step. If it fails, the draft is as it was before.
     fn step(&mut self, at: usize, cancel: Cancel<'_>) -> Result<StepPreview> {
         let (mark, editor) = (self.draft.overlay.mark(), self.draft.editor.clone());
+        let (said, output_bytes) = (self.draft.overlay.notice_count(), self.output_bytes);
         let result = self.calls(at, mark, cancel);
         if result.is_err() {
             self.draft.overlay.rollback(mark);
+            self.draft.overlay.truncate_notices(said);
+            self.output_bytes = output_bytes;
             self.draft.editor = editor;
             self.draft.effects.clear();
             self.draft.unless_seen = None;
@@ -259,14 +284,20 @@ impl DryRun<'_, '_> {
         let skips_items = count.is_some() && self.plan.on_error(step) == OnError::Skip;
         let (mut calls, mut paths, mut outputs, mut left_out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         self.draft.cache = StepCache::default();
+        let said = self.draft.overlay.notice_count();
         for (index, item) in items.unwrap_or(vec![Value::Null]).into_iter().enumerate() {
             let shown = if skips_items { item.clone() } else { Value::Null };
             match self.item(step, index, item, cancel) {
-                Err(error) if skips_items && can_be_skipped(&error) => {
+                // The time is that of the step, so that it is not the item that failed.
+                Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
                     left_out.push(LeftOut::new(index, &shown, &error));
                 }
                 Err(error) => return Err(at_step(error, step, count.map(|count| (index, count)))),
                 Ok(done) => {
+                    self.output_bytes += memory_of(&done.args) + memory_of(&done.output);
+                    if self.output_bytes > MAX_OUTPUT_BYTES {
+                        return Err(at_step(too_much_output(), step, None));
+                    }
                     paths.extend(done.paths);
                     calls.push(CallPreview { args: done.args });
                     outputs.push(done.output);
@@ -276,7 +307,8 @@ impl DryRun<'_, '_> {
         // Nothing is left of the step, so that it is skipped, and with it what depends on it.
         if let (true, [first, ..]) = (calls.is_empty(), &left_out[..]) {
             let message = format!("none of {} items can be done; {}: {}", left_out.len(), first.what, first.reason);
-            return Err(at_step(Error::new(ErrorKind::Plan, message), step, None));
+            let reason = at_step(Error::new(ErrorKind::Plan, message), step, None).to_string();
+            return Ok(StepPreview { left_out, ..self.skip(at, reason)? });
         }
         let output = match count {
             Some(_) => json!({ "count": outputs.len(), "items": Value::Array(outputs) }),
@@ -286,6 +318,7 @@ impl DryRun<'_, '_> {
         let unless_seen = self.draft.unless_seen.take();
         let actions = mark..self.draft.overlay.mark();
         Ok(StepPreview {
+            said: said..self.draft.overlay.notice_count(),
             calls,
             left_out,
             output,
@@ -301,10 +334,12 @@ impl DryRun<'_, '_> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
         let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
+        let said = draft.overlay.notice_count();
         let result = self.call(step, index, item, cancel);
         if result.is_err() {
             let draft = &mut self.draft;
             draft.overlay.rollback(mark);
+            draft.overlay.truncate_notices(said);
             (draft.editor, draft.unless_seen) = (editor, unless_seen);
             draft.effects.truncate(effects);
         }
@@ -314,14 +349,7 @@ impl DryRun<'_, '_> {
     fn call(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {
         cancel.check()?;
         let args = self.args(step, index, item)?;
-        let done = self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)?;
-        self.output_bytes += memory_of(&done.args) + memory_of(&done.output);
-        if self.output_bytes > MAX_OUTPUT_BYTES {
-            let limit = MAX_OUTPUT_BYTES / 1_000_000;
-            return Err(Error::new(ErrorKind::Plan, format!("the outputs of the plan exceed {limit} MB"))
-                .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists"));
-        }
-        Ok(done)
+        self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)
     }
 
     /// The plan ends here, so this is its line in the log.
@@ -369,6 +397,14 @@ impl DryRun<'_, '_> {
     fn finish(self, checked: &Checked) -> Result<PlanPreview> {
         let (policy, mut steps) = (self.toolbox.policy(), self.steps);
         let mut change = self.draft.overlay.change();
+        for step in steps.iter_mut().filter(|step| step.runs()) {
+            let may_be_shown =
+                |notice: &&Notice| notice.about.as_ref().is_none_or(|at| policy.permits_path(at.as_str()));
+            let mut known = HashSet::new();
+            let shown = change.notices[step.said.clone()].iter().filter(may_be_shown);
+            step.notices =
+                shown.filter(|notice| known.insert(&notice.text)).map(|notice| notice.text.clone()).collect();
+        }
         change.retain_notices(&|path| policy.permits_path(path.as_str()));
         for step in steps.iter_mut().filter(|step| step.runs()) {
             let spec = self.toolbox.spec(&step.tool)?;
@@ -378,7 +414,8 @@ impl DryRun<'_, '_> {
         }
         let running = || steps.iter().filter(|step| step.runs());
         let mut notices = checked.notices.clone();
-        notices.extend(change.notices().map(str::to_owned));
+        notices.extend(running().flat_map(StepPreview::named_notices));
+        notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
         let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
         let effects: Vec<&HostEffect> = running().flat_map(|step| &step.effects).collect();
@@ -402,6 +439,19 @@ fn memory_of(value: &Value) -> usize {
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     content + size_of::<Value>()
+}
+
+fn too_much_output() -> Error {
+    let limit = MAX_OUTPUT_BYTES / 1_000_000;
+    Error::new(ErrorKind::Plan, format!("the outputs of the plan exceed {limit} MB"))
+        .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
+}
+
+/// That a step does not run unseen; the digest counts, since it stands for exactly this preview.
+fn needs_eye(step: &str, unless_seen: &Error) -> String {
+    let path = unless_seen.path().map(|path| format!("{path}: ")).unwrap_or_default();
+    let what = unless_seen.message();
+    format!("the step {step}: {path}{what}; it runs only if a person approves this preview or its digest")
 }
 
 fn notice(step: &str, effect: &HostEffect) -> String {

@@ -37,6 +37,8 @@ pub struct PlanRun {
     pub skipped: Vec<(String, String)>,
     /// Items of loops that were left out, with the id of the step.
     pub left_out: Vec<(String, LeftOut)>,
+    /// What the steps that are done say besides their outputs, each with the id of the step.
+    pub notices: Vec<String>,
 }
 
 /// Does what a preview showed. `approval` says who approved it; `on_event` is called with each event.
@@ -66,7 +68,8 @@ pub fn run(
     on_event(&Event::RunStarted { goal: preview.plan.goal.clone(), steps: preview.steps.len() });
     let outcome = run_approved(toolbox, preview, cancel, on_event);
     let (status, run) = outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.run));
-    on_event(&Event::RunFinished { status, run: run.map(|run| run.0) });
+    let notices = outcome.as_ref().map_or(Vec::new(), |done| done.notices.clone());
+    on_event(&Event::RunFinished { status, run: run.map(|run| run.0), notices });
     log_steps(toolbox, preview, outcome.as_ref(), approval, millis_since(started));
     if status == RunStatus::Done {
         let written = history::add(toolbox.vault().state(), &preview.plan, run);
@@ -124,8 +127,11 @@ fn run_approved(
         cursor.reach(usize::MAX);
     }
     let StepCursor { outputs, failed, skipped, .. } = cursor;
-    let done = preview.steps.iter().filter(|step| outputs.contains_key(&step.id));
-    let left_out = done.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
+    let done = || preview.steps.iter().filter(|step| outputs.contains_key(&step.id));
+    let notices = done().flat_map(StepPreview::named_notices).collect();
+    // A step of which every item is left out is skipped.
+    let reached = done().chain(preview.steps.iter().filter(|step| skipped.iter().any(|(id, _)| *id == step.id)));
+    let left_out = reached.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
     if run.is_some() {
         toolbox.set_editor(preview.editor.clone());
     }
@@ -134,7 +140,7 @@ fn run_approved(
         Some((_, error)) if error.kind() == ErrorKind::Cancelled => RunStatus::Cancelled,
         Some(_) => RunStatus::Failed,
     };
-    Ok(PlanRun { status, run, outputs, failed, skipped, left_out })
+    Ok(PlanRun { status, run, outputs, failed, skipped, left_out, notices })
 }
 
 /// What the policy denies is denied here too, whoever approved it.
@@ -150,7 +156,11 @@ fn check_approval(toolbox: &Toolbox, preview: &PlanPreview, approval: Approval) 
         _ => preview.permission(toolbox.policy(), &grants),
     };
     approval.check(permission, "the plan")?;
-    approval.check_seen(preview.steps.iter().find_map(|step| step.unless_seen.as_ref()))
+    preview.steps.iter().try_for_each(|step| {
+        approval
+            .check_seen(step.unless_seen.as_ref())
+            .map_err(|error| error.within(format!("the step {} ({})", step.id, step.tool)))
+    })
 }
 
 /// One line in the log for each step that ran; if the plan did not run, for each step that would have.
@@ -229,7 +239,8 @@ impl<'a> StepCursor<'a> {
     fn reach(&mut self, index: usize) -> ControlFlow {
         while let (None, Some(step)) = (&self.failed, self.preview.steps.get(self.at)) {
             if let StepState::Skipped { reason } = &step.state {
-                (self.on_event)(&Event::StepSkipped { step: step.id.clone(), reason: reason.clone() });
+                let (id, left_out) = (step.id.clone(), step.left_out.clone());
+                (self.on_event)(&Event::StepSkipped { step: id, reason: reason.clone(), left_out });
                 self.skipped.push((step.id.clone(), reason.clone()));
                 self.at += 1;
                 continue;
@@ -406,6 +417,9 @@ pub enum Event {
         step: String,
         /// Why.
         reason: String,
+        /// Items of its loop that were left out: all, or none.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOut>,
     },
     /// The run ends.
     #[serde(rename = "run.finished")]
@@ -414,6 +428,9 @@ pub enum Event {
         status: RunStatus,
         /// The transaction that `undo` reverts.
         run: Option<u64>,
+        /// What the steps that are done say besides their outputs, each with the id of the step.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        notices: Vec<String>,
     },
 }
 

@@ -148,8 +148,9 @@ pub enum OnError {
     /// The plan ends; the steps before it stay.
     #[default]
     Stop,
-    /// If it fails in the preview, the step and those that depend on it are left out. While the plan runs, only a
-    /// failure of the host is ignored; a step that is cancelled or times out ends the plan.
+    /// If it fails in the preview, the step and those that depend on it are left out; of a loop, only the items that
+    /// fail, unless none is left or its time runs out. While the plan runs, only a failure of the host is ignored; a step
+    /// that is cancelled or times out ends the plan.
     Skip,
     /// It is retried, then the plan ends.
     Retry,

@@ -85,7 +85,8 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
     let truncated = shown.next().is_some();
     if truncated {
         let next = args.offset + items.len();
-        context.overlay.notice(format!("the list was cut at {} entries; offset {next} goes on", items.len()));
+        let of = args.prefix.as_ref().map(|prefix| format!(" of {}", prefix.as_str())).unwrap_or_default();
+        context.overlay.notice(format!("the list{of} was cut at {} entries; offset {next} goes on", items.len()));
     }
     Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
 }

@@ -52,10 +52,13 @@ pub(super) fn note(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Writ
     match (args.mode, context.overlay.exists(&path)?) {
         (Some(NoteMode::Replace), false) => return Err(context.missing(&path)),
         (Some(NoteMode::Create), true) => return Err(exists(&path)),
-        (None, true) => *context.unless_seen = Some(exists(&path)),
         _ => {}
     }
-    let message = match context.overlay.write(&path, args.content)? {
+    let written = context.overlay.write(&path, args.content)?;
+    if args.mode.is_none() && written == Written::Overwritten {
+        *context.unless_seen = Some(exists(&path));
+    }
+    let message = match written {
         Written::Created => format!("Note created successfully: {path}"),
         Written::Overwritten => format!("Note overwritten successfully: {path} (it was there before)"),
         Written::Unchanged => format!("Note unchanged: {path} (it was there with the same text)"),
@@ -76,15 +79,15 @@ pub(super) struct CreateArgs {
     path: PathArg,
     /// Its text.
     content: String,
-    /// Whether an existing file is left as it is and `created` is false; otherwise it is an error. collisionStrategy takes
-    /// precedence.
+    /// Whether an existing file is left as it is, which is said, and `created` is false; otherwise it is an error.
+    /// collisionStrategy takes precedence.
     #[serde(default = "yes")]
     if_not_exists: bool,
     /// What happens if the path exists.
     collision_strategy: Option<Collision>,
     /// Properties for the YAML frontmatter.
     frontmatter: Option<Map<String, Value>>,
-    /// The etag of the file to overwrite: if it has changed since, nothing is written.
+    /// With collisionStrategy overwrite, the etag of the file to overwrite: if it has changed since, nothing is written.
     expected_etag: Option<String>,
 }
 
@@ -120,8 +123,16 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
     match (args.collision_strategy, args.if_not_exists) {
         _ if created => context.overlay.create(&path, content)?,
         (Some(Collision::Overwrite), _) => drop(context.overlay.write(&path, content)?),
-        // What the plan itself created is not theirs to leave: two items with one path are an error.
-        (None, true) if context.vault.sandbox().exists(&path)? => {}
+        (None, true) if args.expected_etag.is_some() => {
+            let what = "expectedEtag is that of a file to overwrite, and collisionStrategy does not say so";
+            return Err(Error::new(ErrorKind::InvalidArguments, what)
+                .at(&path)
+                .with_remedy("add collisionStrategy: overwrite, or leave out expectedEtag"));
+        }
+        // Two items of a plan with one path are an error; only what was there before the plan is left as it is.
+        (None, true) if !context.overlay.is_new(&path)? => {
+            context.overlay.notice(format!("{path} exists and is left as it is"));
+        }
         _ => return Err(taken(&path)),
     }
     Ok(CreatedFile {

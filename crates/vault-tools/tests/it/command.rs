@@ -117,6 +117,35 @@ fn ambiguous_input_is_refused() {
 }
 
 /// A plan that says `now` can be approved by somebody who takes time to think.
+/// A run says what the preview said, once, with the step.
+#[test]
+fn a_cut_list_and_what_is_left_out_are_said_by_preview_and_run() {
+    let shell = Shell::new("//- a.md\nx\n//- b.md\nx\n");
+    let plan = json!({
+        "version": "1.0", "goal": "more", "riskLevel": "writes",
+        "steps": [
+            { "id": "list", "tool": "vault.listFiles", "args": { "limit": 1 } },
+            {
+                "id": "add", "tool": "append_to_note", "foreach": { "from": "$steps.list.items" },
+                "args": { "path": "${item.path}", "content": "y" }
+            },
+            {
+                "id": "edit", "tool": "edit_note", "foreach": { "from": "$steps.list.items" }, "onError": "skip",
+                "args": { "path": "${item.path}", "old_text": "none", "new_text": "z" }
+            }
+        ]
+    });
+    let file = shell.home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let file = file.to_str().unwrap();
+    let cut = "note: the step list: the list was cut at 1 entries; offset 1 goes on\n";
+    let preview = shell.done(&["plan", "preview", file]);
+    assert!(preview.matches("was cut").count() == 1 && preview.contains(cut), "{preview}");
+    let ran = shell.run(&["plan", "run", file, "--yes"]);
+    assert!(ran.err.contains(cut) && ran.err.contains("left out: edit, item 1, a.md: "), "{}", ran.err);
+    assert!(ran.out.starts_with("0 done, 1 left out"), "{}", ran.out);
+}
+
 #[test]
 fn a_digest_includes_the_time_of_its_preview() {
     let shell = Shell::new("//- a.md\nx\n");
@@ -176,7 +205,7 @@ fn a_write_without_a_terminal_needs_yes() {
     assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
     assert!(shell.done(&["call", "write_note", args, "--yes"]).contains("created"));
     assert_eq!(shell.vault.read("b.md"), "new");
-    let replaced = shell.run(&["call", "write_note", args, "--yes"]);
+    let replaced = shell.run(&["call", "write_note", r#"{"path":"b.md","content":"other"}"#, "--yes"]);
     assert!(replaced.code == 3 && replaced.err.contains("mode: replace"), "{}", replaced.err);
     let denied = shell.run(&["call", "delete_note", r#"{"path":"b.md"}"#, "--yes"]);
     assert_eq!(denied.code, 3, "{}", denied.err);

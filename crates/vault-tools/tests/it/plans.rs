@@ -203,9 +203,109 @@ fn a_list_that_was_cut_is_a_notice() {
         ]
     });
     let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    let cut = ["the list was cut at 2 entries; offset 2 goes on", "the matches were cut at 2; offset 3 goes on"];
+    let cut = [
+        "the step list: the list was cut at 2 entries; offset 2 goes on",
+        "the step find: the matches were cut at 2; offset 3 goes on",
+    ];
     assert_eq!(preview.notices, cut);
     assert_eq!(preview.steps[1].output["matches"][0]["path"], "b.md");
+    let mut last = None;
+    let mut tell = |event: &Event| last = Some(event.clone());
+    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
+    assert_eq!(done.notices, cut);
+    assert!(matches!(last, Some(Event::RunFinished { notices, .. }) if notices == cut));
+}
+
+/// A loop that creates `${item.text}.md` for each bullet.
+fn creating(bullets: &str, more: Value) -> Value {
+    let mut make = json!({
+        "id": "make", "tool": "vault.createFile", "foreach": { "from": "$steps.parse.items" },
+        "args": { "path": "${item.text}.md", "content": "made" }
+    });
+    make.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    writing(json!([{ "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": bullets } }, make]))
+}
+
+/// A file that was there is left as it is, which is said; what the plan itself put there is never lost in silence.
+#[test]
+fn only_files_that_were_there_before_the_plan_are_left_as_they_are() {
+    let vault = TestVault::new("//- n1.md\nold\n");
+    let mut toolbox = vault.toolbox();
+    let preview = previewed(&mut toolbox, &creating("- n1\n- n2", json!({})), &Value::Null).unwrap();
+    assert_eq!(preview.notices, ["the step make: n1.md exists and is left as it is"]);
+    let create = |id: &str, text: &str, after: &str| json!({ "id": id, "tool": "vault.createFile", "args": { "path": "n1.md", "content": text }, "dependsOn": [after] });
+    let rename = json!({ "id": "away", "tool": "vault.rename", "args": { "fromPath": "n1.md", "toPath": "old1.md" } });
+    let plan = writing(json!([rename, create("first", "first", "away"), create("second", "SECOND", "first")]));
+    let error = previewed(&mut toolbox, &plan, &Value::Null).unwrap_err();
+    assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("the step second"), "{error}");
+}
+
+/// The time is that of the step, so that no item is left out for it.
+#[test]
+fn a_loop_that_runs_out_of_time_is_skipped_as_a_whole() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let bullets: String = (0..400).map(|number| format!("- n{number}\n")).collect();
+    let plan = creating(&bullets, json!({ "onError": "skip", "timeoutMs": 1 }));
+    let preview = previewed(&mut vault.toolbox(), &plan, &Value::Null).unwrap();
+    let make = &preview.steps[1];
+    assert!(
+        matches!(&make.state, StepState::Skipped { reason } if reason.starts_with("TIMED_OUT")),
+        "{:?}",
+        make.state
+    );
+    assert!(make.left_out.is_empty() && preview.change.is_empty());
+}
+
+/// Items are named as the list has them, also if none can be done.
+#[test]
+fn every_item_that_is_left_out_is_named() {
+    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx\n//- taken.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": "- a\n- b" } },
+        {
+            "id": "move", "tool": "vault.rename", "foreach": { "from": "$steps.parse.items" }, "onError": "skip",
+            "args": { "fromPath": "${item.text}.md", "toPath": "taken.md" }
+        },
+        {
+            "id": "edit", "tool": "edit_note", "foreach": { "from": "$steps.parse.items" }, "onError": "skip",
+            "args": { "path": "${item.text}.md", "old_text": "x", "new_text": "x" }
+        },
+        { "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "" } }
+    ]));
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let mut skipped = Vec::new();
+    let mut tell = |event: &Event| {
+        if let Event::StepSkipped { step, left_out, .. } = event {
+            skipped.push((step.clone(), left_out.len()));
+        }
+    };
+    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
+    assert_eq!(skipped, [("move".to_owned(), 2), ("edit".to_owned(), 2)]);
+    let told: Vec<String> =
+        done.left_out.iter().map(|(id, item)| format!("{id} {}: {}", item.what, item.reason)).collect();
+    let taken = "taken.md: a file or folder of this name exists";
+    let same = "old_text and new_text are the same";
+    let expected =
+        [format!("move a: {taken}"), format!("move b: {taken}"), format!("edit a: {same}"), format!("edit b: {same}")];
+    assert_eq!(told, expected);
+}
+
+/// Whoever approves without a look is told which step needs one, and the preview says so.
+#[test]
+fn a_step_that_replaces_a_note_must_be_seen() {
+    let vault = TestVault::new("//- a.md\nold\n//- b.md\nsame\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "same", "tool": "write_note", "args": { "path": "b.md", "content": "same\n" } },
+        { "id": "new", "tool": "write_note", "args": { "path": "a.md", "content": "new\n" } }
+    ]));
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let [notice] = &preview.notices[..] else { panic!("{:?}", preview.notices) };
+    assert!(notice.starts_with("the step new: a.md: the note exists already; it runs only if"), "{notice}");
+    let error = run(&mut toolbox, &preview, Approval::Preapproved, Cancel::default(), &mut |_| {}).unwrap_err();
+    assert!(error.to_string().contains("the step new (write_note): the note exists"), "{error}");
+    assert_eq!(ran(&mut toolbox, &preview).unwrap().status, RunStatus::Done);
 }
 
 #[test]
@@ -528,7 +628,7 @@ fn plans_that_do_not_run_are_in_the_log() {
     let mut last = None;
     let mut tell = |event: &Event| last = Some(event.clone());
     run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap_err();
-    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None }));
+    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None, notices: Vec::new() }));
     let missing = writing(json!([{ "id": "r", "tool": "vault.readFile", "args": { "path": "none.md" } }]));
     previewed(&mut toolbox, &missing, &Value::Null).unwrap_err();
     let records = read_log(toolbox.vault().state()).unwrap();

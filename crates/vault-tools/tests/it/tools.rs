@@ -520,6 +520,23 @@ fn a_note_is_not_replaced_by_accident() {
     assert!(refused(&mut unasked, "write_note", missing).contains("did you mean Index.md"));
     unasked.call("write_note", write(json!({ "mode": "replace" })), Approval::Allowed).unwrap();
     assert_eq!(vault.read("Index.md"), "x");
+    // The same text takes nothing away.
+    unasked.call("write_note", write(json!({})), Approval::Preapproved).unwrap();
+}
+
+#[test]
+fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    let mut args = json!({ "path": "Index.md", "content": "x" });
+    let output = toolbox.call("vault.createFile", args.clone(), Approval::Approved).unwrap();
+    assert_eq!((output.run, &output.notices[..]), (None, &["Index.md exists and is left as it is".to_owned()][..]));
+    args["expectedEtag"] = output.value["etag"].clone();
+    let error = refused(&mut toolbox, "vault.createFile", args.clone());
+    assert!(error.contains("add collisionStrategy: overwrite"), "{error}");
+    args["collisionStrategy"] = json!("overwrite");
+    call(&mut toolbox, "vault.createFile", args);
+    assert_eq!(vault.read("Index.md"), "x");
 }
 
 /// What a person approves cannot be shaped by carriage returns in a text or line breaks in the name of a file.
