@@ -11,13 +11,12 @@ use crate::tool::Context;
 /// How long a search makes missing vectors, where that is enough for all of them.
 const EMBED_FOR: Duration = Duration::from_secs(1);
 
+/// Notes, each with its best passage.
+pub(super) type Found = Vec<(SafePath, Hit)>;
+
 /// The best of the notes that may be read, and what the index lacks. A query asks the disk: within a plan
 /// that is the vault before the plan, without the notes that earlier steps moved or deleted.
-pub(super) fn ranked(
-    mut query: Query,
-    limit: usize,
-    context: &mut Context<'_, '_>,
-) -> Result<(Vec<(SafePath, Hit)>, Vec<String>)> {
+pub(super) fn ranked(mut query: Query, limit: usize, context: &mut Context<'_, '_>) -> Result<(Found, Vec<String>)> {
     // Denied notes are left out after the search, so it is repeated with a higher limit until there are enough.
     query.limit = limit;
     loop {
