@@ -160,9 +160,9 @@ impl IndexedRows {
         self.searcher.search_many(queries).into_iter().map(|hits| hits.expect("hits")).collect()
     }
 
-    /// The rows that were found, with their scores.
+    /// The rows that were found, with their cosines: scores leave room above them for names.
     pub fn rows(hits: &Hits) -> Vec<(usize, f32)> {
         let row = |text: &str| text.trim().rsplit(' ').next().and_then(|word| word.parse().ok()).unwrap_or(usize::MAX);
-        hits.results.iter().map(|hit| (row(&hit.text), hit.score)).collect()
+        hits.results.iter().map(|hit| (row(&hit.text), hit.why.semantic.unwrap_or_default())).collect()
     }
 }
