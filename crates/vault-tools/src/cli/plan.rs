@@ -243,7 +243,9 @@ fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
         lines.extend(indented(step.left_out.iter().map(|item| format!("left out: {}", left_out(item))), most));
         lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }
-    lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
+    let more = preview.notices.len().saturating_sub(most);
+    lines.extend(preview.notices.iter().take(most).map(|notice| format!("note: {}", sanitize_line(notice))));
+    lines.extend((more > 0).then(|| format!("note: {more} more")));
     lines
 }
 

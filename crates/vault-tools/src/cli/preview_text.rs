@@ -34,7 +34,8 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
 /// The same with other lines before it, which count for the height.
 pub(super) fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
     let mut lines = head;
-    lines.extend(totals(preview));
+    // After what it is for, before anything that may be long.
+    totals(preview).into_iter().for_each(|totals| lines.insert(lines.len().min(1), totals));
     for folder in &preview.folders {
         let what = if folder.kind == Kind::Deleted { "remove folder" } else { "make folder" };
         lines.push(format!("{what} {}", sanitize_line(&folder.path)));
