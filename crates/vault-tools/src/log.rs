@@ -118,6 +118,12 @@ impl Record {
     }
 }
 
+/// Where it lies.
+#[cfg(feature = "cli")]
+pub(crate) fn file(state: &State) -> std::path::PathBuf {
+    state.folder().join(FILE)
+}
+
 /// Adds a line.
 ///
 /// # Errors

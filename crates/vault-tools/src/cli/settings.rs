@@ -9,6 +9,7 @@ use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
 use crate::error::{Error, ErrorKind, Result};
+use crate::log;
 use crate::policy::{Settings, is_tool_of};
 use crate::sandbox::View;
 use crate::toolbox::find as find_tool;
@@ -65,6 +66,21 @@ pub(super) fn policy(vault: &Vault) -> Result<Settings> {
             Error::new(ErrorKind::Config, format!("there is no tool {name:?}")).at("tools.toml").with_remedy(remedy)
         })?;
     }
+    if is_newer_than_the_log(vault) {
+        warn_of_absent_paths(&settings, vault)?;
+    }
+    Ok(settings)
+}
+
+/// Whether `tools.toml` was written since the last call in this vault, so that nobody has seen what is said about it.
+fn is_newer_than_the_log(vault: &Vault) -> bool {
+    let modified = |file: PathBuf| std::fs::metadata(file).and_then(|metadata| metadata.modified()).ok();
+    let settings = config_folder().and_then(|folder| modified(folder.join("tools.toml")));
+    settings.is_some_and(|settings| modified(log::file(vault.state())).is_none_or(|log| log <= settings))
+}
+
+/// Says which paths of the settings are not in the vault. It walks the vault, which takes long where that is large.
+fn warn_of_absent_paths(settings: &Settings, vault: &Vault) -> Result<()> {
     let alone = Settings::default;
     let allowed =
         settings.allowed_paths.iter().map(|path| (path, Settings { allowed_paths: vec![path.clone()], ..alone() }));
@@ -75,13 +91,12 @@ pub(super) fn policy(vault: &Vault) -> Result<Settings> {
         let policy = alone.compile()?;
         let entries = entries.get_or_insert_with(|| vault.sandbox().walk(None).unwrap_or_default());
         let is_allowed = !alone.allowed_paths.is_empty();
-        if entries.iter().any(|entry| policy.permits_path(entry.path.as_str()) == is_allowed) {
-            continue;
+        if !entries.iter().any(|entry| policy.permits_path(entry.path.as_str()) == is_allowed) {
+            // The settings are those of all vaults, so this is no error.
+            say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
         }
-        // The settings are those of all vaults, so this is no error.
-        say("warning", &format!("tools.toml: nothing in this vault is called {path:?}"));
     }
-    Ok(settings)
+    Ok(())
 }
 
 /// The folder of the vault that is meant, as it was named.

@@ -66,17 +66,14 @@ fn changed_lines(before: &Content, now: &Content) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
 
     use super::*;
 
     #[test]
-    fn a_file_that_is_new_from_end_to_end_is_compared_in_time() {
+    fn of_a_file_that_is_new_from_end_to_end_the_first_lines_are_named() {
+        // Without the limit this takes more than a minute.
         let text = |word: &str| Content::from((0..30_000).map(|n| format!("{word} {n}\n")).collect::<String>());
-        let begun = Instant::now();
         let changes = changed_lines(&text("old"), &text("new")).unwrap();
         assert!(changes.starts_with("removed line 1 \"old 0\"") && changes.ends_with("and 59992 more"), "{changes}");
-        // Without a limit this takes more than a minute.
-        assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
     }
 }

@@ -390,6 +390,8 @@ fn user_settings_can_deny_and_slips_are_errors() {
     let nowhere = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
     assert!(nowhere.code == 3 && nowhere.err.contains("called \"Privat/**\""), "{}", nowhere.err);
     assert!(!nowhere.err.contains("called \"*.md\""), "{}", nowhere.err);
+    let said_before = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);
+    assert!(!said_before.err.contains("nothing in this vault"), "{}", said_before.err);
     for names in ["denied_tools = ['delte*']", "[tools]\n'read*' = 'always-ask'"] {
         std::fs::write(folder.join("tools.toml"), names).unwrap();
         let slip = shell.run(&["call", "read_note", r#"{"path":"a.md"}"#]);

