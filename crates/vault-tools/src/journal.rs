@@ -41,7 +41,7 @@ mod tests;
 pub(crate) use entry::{JournalAction, JournalEntry, NewTransaction, State as EntryState};
 pub use entry::{TransactionId, TransactionKind};
 pub(crate) use legacy::{FILE as LEGACY_FILE, take_over};
-pub(crate) use prune::prune;
+pub(crate) use prune::{prunable, prune};
 pub use prune::{PruneOptions, Pruned};
 pub(crate) use read::{contents, damaged, entries, has_all, has_damage, unfinished};
 pub(crate) use salvage::repair;

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vault_cli::{Paint, ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
+use vault_cli::{Paint, ask, can_ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
 
 use super::context::json;
 use super::preview_text::cut;
@@ -21,8 +21,23 @@ pub(super) enum Answer {
 
 /// The refusal where nobody can be asked.
 pub(super) fn nobody_to_ask(what: &str) -> Error {
+    nobody_to_ask_but(what, "inspect it with --dry-run, then add --yes")
+}
+
+/// The same, with what to do instead.
+pub(super) fn nobody_to_ask_but(what: &str, remedy: &str) -> Error {
     Error::new(ErrorKind::Denied, format!("{what} needs approval, and there is no terminal to ask on"))
-        .with_remedy("inspect it with --dry-run, then add --yes")
+        .with_remedy(remedy)
+}
+
+/// Requires a yes, by a flag or by a person.
+pub(super) fn agreed(yes: bool, what: &str, remedy: &str, question: &str) -> Result<()> {
+    match yes {
+        true => Ok(()),
+        false if !can_ask() => Err(nobody_to_ask_but(what, remedy)),
+        false if confirm(question) => Ok(()),
+        false => Err(declined()),
+    }
 }
 
 /// The refusal of a person.

@@ -96,7 +96,8 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
     #[command(
-        after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
+        after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
+Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
     )]
     Prune(PruneArgs),
     /// Delete the journal, log, plans and macros of a vault; the notes stay
@@ -227,11 +228,20 @@ pub(super) struct LogArgs {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(super) struct PruneArgs {
+pub(super) struct PrunedArgs {
     /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
     /// Delete the oldest until the journal and the log each take at most this many megabytes
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    #[command(flatten)]
+    pub what: PrunedArgs,
+    /// Do not ask where no transaction would be left
+    #[arg(long)]
+    pub yes: bool,
 }

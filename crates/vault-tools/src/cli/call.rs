@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask, tick};
+use super::approve::{Answer, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
 use super::args::{CallArgs, VaultArgs};
 use super::context::{json, json_of, with_toolbox};
 use super::preview_text::texts_of;
@@ -100,6 +100,11 @@ impl Calling<'_> {
                 Ok(false)
             }
             Permission::Ask if can_ask() => Ok(true),
+            // Only a tool that asks before it reads gets here.
+            Permission::Ask if self.args.dry_run => {
+                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
+                Err(self.refused(args, nobody_to_ask_but(&self.args.tool, remedy)))
+            }
             Permission::Ask => Err(self.refused(args, nobody_to_ask(&self.args.tool))),
         }
     }

@@ -5,7 +5,7 @@ use std::io;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, note, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
@@ -151,13 +151,18 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
         if let Some((_, default)) = defaults.iter().find(|(parameter, _)| *parameter == name) {
             parameters.set(name, default.clone());
         } else if can_ask()
-            && let Some(given) = ask(&format!("{name}:"))
+            && let Some(given) = asked(&name)
         {
             parameters.set(name, given);
         }
     }
     let listening = vault_cli::listen();
     plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))
+}
+
+/// A parameter's value, typed by a person; that of the selection may have several lines.
+fn asked(name: &str) -> Option<String> {
+    if name == "selection" { ask_for_lines("selection:") } else { ask(&format!("{name}:")) }
 }
 
 /// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
@@ -171,9 +176,9 @@ fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Res
         if approved.split('@').next() == Some(&preview.digest) {
             return Ok(Approval::Approved);
         }
-        let now = digest_and_time(preview, toolbox);
+        // The new digest is printed beside what it stands for, and nowhere else.
         return Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-            .with_remedy(format!("look at it again with plan preview; its digest is now {now}")));
+            .with_remedy("look at it again with plan preview, which prints its new digest"));
     }
     match preview.permission(toolbox.policy(), &Grants::default()) {
         Permission::Allow => return Ok(Approval::Allowed),

@@ -72,8 +72,9 @@ vault-tools macro save bullets plan.json --untried")]
     #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
     Rename(MacroRenameArgs),
     /// Delete a macro
-    #[command(after_help = "Example:\n  vault-tools macro delete bullets")]
-    Delete(MacroNameArgs),
+    #[command(after_help = "Undo does not bring it back; macro export keeps a copy.\n\n\
+Example:\n  vault-tools macro delete bullets")]
+    Delete(MacroDeleteArgs),
     /// Print macros as JSON
     #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
     Export(MacroExportArgs),
@@ -154,6 +155,15 @@ pub(super) struct MacroSaveArgs {
 pub(super) struct MacroNameArgs {
     /// The macro
     pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroDeleteArgs {
+    /// The macro
+    pub name: String,
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]
