@@ -69,7 +69,8 @@ vault-tools schema --toolset notes --for openai > tools.json")]
     Schema(SchemaArgs),
     /// Call a tool
     #[command(
-        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, w show the whole diff.\n\n\
+        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
+p asks about each file or hunk, as git add -p does; a rename and the links to what is renamed are one.\n\n\
 Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
 echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
 vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
@@ -95,10 +96,8 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
-    #[command(
-        after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
-Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
-    )]
+    #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
+Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
     /// Delete the journal, log, plans and macros of a vault; the notes stay
     #[command(after_help = "Nothing can be undone after that. vault-index forget deletes the index.\n\n\

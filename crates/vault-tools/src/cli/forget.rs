@@ -34,9 +34,12 @@ pub(super) fn hint_at_adopt(vault: &Vault) {
     }
     // Only the indexes know the folders of their vaults.
     let gone = Index::list().unwrap_or_default().into_iter().filter(|index| index.state == FolderState::Gone);
-    for old in gone.filter_map(|index| index.vault).filter(|old| State::of(old).is_ok_and(|state| state.has_history())) {
+    for old in gone.filter_map(|index| index.vault).filter(|old| State::of(old).is_ok_and(|state| state.has_history()))
+    {
         let old = sanitize_line(&old.to_string_lossy());
-        note(&format!("there is a history of {old}, which is gone: if this vault was there, vault-tools adopt \"{old}\""));
+        note(&format!(
+            "there is a history of {old}, which is gone: if this vault was there, vault-tools adopt \"{old}\""
+        ));
     }
 }
 

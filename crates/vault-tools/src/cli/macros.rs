@@ -7,7 +7,8 @@ use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, pairs, with_toolbox};
 use super::forget::hint_at_adopt;
 use super::plan_args::{
-    ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs,
+    ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
+    MacroSaveArgs,
 };
 use super::records::MacroRow;
 use super::{plan, settings};

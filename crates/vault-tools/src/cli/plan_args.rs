@@ -41,7 +41,8 @@ pub(super) enum PlanCommand {
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_help = "What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
+        after_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
+then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
 it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
 vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"

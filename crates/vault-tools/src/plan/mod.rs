@@ -12,12 +12,14 @@ mod schema;
 mod reference;
 mod validate;
 mod preview;
+mod leave_out;
 mod history;
 mod run;
 
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
-pub use preview::{CallPreview, LeftOut, PlanPreview, StepPreview, StepState, preview};
+pub use leave_out::SeparableCall;
+pub use preview::{CallId, CallPreview, LeftOut, PlanPreview, StepPreview, StepState, preview, preview_without};
 pub use reference::Parameters;
 pub use run::{Event, PlanRun, RunStatus, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};

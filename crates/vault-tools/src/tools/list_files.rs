@@ -115,7 +115,8 @@ fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>
     match found.is_empty() {
         true => {
             let near = context.missing(&path);
-            let error = Error::new(ErrorKind::NotFound, "no folder has this path, and no path begins with it").at(&path);
+            let error =
+                Error::new(ErrorKind::NotFound, "no folder has this path, and no path begins with it").at(&path);
             Err(near.remedy().map_or(error.clone(), |remedy| error.with_remedy(remedy)))
         }
         false => Ok(found),

@@ -7,6 +7,7 @@
 mod command;
 #[cfg(feature = "cli")]
 mod journal;
+mod leave_out;
 mod macros;
 mod plan_laws;
 mod plans;
