@@ -199,10 +199,12 @@ fn links_to_and_from_denied_notes_tell_nothing() {
 fn an_editor_tells_nothing_of_a_denied_file() {
     let vault = TestVault::new("//- Private/salary.md\n1000\n//- a.md\nx\n");
     let path = |text: &str| vault_tools::SafePath::new(text).unwrap();
-    let mut editor = Editor::default();
-    editor.active_file = Some(path("Private/salary.md"));
-    editor.open = vec![path("Private/salary.md"), path("a.md")];
-    editor.selection = Some(vault_tools::Selection { text: "1000".into(), span: None });
+    let editor = Editor {
+        active_file: Some(path("Private/salary.md")),
+        open: vec![path("Private/salary.md"), path("a.md")],
+        selection: Some(vault_tools::Selection { text: "1000".into(), span: None }),
+        cursor: None,
+    };
     let mut policy = Settings::default();
     policy.denied_paths = vec!["Private".into()];
     let mut toolbox = vault.toolbox_with(editor, &policy);
