@@ -59,6 +59,8 @@ pub enum Toolset {
     Chat,
     /// For plans.
     Actions,
+    /// For work on many notes: tags, lists, moves and merges. Not offered to models unless named.
+    Bulk,
 }
 
 impl Toolset {
@@ -68,6 +70,7 @@ impl Toolset {
             Self::Notes => "notes",
             Self::Chat => "chat",
             Self::Actions => "actions",
+            Self::Bulk => "bulk",
         }
     }
 }

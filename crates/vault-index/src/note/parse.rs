@@ -1,5 +1,7 @@
 //! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
 
+use std::ops::Range;
+
 use unicode_normalization::char::is_combining_mark;
 
 use super::body::{self, Found};
@@ -66,6 +68,22 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note.links = found.links;
     note.tags = found.tags.into_list();
     note
+}
+
+/// Where the tags of a Markdown text stand, each from its `#` to its end, in order; those of its frontmatter are left
+/// out.
+///
+/// ```
+/// assert_eq!(vault_index::note::tag_spans("Roses #garden `#code`"), [6..13]);
+/// ```
+pub fn tag_spans(text: &str) -> Vec<Range<usize>> {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let start = frontmatter::find(text, start).map_or(start, |fences| fences.whole.end);
+    let mut found = Found::default();
+    body::read(text, start..text.len(), &LineMap::of(text), &mut found);
+    found.tag_spans.sort_by_key(|span| span.start);
+    found.tag_spans.dedup();
+    found.tag_spans
 }
 
 fn markdown(text: String) -> (Note, Found) {

@@ -3,6 +3,7 @@
 // Tests set their stage with what the library itself may not use.
 #![allow(clippy::disallowed_methods)]
 
+mod bulk;
 #[cfg(feature = "cli")]
 mod command;
 #[cfg(feature = "cli")]
