@@ -10,6 +10,7 @@ mod journal;
 mod macros;
 mod plan_laws;
 mod plans;
+mod plan_loops;
 mod renames;
 #[cfg(unix)]
 mod terminal;
