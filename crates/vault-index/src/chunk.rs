@@ -35,7 +35,7 @@ pub const CHUNKER_VERSION: u32 = 2;
 pub trait TokenCount: Send + Sync {
     /// The number of tokens of `text`, special tokens not counted. Pure, and quick: it is called on all text.
     ///
-    /// At most one a byte, as with every WordPiece or byte-pair model: shorter texts are not counted.
+    /// At most one a byte, as with every WordPiece or byte-pair model.
     fn count(&self, text: &str) -> usize;
 }
 
@@ -81,29 +81,42 @@ pub struct Chunk {
 /// Their spans tile `note.body`; only a body of nothing but white space has no chunks.
 /// [`embedded_text`] of each is within the window.
 pub fn chunk(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<Chunk> {
-    chunks_with_texts(note, tokens, options).into_iter().map(|(chunk, _)| chunk).collect()
+    chunks_with_texts(note, tokens, options).into_iter().map(|with_text| with_text.chunk).collect()
 }
 
-/// [`chunk`], each chunk with its [`embedded_text`], which had to be made anyway.
-pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<(Chunk, String)> {
+/// A chunk and what an embedding model reads of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ChunkWithText {
+    /// The chunk.
+    pub chunk: Chunk,
+    /// Its [`embedded_text`].
+    pub text: String,
+    /// The tokens of `text`.
+    pub tokens: usize,
+}
+
+/// [`chunk`], each with its text and tokens, which had to be found anyway.
+pub fn chunks_with_texts(note: &Note, tokens: &dyn TokenCount, options: &ChunkOptions) -> Vec<ChunkWithText> {
     if note.slice(note.body.clone()).trim().is_empty() {
         return Vec::new();
     }
     let mut chunker = Chunker::new(note, tokens, options);
     // Counting a long note only to find that it is too long would cost as much as counting all its chunks.
     let likely = note.body.len() <= 12 * options.window();
-    if likely
-        && !chunker.parts[1..].iter().any(|part| part.alone)
-        && let (chunk, true) = chunker.chunk(&note.body)
-    {
-        return vec![chunk];
+    if likely && !chunker.parts[1..].iter().any(|part| part.alone) {
+        let whole = chunker.chunk(&note.body);
+        if chunker.fits(&whole) {
+            return vec![whole];
+        }
     }
     chunker.count_parts();
     let mut chunks = Vec::new();
     for range in sections::plan(&chunker) {
-        match chunker.chunk(&chunker.span(&range)) {
-            (chunk, true) => chunks.push(chunk),
-            (_, false) => pieces::cut(&chunker, range, &mut |chunk| chunks.push(chunk)),
+        let whole = chunker.chunk(&chunker.span(&range));
+        if chunker.fits(&whole) {
+            chunks.push(whole);
+        } else {
+            pieces::cut(&chunker, range, &mut |chunk| chunks.push(chunk));
         }
     }
     chunks
@@ -183,17 +196,19 @@ impl<'a> Chunker<'a> {
         path.into_iter().map(|text| text[..text.floor_char_boundary(256)].to_owned()).collect()
     }
 
-    /// A part of the body as a chunk, what a model would read of it, and whether that fits the window, as counted on
-    /// the final text.
-    fn chunk(&self, span: &Range<usize>) -> ((Chunk, String), bool) {
+    /// A part of the body as a chunk; its tokens are counted on the final text.
+    fn chunk(&self, span: &Range<usize>) -> ChunkWithText {
         let text = self.note.slice(span.clone());
         let first = span.start + (text.len() - text.trim_start().len()).min(text.len().saturating_sub(1));
         let last = (span.start + text.trim_end().len()).saturating_sub(1).max(first);
         let lines = (self.note.lines.line_at(first), self.note.lines.line_at(last));
         let headings = self.headings(self.common_section(&self.parts_of(span)));
-        let embedded = embedded_text(self.title, &headings, text, self.tokens, self.options);
-        let window = self.options.window();
-        let fits = embedded.len() <= window || self.tokens.count(&embedded) <= window;
-        ((Chunk { span: span.clone(), lines, headings }, embedded), fits)
+        let text = embedded_text(self.title, &headings, text, self.tokens, self.options);
+        let tokens = self.tokens.count(&text);
+        ChunkWithText { chunk: Chunk { span: span.clone(), lines, headings }, text, tokens }
+    }
+
+    fn fits(&self, chunk: &ChunkWithText) -> bool {
+        chunk.tokens <= self.options.window()
     }
 }

@@ -3,14 +3,14 @@
 use std::ops::Range;
 
 use super::sections::{Part, line_start};
-use super::{Chunk, Chunker};
+use super::{ChunkWithText, Chunker};
 use crate::note::BlockKind;
 
 /// Lists nested deeper are cut at every item.
 const DEEPEST: usize = 8;
 
 /// Cuts a run of parts that is over the window into pieces that are not, in order.
-pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut((Chunk, String))) {
+pub(super) fn cut(chunker: &Chunker, run: Range<usize>, emit: &mut impl FnMut(ChunkWithText)) {
     let window = chunker.options.window();
     // Sections joined to this one are small and end up with fewer headings: this one's are the most.
     let section = chunker.parts[run.end - 1].section;
@@ -43,7 +43,7 @@ struct Cutter<'a> {
 }
 
 impl Cutter<'_> {
-    fn cut(&self, span: Range<usize>, emit: &mut impl FnMut((Chunk, String))) {
+    fn cut(&self, span: Range<usize>, emit: &mut impl FnMut(ChunkWithText)) {
         let leaves = self.leaves(&span);
         let mut left: usize = leaves.iter().map(|leaf| leaf.tokens).sum();
         // Where a whole has more tokens than the sum of its parts, later pieces will too, so the reduced budget is kept.
@@ -54,8 +54,8 @@ impl Cutter<'_> {
             let tokens: usize = leaves[start..start + run].iter().map(|leaf| leaf.tokens).sum();
             let end = leaves.get(start + run).map_or(span.end, |leaf| leaf.start);
             let piece = leaves[start].start..end;
-            let (chunk, fits) = self.chunker.chunk(&piece);
-            if fits {
+            let chunk = self.chunker.chunk(&piece);
+            if self.chunker.fits(&chunk) {
                 emit(chunk);
             } else if run == 1 {
                 if self.budget == 1 {

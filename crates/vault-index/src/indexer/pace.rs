@@ -1,6 +1,6 @@
 //! How fast texts are embedded, and so how long others take.
 //!
-//! The time of a text grows with its length, so the pace is in terms a second, not in texts: notes that are embedded
+//! The time of a text grows with its length, so the pace is in tokens a second, not in texts: notes that are embedded
 //! later may be longer than those before them.
 
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ const ENOUGH_TEXTS: usize = 16;
 pub(crate) struct Pace {
     stored: Option<f64>,
     last: Instant,
-    /// How long each took, and the terms in it; oldest first.
+    /// How long each took, and the tokens in it; oldest first.
     rounds: VecDeque<(Duration, u64)>,
     texts: usize,
 }
@@ -44,14 +44,14 @@ impl Pace {
         }
     }
 
-    /// Terms a second.
+    /// Tokens a second.
     fn per_second(&self) -> Option<f64> {
         if self.texts < ENOUGH_TEXTS {
             return self.stored;
         }
         let seconds: f64 = self.rounds.iter().map(|(took, _)| took.as_secs_f64()).sum();
-        let terms: u64 = self.rounds.iter().map(|(_, size)| *size).sum();
-        Some(terms.max(1) as f64 / seconds.max(1e-6))
+        let tokens: u64 = self.rounds.iter().map(|(_, size)| *size).sum();
+        Some(tokens.max(1) as f64 / seconds.max(1e-6))
     }
 
     /// What is stored, once something was measured.
@@ -89,7 +89,7 @@ mod tests {
         }
     }
 
-    /// Passages of 10 terms, then of 200: in texts a second the estimate would be twenty times too short.
+    /// Passages of 10 tokens, then of 200: in texts a second the estimate would be twenty times too short.
     #[test]
     fn texts_that_grow_longer_take_as_long_as_was_said() {
         let mut pace = Pace::new(None);

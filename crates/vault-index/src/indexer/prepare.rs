@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, chunks_with_texts, embedded_text};
+use crate::chunk::{CHUNKER_VERSION, Chunk, ChunkOptions, ChunkWithText, chunks_with_texts, embedded_text};
 use crate::embed::Embedder;
 use crate::error::Warning;
 use crate::files::{ContentHash, DiskFile, FileStat, MAX_NOTE_BYTES, read_note};
@@ -84,8 +84,13 @@ impl<'a> Preparer<'a> {
             // A note without text is found by its title, tags, aliases and properties.
             let line = note.lines.line_at(note.body.start);
             let span = note.body.start..note.body.start;
-            let embedded = embedded_text(title, &[], "", self.embedder, &self.options);
-            chunks.push((Chunk { span, lines: (line, line), headings: Vec::new() }, embedded));
+            let text = embedded_text(title, &[], "", self.embedder, &self.options);
+            let tokens = self.embedder.count(&text);
+            chunks.push(ChunkWithText {
+                chunk: Chunk { span, lines: (line, line), headings: Vec::new() },
+                text,
+                tokens,
+            });
         }
         let shown: Vec<String> = note.tags.iter().map(|tag| tag.shown.clone()).collect();
         let mut reader = WordReader::new(&self.sent);
@@ -99,14 +104,15 @@ impl<'a> Preparer<'a> {
         });
         let passages = chunks
             .into_iter()
-            .map(|(chunk, embedded)| {
+            .map(|ChunkWithText { chunk, text: embedded, tokens }| {
                 let text = note.slice(chunk.span.clone()).to_string();
                 let fields = PassageFields {
                     headings: reader.joined(chunk.headings.iter().map(String::as_str)),
                     body: reader.joined([text.as_str()]),
                 };
                 let key = key_of(or_title(&embedded, &note.title.text));
-                NewPassage { headings: json(&chunk.headings), lines: chunk.lines, span: chunk.span, text, key, fields }
+                let headings = json(&chunk.headings);
+                NewPassage { headings, lines: chunk.lines, span: chunk.span, text, key, tokens, fields }
             })
             .collect();
         let anchors = Anchors {

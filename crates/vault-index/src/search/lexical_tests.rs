@@ -61,8 +61,15 @@ fn indexed(notes: &Notes) -> Indexed {
             passages.push(PassageRow { id, note, vector: None, title: None, length: of_passage.length() });
             store.put_words(id, &of_passage).unwrap();
             let (span, key) = (0..0, key_of(""));
-            let passage =
-                NewPassage { headings: "[]".into(), lines: (1, 1), span, text: String::new(), key, fields: of_passage };
+            let passage = NewPassage {
+                headings: "[]".into(),
+                lines: (1, 1),
+                span,
+                text: String::new(),
+                key,
+                tokens: 0,
+                fields: of_passage,
+            };
             store.put_passage(id, note, None, &passage).unwrap();
             for word in terms_of(&format!("{title} {} {body}", tags.join(" "))) {
                 let stem = Some(stem(&word).into_owned()).filter(|stem| *stem != word);

@@ -12,7 +12,7 @@
 //! | `name` | a name of a note: title, file name without ending, aliases, each spelling once | `key` as [`crate::terms`] folds it; `n` counts a note's names |
 //! | `tag` | a tag of a note | `key` folded, `shown` as first seen |
 //! | `property` | one value of a frontmatter property | `n` counts a note's values; lists have a row an item |
-//! | `passage` | a chunk: which note, which vector, how many terms its text has | |
+//! | `passage` | a chunk: which note, which vector, how many terms its text has, how many tokens its embedded text | |
 //! | `passage_block` | the same of 256 passages, packed | what a search reads of all of them; layout in [`passages`] |
 //! | `passage_text` | the chunk's text, headings, lines and bytes | read for the hits only |
 //! | `link` | a link or embed | its id is its note's id and its number in the note, so that a note's links lie together; `name` is a hash of what its resolution depends on; `target` a file, or NULL |

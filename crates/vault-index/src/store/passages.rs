@@ -27,12 +27,14 @@ pub(crate) struct NewPassage {
     pub text: String,
     /// Of the text that is embedded.
     pub key: EmbeddingKey,
+    /// Of the text that is embedded.
+    pub tokens: usize,
     pub fields: PassageFields,
 }
 
-/// The least that so many texts cost to embed, in terms.
+/// The least that so many texts cost to embed, in tokens.
 pub(crate) fn least_size(texts: usize) -> u64 {
-    TERMS_A_TEXT * texts as u64
+    TOKENS_A_TEXT * texts as u64
 }
 
 /// What a hit shows of a passage.
@@ -50,20 +52,20 @@ pub(crate) struct PassageText {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum PendingText {
     /// A passage; its embedded text is made of the note's title (if it stands in the note), headings and text.
-    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, length: u32 },
+    Passage { id: i64, title: Option<String>, headings: Vec<String>, text: String, note_title: String, tokens: u32 },
     /// A title that is only the file's name.
     Title { note: FileId, title: String },
 }
 
-/// What a text costs to embed besides its terms, in terms. A title is taken to have no more.
-const TERMS_A_TEXT: u64 = 8;
+/// What a text costs to embed besides its tokens, in tokens. A title is taken to have no more.
+const TOKENS_A_TEXT: u64 = 4;
 
 impl PendingText {
-    /// What it costs to embed, in terms.
+    /// What it costs to embed, in tokens.
     pub(crate) fn size(&self) -> u64 {
         match self {
-            Self::Passage { length, .. } => TERMS_A_TEXT + u64::from(*length),
-            Self::Title { .. } => TERMS_A_TEXT,
+            Self::Passage { tokens, .. } => TOKENS_A_TEXT + u64::from(*tokens),
+            Self::Title { .. } => TOKENS_A_TEXT,
         }
     }
 }
@@ -86,8 +88,8 @@ impl Store {
     pub(crate) fn put_passage(&self, id: i64, note: FileId, vector: Option<i64>, passage: &NewPassage) -> Result<()> {
         self.mark_passage(id);
         self.run(
-            "INSERT INTO passage(id, note, vector, length) VALUES(?1, ?2, ?3, ?4)",
-            params![id, note, vector, passage.fields.length()],
+            "INSERT INTO passage(id, note, vector, length, tokens) VALUES(?1, ?2, ?3, ?4, ?5)",
+            params![id, note, vector, passage.fields.length(), passage.tokens],
         )?;
         let NewPassage { headings, lines, span, text, .. } = passage;
         self.run(
@@ -189,7 +191,7 @@ impl Store {
             )?);
             pending.extend(self.all(
                 "SELECT passage.id, passage_text.headings, passage_text.text,
-                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title, passage.length
+                        CASE WHEN note.title_source = 2 THEN NULL ELSE note.title END, note.title, passage.tokens
                  FROM passage JOIN passage_text ON passage_text.id = passage.id JOIN note ON note.id = passage.note
                  WHERE passage.note = ?1 AND passage.vector IS NULL ORDER BY passage.id LIMIT ?2",
                 params![note, limit.saturating_sub(pending.len())],
@@ -200,7 +202,7 @@ impl Store {
                         text: row.get(2)?,
                         title: row.get(3)?,
                         note_title: row.get(4)?,
-                        length: row.get(5)?,
+                        tokens: row.get(5)?,
                     })
                 },
             )?);
@@ -225,9 +227,9 @@ impl Store {
 
     /// The sizes of the texts that wait for a vector, added up; linear in their number, which is `texts`.
     pub(crate) fn pending_size(&self, texts: usize) -> Result<u64> {
-        let terms: u64 = self
-            .only("SELECT coalesce(sum(length), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
-        Ok(terms + least_size(texts))
+        let tokens: u64 = self
+            .only("SELECT coalesce(sum(tokens), 0) FROM passage INDEXED BY passage_pending WHERE vector IS NULL", [])?;
+        Ok(tokens + least_size(texts))
     }
 
     /// Gives a text its vector, if it is still there.

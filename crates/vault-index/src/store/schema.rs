@@ -62,6 +62,9 @@ INSERT INTO words(words, rank) VALUES('hashsize', 33554432);
 CREATE TABLE vocabulary(word TEXT PRIMARY KEY, stem TEXT) WITHOUT ROWID;
 CREATE INDEX vocabulary_stem ON vocabulary(stem) WHERE stem IS NOT NULL;
 
+-- Of the text that is embedded: embedding takes time by them.
+ALTER TABLE passage ADD COLUMN tokens INTEGER NOT NULL DEFAULT 0;
+
 UPDATE file SET version = NULL;
 INSERT INTO meta(key, value) SELECT 'unread', count(*) FROM note WHERE true
   ON CONFLICT DO UPDATE SET value = excluded.value;

@@ -223,7 +223,7 @@ const STEMMED_WORDS: &str = "
     );
     CREATE VIRTUAL TABLE words_vocabulary USING fts5vocab(words, row);
     INSERT INTO words(rowid, title, body) SELECT id, 'lime', 'lime' FROM passage;
-    DROP TABLE codes_sum; ALTER TABLE embedding DROP COLUMN sum; ALTER TABLE passage_text DROP COLUMN sum;";
+    DROP TABLE codes_sum; ALTER TABLE passage DROP COLUMN tokens; ALTER TABLE embedding DROP COLUMN sum; ALTER TABLE passage_text DROP COLUMN sum;";
 
 #[test]
 fn an_older_format_is_brought_up_to_date_by_whoever_opens_it() {

@@ -221,7 +221,9 @@ impl Checker<'_> {
         // Whatever the references stand for, the literal parts of a path must stay inside the vault.
         each_path(schema, &resolved, &args_at, &mut |path, at, may_be_root| {
             let is_root = may_be_root && matches!(path.trim_matches('/'), "" | ".");
-            if let (false, Err(error)) = (is_root, SafePath::new(path)) {
+            let sandbox = self.toolbox.vault().sandbox();
+            let safe = SafePath::new_or_existing(path, |path| sandbox.is_there(path).unwrap_or(false));
+            if let (false, Err(error)) = (is_root, safe) {
                 self.issue(at, error.to_string());
             }
         });
