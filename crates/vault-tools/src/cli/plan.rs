@@ -195,6 +195,9 @@ fn approved(
     args: &RunningArgs,
     known: &mut Vec<(String, String)>,
 ) -> Result<Approval> {
+    if let Some(error) = &prepared.preview.blocked {
+        return Err(error.clone());
+    }
     if let Some(approved) = &args.digest {
         return match approved.split('@').next() == Some(&prepared.preview.digest) {
             true => Ok(Approval::Approved),
@@ -247,7 +250,9 @@ fn approved(
                 }
                 whole_plan = Some(all);
             }
-            Answer::Edited(edited) => match dry_run(toolbox, &edited, &args.context.set, known) {
+            Answer::Edited(edited) => match dry_run(toolbox, &edited, &args.context.set, known)
+                .and_then(|again| again.preview.blocked.clone().map_or(Ok(again), Err))
+            {
                 Ok(again) => {
                     (typed, whole_plan, approval) = (None, None, Approval::Edited);
                     *prepared = again;
@@ -272,6 +277,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         steps: &preview.steps,
         change: preview.change.preview(),
         notices: &preview.notices,
+        blocked: preview.blocked.as_ref(),
         digest: &digest,
     };
     match format {

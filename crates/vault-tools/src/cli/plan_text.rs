@@ -42,6 +42,8 @@ fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
             }
             StepState::Ready => {}
         }
+        let filtered = step.filtered.iter().map(|item| format!("filtered out: {}", left_out(item)));
+        lines.extend(indented(filtered, most));
         lines.extend(indented(step.left_out.iter().map(|item| format!("left out: {}", left_out(item))), most));
         lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }

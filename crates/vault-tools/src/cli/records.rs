@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::{LeftOutHunks, Preview};
+use crate::error::Error;
 use crate::macros::{Macro, Parameter};
 use crate::plan::{RiskLevel, StepPreview};
 use crate::policy::{Risk, Toolset};
@@ -95,6 +96,9 @@ pub(super) struct PlanRecord<'a> {
     pub change: Preview,
     /// What cannot be previewed or undone.
     pub notices: &'a [String],
+    /// Why it cannot run here, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<&'a Error>,
     /// Identifies this preview, for `--digest`; includes the time that the plan takes as now.
     pub digest: &'a str,
 }

@@ -12,6 +12,7 @@ mod leave_out;
 mod macros;
 mod plan_laws;
 mod plans;
+mod plan_loops;
 mod real_vaults;
 mod renames;
 #[cfg(unix)]
