@@ -192,8 +192,7 @@ pub fn ask(question: &str) -> Option<String> {
 /// Asks for a text of several lines, which a line with a dot alone or the end of input ends; `None` if there are none.
 pub fn ask_for_lines(question: &str) -> Option<String> {
     let _ = writeln!(stderr(), "{} (a line with a dot alone ends it)", sanitize(question));
-    let lines: Vec<String> =
-        std::iter::from_fn(|| typed("|")).take_while(|line| line.trim_end() != ".").collect();
+    let lines: Vec<String> = std::iter::from_fn(|| typed("|")).take_while(|line| line.trim_end() != ".").collect();
     (!lines.is_empty()).then(|| lines.concat().trim_end_matches(['\n', '\r']).to_string())
 }
 
