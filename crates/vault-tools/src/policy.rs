@@ -304,9 +304,8 @@ impl Policy {
         if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
             return Ok(());
         }
-        let what =
-            "it would change something else that your settings deny, as a note that links to it or lies in a folder";
-        Err(Error::new(ErrorKind::Denied, what))
+        let what = "it would change something else that your settings deny, such as what lies in a folder";
+        Err(Error::new(ErrorKind::Denied, what).with_remedy("change files one by one"))
     }
 
     /// The error without the path of a denied file, unless it is one of `named`.

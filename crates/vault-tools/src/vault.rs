@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use vault_index::Index;
-use vault_index::internal::check_vault_toml;
+use vault_index::internal::{Exclusion, check_vault_toml};
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
@@ -281,6 +281,11 @@ impl Vault {
         self.store.index.without_waiting()
     }
 
+    /// What the index leaves out, and lists and searches with it.
+    pub(crate) fn exclusion(&self) -> Result<Exclusion> {
+        self.store.index.exclusion()
+    }
+
     /// Does what a change says: all of it, or nothing.
     ///
     /// # Errors
@@ -346,6 +351,14 @@ impl Vault {
     /// As [`Vault::transactions`].
     pub fn is_journal_damaged(&self) -> Result<bool> {
         journal::entries(self.state()).map(|(_, is_damaged)| is_damaged)
+    }
+
+    /// What [`Vault::prune`] would drop, but for the bytes.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn prunable(&self, options: &PruneOptions) -> Result<Pruned> {
+        journal::prunable(self.state(), options)
     }
 
     /// Drops old transactions from the journal; they can no longer be undone.

@@ -82,7 +82,7 @@ pub struct Title {
 pub enum TitleSource {
     /// Frontmatter `title`.
     Frontmatter,
-    /// The first level-1 heading.
+    /// The first heading, if it is of level 1.
     Heading,
     /// The file's name, without its extension.
     #[default]

@@ -12,7 +12,7 @@ use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -118,11 +118,12 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
         .extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
 }
 
-/// The first level-1 heading that has text, else the file's name. A canvas is called as its file.
+/// The first heading, if it is of level 1, else the file's name: a level-1 heading below others begins a section. A canvas
+/// is called as its file.
 fn title(path: &VaultPath, found: &Found) -> Title {
-    let heading = found.headings.iter().find(|heading| heading.level == 1 && !heading.text.is_empty());
+    let heading = found.headings.iter().find(|heading| !heading.text.is_empty());
     match heading {
-        Some(heading) if path.kind() != FileKind::Canvas => {
+        Some(heading) if heading.level == 1 && path.kind() != FileKind::Canvas => {
             Title { text: heading.text.clone(), source: TitleSource::Heading }
         }
         _ => file_title(path),

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::change::Preview;
+use crate::change::{LeftOutHunks, Preview};
+use crate::error::Error;
 use crate::macros::{Macro, Parameter};
 use crate::plan::{RiskLevel, StepPreview};
 use crate::policy::{Risk, Toolset};
@@ -70,6 +71,9 @@ pub(super) struct CallRecord {
     /// What else should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// What a person left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutHunks>,
     /// What it would change; only with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Preview>,
@@ -92,6 +96,9 @@ pub(super) struct PlanRecord<'a> {
     pub change: Preview,
     /// What cannot be previewed or undone.
     pub notices: &'a [String],
+    /// Why it cannot run here, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<&'a Error>,
     /// Identifies this preview, for `--digest`; includes the time that the plan takes as now.
     pub digest: &'a str,
 }

@@ -59,8 +59,8 @@ pub(crate) struct Relinked {
     pub dangling: Vec<LinkAt>,
     /// Links whose file is deleted and that now lead to another.
     pub redirected: Vec<LinkAt>,
-    /// Notices about what could not be looked at.
-    pub unread: Vec<Notice>,
+    /// Notices about what is left as it is, and what could not be looked at.
+    pub notices: Vec<Notice>,
 }
 
 impl Relinked {
@@ -89,27 +89,47 @@ struct Sides<'a> {
     old: &'a HashMap<FileId, SafePath>,
     deleted: &'a BTreeSet<FileId>,
     format: LinkFormat,
+    permits: &'a dyn Fn(&str) -> bool,
+}
+
+/// Where a link leads, if that may be known.
+fn leads_to(
+    names: &Names,
+    resolver: &Resolver<'_>,
+    permits: &dyn Fn(&str) -> bool,
+    link: &str,
+    source: &SafePath,
+) -> Option<FileId> {
+    let target = resolver.resolve(link, source.vault_path()).target;
+    target.filter(|id| names.path(*id).is_none_or(|path| permits(path.as_str())))
 }
 
 /// What a change of names does to links: found before it, settled after it.
 pub(crate) struct Relinking<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
+    permits: &'d dyn Fn(&str) -> bool,
 }
 
 impl<'d> Relinking<'d> {
     /// Of some notes, where they are now, with content and text, while the names are still those before the change.
-    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names) -> Self {
+    /// A link to a file that `permits` does not permit counts as one that leads nowhere.
+    pub fn new(
+        delta: &'d Delta,
+        notes: Vec<(SafePath, Content, String)>,
+        names: &Names,
+        permits: &'d dyn Fn(&str) -> bool,
+    ) -> Self {
         let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
         let resolver = Resolver::new(names);
         let source = |(before, content, text): (SafePath, Content, String)| {
             let after = new_paths.get(&before).map_or(&before, |to| *to).clone();
             let fragments = fragments(&before, &text);
-            let target = |link: &LinkOccurrence| resolver.resolve(&link.path, before.vault_path()).target;
+            let target = |link: &LinkOccurrence| leads_to(names, &resolver, permits, &link.path, &before);
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
             Source { before, after, content, text, fragments, targets }
         };
-        Self { delta, sources: notes.into_iter().map(source).collect() }
+        Self { delta, sources: notes.into_iter().map(source).collect(), permits }
     }
 
     /// The keys of the links within notes that move.
@@ -131,7 +151,8 @@ impl<'d> Relinking<'d> {
         let old: HashMap<FileId, SafePath> = left.filter_map(|path| Some((id(path)?, path.clone()))).collect();
         index.apply(delta);
         let resolver = Resolver::new(&index.names);
-        let names = Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format };
+        let names =
+            Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format, permits: self.permits };
         let mut relinked = Relinked::default();
         for source in self.sources {
             source.relink(&names, &mut relinked)?;
@@ -186,7 +207,7 @@ impl Source {
         names: &Sides<'_>,
         relinked: &mut Relinked,
     ) -> Result<Option<TextEdit>> {
-        let now = names.resolver.resolve(&link.path, self.after.vault_path()).target;
+        let now = leads_to(names.after, &names.resolver, names.permits, &link.path, &self.after);
         let at = || LinkAt { path: self.after.clone(), line: link.line, raw: link.raw.clone() };
         let Some(id) = target else {
             if now.is_some() {

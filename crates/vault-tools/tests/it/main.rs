@@ -8,9 +8,12 @@ mod bulk;
 mod command;
 #[cfg(feature = "cli")]
 mod journal;
+mod leave_out;
 mod macros;
 mod plan_laws;
 mod plans;
+mod plan_loops;
+mod real_vaults;
 mod renames;
 #[cfg(unix)]
 mod terminal;
