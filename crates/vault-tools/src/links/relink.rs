@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use rayon::prelude::*;
 use serde::Serialize;
 use vault_index::FileId;
 use vault_index::links::{Names, Resolver, link_key};
@@ -64,6 +65,15 @@ pub(crate) struct Relinked {
 }
 
 impl Relinked {
+    fn extend(&mut self, other: Self) {
+        self.edits.extend(other.edits);
+        self.rewritten.extend(other.rewritten);
+        self.satisfied.extend(other.satisfied);
+        self.dangling.extend(other.dangling);
+        self.redirected.extend(other.redirected);
+        self.unread.extend(other.unread);
+    }
+
     /// Bytes of the contents in its edits.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.edits.iter().map(|(_, before, after)| (before.len() + after.len()) as u64).sum()
@@ -109,7 +119,7 @@ impl<'d> Relinking<'d> {
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
             Source { before, after, content, text, fragments, targets }
         };
-        Self { delta, sources: notes.into_iter().map(source).collect() }
+        Self { delta, sources: notes.into_par_iter().map(source).collect() }
     }
 
     /// The keys of the links within notes that move.
@@ -132,21 +142,23 @@ impl<'d> Relinking<'d> {
         index.apply(delta);
         let resolver = Resolver::new(&index.names);
         let names = Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format };
-        let mut relinked = Relinked::default();
-        for source in self.sources {
-            source.relink(&names, &mut relinked)?;
+        let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
+        let mut all = Relinked::default();
+        for relinked in of_each {
+            all.extend(relinked?);
         }
-        Ok(relinked)
+        Ok(all)
     }
 }
 
 impl Source {
-    fn relink(self, names: &Sides<'_>, relinked: &mut Relinked) -> Result<()> {
+    fn relink(self, names: &Sides<'_>) -> Result<Relinked> {
+        let mut relinked = Relinked::default();
         let mut file_edits = Vec::new();
         for (fragment, targets) in self.fragments.iter().zip(&self.targets) {
             let mut edits: Vec<TextEdit> = Vec::new();
             for (link, target) in fragment.links.iter().zip(targets) {
-                let Some(edit) = self.rewrite(fragment, link, *target, names, relinked)? else { continue };
+                let Some(edit) = self.rewrite(fragment, link, *target, names, &mut relinked)? else { continue };
                 // Links that share a definition.
                 if !edits.contains(&edit) {
                     edits.push(edit);
@@ -169,12 +181,12 @@ impl Source {
             }
         }
         if file_edits.is_empty() {
-            return Ok(());
+            return Ok(relinked);
         }
         let text = apply_edits(&self.text, &file_edits)?;
         self.check(&text, names)?;
         relinked.edits.push((self.after, self.content, text));
-        Ok(())
+        Ok(relinked)
     }
 
     /// The edit that one link needs, if any.
