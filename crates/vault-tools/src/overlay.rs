@@ -8,13 +8,13 @@ mod edits;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::action::Action;
 use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::LinkIndex;
+use crate::links::{LinkIndex, Permits};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
@@ -66,6 +66,8 @@ pub struct Overlay<'v> {
     reads: Mutex<BTreeMap<SafePath, ContentHash>>,
     /// Whether several calls work on it, one upon the other.
     is_shared: bool,
+    /// Whether a path may be read, if not all may; where links are kept, others are as if they were not there.
+    permits: Option<Arc<Permits>>,
     /// Per folder that was looked at: its names by their lower case, to see which would collide.
     folded: HashMap<Option<SafePath>, HashMap<String, String>>,
     /// Bytes of the contents in `actions`.
@@ -111,6 +113,7 @@ impl<'v> Overlay<'v> {
             preconditions: Preconditions::default(),
             reads: Mutex::default(),
             is_shared: true,
+            permits: None,
             folded: HashMap::new(),
             held_bytes: 0,
         }
@@ -133,8 +136,8 @@ impl<'v> Overlay<'v> {
         let mut notices = std::mem::take(&mut self.notices);
         notices.retain(|(at, _)| *at <= mark);
         let preconditions = std::mem::take(&mut self.preconditions);
-        let is_shared = self.is_shared;
-        *self = Self { notices, preconditions, reads: Mutex::new(reads), is_shared, ..Self::new(self.store) };
+        let (is_shared, permits) = (self.is_shared, self.permits.clone());
+        *self = Self { notices, preconditions, reads: Mutex::new(reads), is_shared, permits, ..Self::new(self.store) };
         for action in actions {
             self.push(action);
         }
@@ -168,6 +171,12 @@ impl<'v> Overlay<'v> {
     /// For one call alone: what it learns from the index, no later one builds upon, and no file is read to bind it.
     pub(crate) fn of_one_call(mut self) -> Self {
         self.is_shared = false;
+        self
+    }
+
+    /// For calls that may not read every path: links in the others are not rewritten, nor links to them kept.
+    pub(crate) fn permitting(mut self, permits: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        self.permits = Some(Arc::new(permits));
         self
     }
 

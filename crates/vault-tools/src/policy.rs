@@ -59,6 +59,8 @@ pub enum Toolset {
     Chat,
     /// For plans.
     Actions,
+    /// For work on many notes: tags, lists, moves and merges. Not offered to models unless named.
+    Bulk,
 }
 
 impl Toolset {
@@ -68,6 +70,7 @@ impl Toolset {
             Self::Notes => "notes",
             Self::Chat => "chat",
             Self::Actions => "actions",
+            Self::Bulk => "bulk",
         }
     }
 }
@@ -301,9 +304,8 @@ impl Policy {
         if changed.iter().all(|path| self.permits_path(path) || named.contains(path)) {
             return Ok(());
         }
-        let what =
-            "it would change something else that your settings deny, as a note that links to it or lies in a folder";
-        Err(Error::new(ErrorKind::Denied, what))
+        let what = "it would change something else that your settings deny, such as what lies in a folder";
+        Err(Error::new(ErrorKind::Denied, what).with_remedy("change files one by one"))
     }
 
     /// The error without the path of a denied file, unless it is one of `named`.

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use vault_index::internal::Lock;
+use vault_index::internal::{Exclusion, Lock};
 use vault_index::{Index, SyncOptions};
 
 use crate::error::{ErrorKind, Result};
@@ -97,6 +97,11 @@ impl NoteIndex {
             *synced = Some(Instant::now());
         }
         Ok(index)
+    }
+
+    /// What it leaves out, as of now.
+    pub fn exclusion(&self) -> Result<Exclusion> {
+        Ok(Exclusion::new(&self.vault, &self.options.exclude)?)
     }
 
     /// As it is.

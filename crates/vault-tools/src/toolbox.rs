@@ -19,6 +19,7 @@ use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
 use crate::overlay::Overlay;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
+use crate::sandbox::SafePath;
 use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
 use crate::transaction::ApplyOptions;
@@ -201,15 +202,25 @@ impl Toolbox {
         Ok(self.policy.decide(&tool.spec().as_call(&paths), grants))
     }
 
-    /// What the editor shows after the calls so far.
+    /// What the editor shows after the calls so far; nothing of files that the policy denies.
     ///
     /// # Errors
     /// Those of the host.
     pub fn editor(&self) -> Result<Editor> {
-        match &self.editor {
-            Some(editor) if !self.host.is_live() => Ok(editor.clone()),
-            _ => self.host.editor(),
+        let mut editor = match &self.editor {
+            Some(editor) if !self.host.is_live() => editor.clone(),
+            _ => self.host.editor()?,
+        };
+        let sandbox = self.vault.sandbox();
+        let permits = |path: &SafePath| {
+            let real = sandbox.real(path).unwrap_or_else(|_| path.clone());
+            self.policy.permits_path(path.as_str()) && self.policy.permits_path(real.as_str())
+        };
+        editor.open.retain(permits);
+        if editor.active_file.as_ref().is_some_and(|path| !permits(path)) {
+            editor = Editor { open: editor.open, ..Editor::default() };
         }
+        Ok(editor)
     }
 
     pub(crate) fn set_editor(&mut self, editor: Editor) {
@@ -270,6 +281,13 @@ impl Toolbox {
     /// What calls begin on.
     pub(crate) fn draft<'v>(&self, vault: &'v Vault, overlay: Overlay<'v>) -> Result<Draft<'v>> {
         let (editor, now) = (self.editor()?, self.now());
+        let overlay = match self.policy.permits_all_paths() {
+            true => overlay,
+            false => {
+                let policy = self.policy.clone();
+                overlay.permitting(move |path| policy.permits_path(path))
+            }
+        };
         Ok(Draft { vault, overlay, editor, effects: Vec::new(), unless_seen: None, now, cache: StepCache::default() })
     }
 

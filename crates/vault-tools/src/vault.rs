@@ -21,7 +21,7 @@ use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use vault_index::Index;
-use vault_index::internal::check_vault_toml;
+use vault_index::internal::{Exclusion, check_vault_toml};
 
 use crate::change::Change;
 use crate::error::{Error, ErrorKind, Result};
@@ -279,6 +279,11 @@ impl Vault {
     /// As [`Vault::index`].
     pub(crate) fn index_for_search(&self) -> Result<(&Index, bool)> {
         self.store.index.without_waiting()
+    }
+
+    /// What the index leaves out, and lists and searches with it.
+    pub(crate) fn exclusion(&self) -> Result<Exclusion> {
+        self.store.index.exclusion()
     }
 
     /// Does what a change says: all of it, or nothing.

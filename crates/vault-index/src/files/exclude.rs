@@ -16,14 +16,17 @@
 //! warning; a `.vault.toml` that cannot be is an error, since what it was to keep out would be indexed.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use regex::RegexSet;
 use serde::Deserialize;
+use unicode_normalization::UnicodeNormalization;
 
 use super::toml_file::read_toml;
 use crate::error::{Error, ErrorKind, Result, Warning, WarningKind};
@@ -42,20 +45,20 @@ pub(super) const VAULT_TOML: &str = ".vault.toml";
 const MAX_RULE_BYTES: u64 = 1 << 20;
 
 /// The ignore files of one folder, on top of those of the folders around it.
-pub(super) struct Layer<'a> {
-    outer: Option<&'a Layer<'a>>,
+pub(super) struct Layer {
+    outer: Option<Arc<Layer>>,
     git: Gitignore,
     vault: Gitignore,
 }
 
-impl<'a> Layer<'a> {
+impl Layer {
     /// Reads the ignore files of `folder` (relative to `root`), which `has` a `.gitignore` and a `.vaultignore`; bad
     /// lines are left out with a warning.
     pub fn read(
         root: &Path,
         folder: &Path,
         has: [bool; 2],
-        outer: Option<&'a Layer<'a>>,
+        outer: Option<Arc<Layer>>,
         warnings: &mut Vec<(String, Warning)>,
     ) -> Self {
         let mut read = |has: bool, name: &str| {
@@ -65,13 +68,8 @@ impl<'a> Layer<'a> {
         Self { outer, git, vault }
     }
 
-    fn first_match(
-        &self,
-        which: impl for<'l> Fn(&'l Layer<'a>) -> &'l Gitignore,
-        path: &Path,
-        is_dir: bool,
-    ) -> Option<bool> {
-        let mut layers = std::iter::successors(Some(self), |layer| layer.outer);
+    fn first_match(&self, which: impl Fn(&Layer) -> &Gitignore, path: &Path, is_dir: bool) -> Option<bool> {
+        let mut layers = std::iter::successors(Some(self), |layer| layer.outer.as_deref());
         layers.find_map(|layer| match which(layer).matched(path, is_dir) {
             Match::Ignore(_) => Some(true),
             Match::Whitelist(_) => Some(false),
@@ -101,16 +99,16 @@ impl Exclude {
     }
 
     /// Whether a file is indexed. `disk` is relative to the root, as on disk; the folder it is in is indexed.
-    pub fn indexes_file(&self, layer: Option<&Layer<'_>>, disk: &Path, path: &VaultPath) -> bool {
+    pub fn indexes_file(&self, layer: Option<&Layer>, disk: &Path, path: &VaultPath) -> bool {
         self.indexes(layer, disk, false) && !self.obsidian.is_match(path.as_str())
     }
 
     /// Whether anything in a folder is indexed. The folder it is in is indexed.
-    pub fn indexes_folder(&self, layer: Option<&Layer<'_>>, disk: &Path) -> bool {
+    pub fn indexes_folder(&self, layer: Option<&Layer>, disk: &Path) -> bool {
         self.indexes(layer, disk, true)
     }
 
-    fn indexes(&self, layer: Option<&Layer<'_>>, disk: &Path, is_dir: bool) -> bool {
+    fn indexes(&self, layer: Option<&Layer>, disk: &Path, is_dir: bool) -> bool {
         let ignored = layer.is_some_and(|layer| {
             layer
                 .first_match(|l| &l.vault, disk, is_dir)
@@ -119,6 +117,74 @@ impl Exclude {
         });
         !ignored && !self.globs.iter().any(|globs| globs.matched(disk, is_dir).is_ignore())
     }
+}
+
+/// What a vault leaves out of its index, for those who ask about one path after another, which need not exist. The rules
+/// are those of the moment when it was made; the ignore files of a folder, of the first question about it.
+pub struct Exclusion {
+    root: PathBuf,
+    exclude: Exclude,
+    folders: Mutex<HashMap<PathBuf, AskedFolder>>,
+}
+
+/// A folder, and whether nothing in it is indexed.
+type AskedFolder = (Option<Arc<Layer>>, bool);
+
+impl Exclusion {
+    /// Reads the rules of the vault at `root`; `globs` are the user's.
+    ///
+    /// # Errors
+    /// As [`walk`](super::walk): a bad glob, a bad `.vault.toml`.
+    pub fn new(root: &Path, globs: &[String]) -> Result<Self> {
+        let exclude = Exclude::new(root, globs, &mut Vec::new())?;
+        Ok(Self { root: root.to_owned(), exclude, folders: Mutex::default() })
+    }
+
+    /// Whether a file is left out, by its own name or with a folder it lies in.
+    pub fn covers_file(&self, path: &VaultPath) -> bool {
+        on_disk(path).iter().any(|disk| {
+            let (layer, excluded) = self.folder(disk.parent().unwrap_or(Path::new("")));
+            excluded || !self.exclude.indexes_file(layer.as_deref(), disk, path)
+        })
+    }
+
+    /// Whether all that is in a folder is left out.
+    pub fn covers_folder(&self, path: &VaultPath) -> bool {
+        let begins_with_it = format!("{path}/");
+        self.exclude.obsidian.is_match(&begins_with_it) || on_disk(path).iter().any(|disk| self.folder(disk).1)
+    }
+
+    fn folder(&self, disk: &Path) -> AskedFolder {
+        if let Some(known) = self.folders.lock().unwrap_or_else(PoisonError::into_inner).get(disk) {
+            return known.clone();
+        }
+        let (outer, excluded) = match disk.parent() {
+            Some(parent) => {
+                let (layer, excluded) = self.folder(parent);
+                let excluded = excluded || !self.exclude.indexes_folder(layer.as_deref(), disk);
+                (layer, excluded)
+            }
+            None => (None, false),
+        };
+        let is_file = |name| fs::symlink_metadata(self.root.join(disk).join(name)).is_ok_and(|file| file.is_file());
+        let has = [GIT_IGNORE, VAULT_IGNORE].map(is_file);
+        let layer = match has {
+            [false, false] => outer,
+            _ => Some(Arc::new(Layer::read(&self.root, disk, has, outer, &mut Vec::new()))),
+        };
+        let asked = (layer, excluded);
+        self.folders.lock().unwrap_or_else(PoisonError::into_inner).insert(disk.to_owned(), asked.clone());
+        asked
+    }
+}
+
+/// The ways in which a path may be written on the disk, for which rules may have been written.
+fn on_disk(path: &VaultPath) -> Vec<PathBuf> {
+    let mut ways = vec![PathBuf::from(path.as_str())];
+    if !path.as_str().is_ascii() {
+        ways.push(path.as_str().nfd().collect::<String>().into());
+    }
+    ways
 }
 
 /// Whether `globs` can be understood.
@@ -231,7 +297,6 @@ fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> Regex
             Some(expression) => format!("(?i){expression}"),
             None if filter.is_empty() || filter == "/" => continue,
             None => {
-                use unicode_normalization::UnicodeNormalization;
                 format!("(?i)^{}", regex::escape(&filter.nfc().collect::<String>()))
             }
         };

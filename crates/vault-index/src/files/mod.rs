@@ -23,7 +23,7 @@ mod watch;
 pub use diff::{Change, ContentHash, KnownFile, Pair, diff, settle};
 #[cfg(feature = "cli")]
 pub use exclude::check_globs;
-pub use exclude::check_vault_toml;
+pub use exclude::{Exclusion, check_vault_toml};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;

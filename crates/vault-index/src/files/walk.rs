@@ -14,6 +14,7 @@
 use std::fs::{self, DirEntry};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
@@ -147,10 +148,10 @@ fn in_order(Walk { mut files, mut warnings, unlisted }: Walk) -> Walk {
 
 /// A folder to be read.
 #[derive(Default)]
-struct Folder<'a> {
+struct Folder {
     /// Relative to the root; empty for the root.
     disk: PathBuf,
-    layer: Option<&'a Layer<'a>>,
+    layer: Option<Arc<Layer>>,
     /// Nothing in it is indexed, so that warnings about it are dropped.
     excluded: bool,
     depth: usize,
@@ -165,7 +166,7 @@ struct Walker<'a> {
 impl Walker<'_> {
     /// Lists a folder with all in it. One that cannot be read to its end is an error: what was not listed may be an
     /// ignore file, and what that leaves out must not be read.
-    fn folder(&self, folder: Folder<'_>) -> io::Result<Walk> {
+    fn folder(&self, folder: Folder) -> io::Result<Walk> {
         let mut walk = Walk::default();
         let (mut has_git, mut has_vault) = (false, false);
         let mut entries = Vec::new();
@@ -179,9 +180,10 @@ impl Walker<'_> {
                 has_vault |= name == VAULT_IGNORE;
             }
         }
-        let layer = (has_git || has_vault)
-            .then(|| Layer::read(self.root, &folder.disk, [has_git, has_vault], folder.layer, &mut walk.warnings));
-        let folder = Folder { layer: layer.as_ref().or(folder.layer), ..folder };
+        let layer = (has_git || has_vault).then(|| {
+            Layer::read(self.root, &folder.disk, [has_git, has_vault], folder.layer.clone(), &mut walk.warnings)
+        });
+        let folder = Folder { layer: layer.map(Arc::new).or(folder.layer), ..folder };
         let inside = entries.into_par_iter().fold(Walk::default, |mut walk, entry| {
             if !self.cancel.load(Ordering::Relaxed) {
                 self.entry(&folder, &entry, &mut walk);
@@ -191,7 +193,7 @@ impl Walker<'_> {
         Ok(walk.with(inside.reduce(Walk::default, Walk::with)))
     }
 
-    fn entry(&self, folder: &Folder<'_>, entry: &DirEntry, walk: &mut Walk) {
+    fn entry(&self, folder: &Folder, entry: &DirEntry, walk: &mut Walk) {
         let disk = folder.disk.join(entry.file_name());
         match entry.file_type() {
             Ok(kind) if kind.is_dir() => self.sub_folder(folder, disk, walk),
@@ -201,20 +203,20 @@ impl Walker<'_> {
         }
     }
 
-    fn sub_folder(&self, folder: &Folder<'_>, disk: PathBuf, walk: &mut Walk) {
-        let excluded = folder.excluded || !self.exclude.indexes_folder(folder.layer, &disk);
+    fn sub_folder(&self, folder: &Folder, disk: PathBuf, walk: &mut Walk) {
+        let excluded = folder.excluded || !self.exclude.indexes_folder(folder.layer.as_deref(), &disk);
         if folder.depth == MAX_DEPTH {
             let message = "nested too deep; what is in it is passed over";
             return walk.warn(excluded, &disk, WarningKind::Unreadable, message);
         }
-        let inner = Folder { disk: disk.clone(), layer: folder.layer, excluded, depth: folder.depth + 1 };
+        let inner = Folder { disk: disk.clone(), layer: folder.layer.clone(), excluded, depth: folder.depth + 1 };
         match self.folder(inner) {
             Ok(found) => *walk = std::mem::take(walk).with(found),
             Err(error) => walk.unreadable(excluded, &disk, "the folder cannot be read", &error),
         }
     }
 
-    fn file(&self, folder: &Folder<'_>, entry: &DirEntry, disk: PathBuf, walk: &mut Walk) {
+    fn file(&self, folder: &Folder, entry: &DirEntry, disk: PathBuf, walk: &mut Walk) {
         let metadata = match entry.metadata() {
             Ok(metadata) => metadata,
             Err(error) => return walk.unreadable(folder.excluded, &disk, "cannot be looked at", &error),
@@ -229,7 +231,7 @@ impl Walker<'_> {
             return;
         }
         let Some(path) = VaultPath::from_disk(&disk) else { return };
-        let indexed = !symlink && !folder.excluded && self.exclude.indexes_file(folder.layer, &disk, &path);
+        let indexed = !symlink && !folder.excluded && self.exclude.indexes_file(folder.layer.as_deref(), &disk, &path);
         let disk = (Path::new(path.as_str()) != disk).then_some(disk);
         walk.files.push(DiskFile { path, disk, stat: FileStat::of(&metadata), indexed, symlink });
     }
@@ -275,6 +277,7 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
+    use super::super::exclude::Exclusion;
     use super::*;
     use crate::path::FileKind;
 
@@ -294,7 +297,13 @@ mod tests {
 
     fn list(root: &Path, exclude: &[&str]) -> Walk {
         let rules = WalkRules { exclude: exclude.iter().map(|&glob| glob.to_owned()).collect() };
-        walk(root, &rules, &NEVER).unwrap()
+        let walk = walk(root, &rules, &NEVER).unwrap();
+        // Who asks about one path is told the same.
+        let exclusion = Exclusion::new(&real_root(root).unwrap(), &rules.exclude).unwrap();
+        for file in walk.files.iter().filter(|file| !file.symlink && file.disk.is_none()) {
+            assert_eq!(exclusion.covers_file(&file.path), !file.indexed, "{}", file.path);
+        }
+        walk
     }
 
     /// One line a file: its path, in brackets what is not indexed.

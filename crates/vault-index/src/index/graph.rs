@@ -9,7 +9,7 @@ use crate::index::Index;
 use crate::links::{Direction, Graph, Names, Rule, block_at, heading_at, ranked, resolve, unresolved_key};
 use crate::note::{LinkText, ParseOptions, TagKey, parse, split_link};
 use crate::path::{FileId, FileKind, VaultPath};
-use crate::report::{LinkRow, Resolved, TagCount, UnresolvedName};
+use crate::report::{LinkRow, NoteWarning, Resolved, TagCount, UnresolvedName};
 use crate::search::find_note;
 use crate::store::{NoteMeta, PassageText, Store, StoredLink};
 
@@ -249,6 +249,15 @@ impl Index {
             notes.sort_by(|a, b| a.path.cmp(&b.path));
             Ok(notes)
         })
+    }
+
+    /// The warnings about notes that are indexed, as of the last sync.
+    ///
+    /// # Errors
+    /// Those of reading.
+    #[doc(hidden)]
+    pub fn warnings(&self) -> Result<Vec<NoteWarning>> {
+        self.read(|store| Ok(store.warnings()?.1))
     }
 
     /// The notes at some paths with their titles and tags, in that order, without those that the index does not know.

@@ -23,6 +23,8 @@ pub(super) struct Found {
     pub(super) blocks: Vec<Block>,
     pub(super) links: Vec<Link>,
     pub(super) tags: Tags,
+    /// Where the tags stand, `#` included; one that is read twice stands here twice.
+    pub(super) tag_spans: Vec<Range<usize>>,
     pub(super) block_ids: Vec<BlockId>,
 }
 

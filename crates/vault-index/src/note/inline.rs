@@ -156,6 +156,8 @@ impl BodyParser<'_> {
             };
             if follows && let Some(tag) = inline_tag(&self.shown[at + 1..]) {
                 self.found.tags.add(tag);
+                let start = at + self.base;
+                self.found.tag_spans.push(start..start + 1 + tag.len());
             }
         }
     }

@@ -209,6 +209,14 @@ fn check(name: &str, bytes: &[u8]) {
     keys.sort();
     assert!(keys.is_sorted_by(|a, b| a < b), "each tag once");
     if path.kind() == crate::path::FileKind::Markdown {
+        let spans = tag_spans(text);
+        assert!(
+            spans.is_sorted_by(|a, b| a.end <= b.start) && spans.iter().all(|span| text[span.clone()].starts_with('#'))
+        );
+        let inline: std::collections::BTreeSet<TagKey> =
+            spans.iter().map(|span| TagKey::new(&text[span.clone()])).collect();
+        assert!(inline.iter().all(|key| keys.binary_search(key).is_ok()), "each is a tag of the note");
+        assert!(note.frontmatter.is_some() || inline.len() == keys.len(), "and each tag stands somewhere");
         let mut line = 1;
         for at in 0..text.len() {
             assert_eq!(note.lines.line_at(at), line);

@@ -23,9 +23,9 @@ use serde::{Deserialize, Serialize};
 pub use frontmatter::{frontmatter_properties, frontmatter_span, property_key};
 pub use line_map::LineMap;
 pub(crate) use opaque::{code_blocks, opaque_spans};
-pub use parse::{PARSER_VERSION, ParseOptions, parse};
+pub use parse::{PARSER_VERSION, ParseOptions, parse, tag_spans};
 pub use property::{Properties, Property};
-pub use tag::{Tag, TagKey};
+pub use tag::{Tag, TagKey, is_inline_tag};
 pub(crate) use wikilink::tidy;
 pub use wikilink::{LinkText, split_link};
 
@@ -82,7 +82,7 @@ pub struct Title {
 pub enum TitleSource {
     /// Frontmatter `title`.
     Frontmatter,
-    /// The first level-1 heading.
+    /// The first heading, if it is of level 1.
     Heading,
     /// The file's name, without its extension.
     #[default]

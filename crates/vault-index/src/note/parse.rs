@@ -1,5 +1,7 @@
 //! How a file becomes a [`Note`]: decode, cut off the frontmatter, read the body, choose the title.
 
+use std::ops::Range;
+
 use unicode_normalization::char::is_combining_mark;
 
 use super::body::{self, Found};
@@ -10,7 +12,7 @@ use crate::files::MAX_NOTE_BYTES;
 use crate::path::{FileKind, VaultPath};
 
 /// Raised whenever the same file can give another note, so that old ones are parsed again.
-pub const PARSER_VERSION: u32 = 3;
+pub const PARSER_VERSION: u32 = 4;
 
 /// How notes are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +70,22 @@ pub fn parse(path: &VaultPath, bytes: &[u8], options: &ParseOptions) -> Note {
     note
 }
 
+/// Where the tags of a Markdown text stand, each from its `#` to its end, in order; those of its frontmatter are left
+/// out.
+///
+/// ```
+/// assert_eq!(vault_index::note::tag_spans("Roses #garden `#code`"), [6..13]);
+/// ```
+pub fn tag_spans(text: &str) -> Vec<Range<usize>> {
+    let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+    let start = frontmatter::find(text, start).map_or(start, |fences| fences.whole.end);
+    let mut found = Found::default();
+    body::read(text, start..text.len(), &LineMap::of(text), &mut found);
+    found.tag_spans.sort_by_key(|span| span.start);
+    found.tag_spans.dedup();
+    found.tag_spans
+}
+
 fn markdown(text: String) -> (Note, Found) {
     let start = if text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
     let lines = LineMap::of(&text);
@@ -100,11 +118,12 @@ fn take_head(head: Frontmatter, text: &str, lines: &LineMap, note: &mut Note, fo
         .extend(head.links.into_iter().map(|(span, parts)| Link::new(LinkKind::Wikilink, span, parts, text, lines)));
 }
 
-/// The first level-1 heading that has text, else the file's name. A canvas is called as its file.
+/// The first heading, if it is of level 1, else the file's name: a level-1 heading below others begins a section. A canvas
+/// is called as its file.
 fn title(path: &VaultPath, found: &Found) -> Title {
-    let heading = found.headings.iter().find(|heading| heading.level == 1 && !heading.text.is_empty());
+    let heading = found.headings.iter().find(|heading| !heading.text.is_empty());
     match heading {
-        Some(heading) if path.kind() != FileKind::Canvas => {
+        Some(heading) if heading.level == 1 && path.kind() != FileKind::Canvas => {
             Title { text: heading.text.clone(), source: TitleSource::Heading }
         }
         _ => file_title(path),

@@ -82,6 +82,11 @@ pub(super) fn inline_tag(after_hash: &str) -> Option<&str> {
     names_something(tag).then_some(tag)
 }
 
+/// Whether a text, without its `#`, is a tag wherever it stands, in the body too.
+pub fn is_inline_tag(tag: &str) -> bool {
+    inline_tag(tag) == Some(tag)
+}
+
 /// A tag of the frontmatter, without the optional `#`; `None` if it cannot be one.
 ///
 /// The frontmatter is lenient about characters: only white space is refused.

@@ -35,8 +35,12 @@ pub(super) fn with_toolbox(
     vault.check_settings()?;
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
+    let policy = policy.compile()?;
     let editor = editor(&vault, context)?;
-    let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy.compile()?);
+    if let Some(denied) = editor.active_file.as_ref().filter(|path| !policy.permits_path(path.as_str())) {
+        return Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(denied).into());
+    }
+    let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy);
     let ended = act(&mut toolbox);
     if let Some(error) = toolbox.take_log_error() {
         say("warning", &format!("this could not be logged: {error}"));
@@ -166,7 +170,7 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
 
 /// A file that the user named; the error for a missing one may name similar files.
 fn existing(vault: &Vault, path: &str) -> Result<SafePath> {
-    let path = SafePath::new(path)?;
+    let path = SafePath::new_or_existing(path, |path| vault.sandbox().is_there(path).unwrap_or(false))?;
     if vault.sandbox().exists(&path)? { Ok(path) } else { Err(missing(&path, vault.sandbox(), &|_| true)) }
 }
 

@@ -13,7 +13,8 @@ use vault_index::note::{Properties, Property, frontmatter_properties, frontmatte
 use crate::edit::{LineEnding, TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use entries::{Entry, entries};
-use scalar::{property, write_value};
+pub(crate) use scalar::property;
+use scalar::write_value;
 
 /// Sets properties; `null` removes one. Keys are matched without regard to case; new keys come last, by name.
 ///
@@ -57,6 +58,22 @@ pub fn update(text: &str, updates: &Map<String, Value>) -> Result<String> {
     let new_block = updated(old_block, &before, updates, eol)?;
     compare(&new_block, &before, updates)?;
     Ok(format!("{}{new_block}{}", &text[..yaml.start], &text[yaml.end..]))
+}
+
+/// The properties of a note as they stand: keys that stand there twice twice.
+///
+/// # Errors
+/// [`ErrorKind::Frontmatter`] for a block that is not valid YAML or not a list of keys.
+pub fn properties(text: &str) -> Result<Properties> {
+    match frontmatter_span(text) {
+        Some(block) => read(&text[inside(text, &block).0]),
+        None => Ok(Properties::default()),
+    }
+}
+
+/// A property as [`update`] takes it.
+pub(crate) fn to_json(property: &Property) -> Value {
+    serde_json::to_value(property).unwrap_or_default()
 }
 
 /// The lines between the fences, and their line ending.

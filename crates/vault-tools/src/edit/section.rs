@@ -48,7 +48,7 @@ pub struct Appended {
 /// [`ErrorKind::NotFound`], with the headings of the note; [`ErrorKind::Ambiguous`] if several fit, or only one of another
 /// level.
 pub fn find_section(text: &str, heading: &str) -> Result<Section> {
-    let note = read(text);
+    let note = note(text);
     section(&note, heading)?.ok_or_else(|| {
         let mut there: Vec<String> = note.headings.iter().map(|heading| format!("{:?}", heading.text)).collect();
         there.truncate(MAX_NAMED);
@@ -65,7 +65,7 @@ pub fn find_section(text: &str, heading: &str) -> Result<Section> {
 /// # Errors
 /// [`ErrorKind::NotFound`], with the ids of the note.
 pub fn find_block(text: &str, id: &str) -> Result<Range<usize>> {
-    let note = read(text);
+    let note = note(text);
     let id = id.trim().trim_start_matches('^');
     let found = note.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
     found.map(|block| block.span.clone()).ok_or_else(|| {
@@ -107,7 +107,7 @@ pub fn find_lines(text: &str, lines: &str) -> Result<Range<usize>> {
 
 /// The headings of a note, one a line: `12: ## Log (340 bytes)`, with the line and the size of its section.
 pub fn outline(text: &str) -> String {
-    let note = read(text);
+    let note = note(text);
     let mut lines = String::new();
     for (at, heading) in note.headings.iter().enumerate() {
         let section = section_at(&note, at);
@@ -140,7 +140,7 @@ pub fn append(text: &str, content: &str) -> String {
 pub fn append_to_end(text: &str, content: &str) -> Result<Appended> {
     let probe = append(text, "\n# x");
     check_heading(&probe, line_of_end(&probe, "# x"), "note")?;
-    let note = read(text);
+    let note = note(text);
     let ends_blank = text.trim_end_matches([' ', '\t']).ends_with("\n\n") || text.ends_with("\n\r\n");
     let needs_gap = !ends_blank && note.blocks.last().is_some_and(|last| !continues(last.kind, content));
     let gap = if needs_gap { LineEnding::of(text).as_str() } else { "" };
@@ -193,7 +193,7 @@ pub fn append_to_section(text: &str, heading: &str, content: &str) -> Result<App
     }
     let ending = LineEnding::of(text);
     let eol = ending.as_str();
-    let note = read(text);
+    let note = note(text);
     let Some(section) = section(&note, heading)? else {
         let level = heading.bytes().take_while(|byte| *byte == b'#').count();
         let level = if level == 0 { NEW_LEVEL } else { level.min(6) };
@@ -256,7 +256,7 @@ fn blocks_around(note: &Note, at: usize) -> impl Iterator<Item = &Block> {
 
 /// Checks that a line, from 1, which was added as a heading at the end of a note or section, is parsed as one.
 fn check_heading(text: &str, line: u32, part: &str) -> Result<()> {
-    let note = read(text);
+    let note = note(text);
     let at = offset_of(text, Position { line: line - 1, ch: 0 })?;
     let math = open_math(&note, at).map(|start| ("the math block", start));
     if math.is_none() && note.headings.iter().any(|heading| heading.line == line) {
@@ -289,9 +289,9 @@ fn line_at(text: &str, at: usize) -> u32 {
     position_of(text, at).line + 1
 }
 
-fn read(text: &str) -> Note {
+/// A Markdown text, parsed, however large.
+pub(super) fn note(text: &str) -> Note {
     match VaultPath::new("-.md") {
-        // Headings of notes that are too large for the index are found, too.
         Some(path) => parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX }),
         None => Note::default(),
     }

@@ -109,16 +109,18 @@ pub fn position_of(text: &str, offset: usize) -> Position {
     Position { line: u32::try_from(line).unwrap_or(u32::MAX), ch: u32::try_from(ch).unwrap_or(u32::MAX) }
 }
 
-/// The result of [`replace_once`].
+/// The result of [`replace_once`] and [`replace_all`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Replaced {
     /// The whole new text.
     pub text: String,
-    /// The first line of the replacement, from 1.
+    /// The first line of the first replacement, from 1.
     pub first_line: u32,
-    /// Its last line; the first line if the replacement is empty.
+    /// The last line of the last one; its first line if the replacement is empty.
     pub last_line: u32,
+    /// How many passages were replaced.
+    pub count: usize,
 }
 
 /// Replaces a passage that occurs exactly once. Its line endings can differ from those of the text.
@@ -126,35 +128,48 @@ pub struct Replaced {
 /// # Errors
 /// [`ErrorKind::NotFound`], with the most similar line; [`ErrorKind::Ambiguous`], with the lines of all occurrences.
 pub fn replace_once(text: &str, old: &str, new: &str) -> Result<Replaced> {
+    let wanted = as_in_text(text, old)?;
+    let found = overlapping(text, &wanted);
+    if found.len() > 1 {
+        let line = |at: &usize| (1 + text[..*at].matches('\n').count()).to_string();
+        let lines: Vec<String> = found.iter().take(MAX_NAMED).map(line).collect();
+        let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
+        let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
+        return Err(Error::new(ErrorKind::Ambiguous, message)
+            .with_remedy("give more of the surrounding text, so that it occurs once"));
+    }
+    replaced(text, old, &wanted, new)
+}
+
+/// Replaces every occurrence of a passage, from left to right. Its line endings can differ from those of the text.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`], with the most similar line.
+pub fn replace_all(text: &str, old: &str, new: &str) -> Result<Replaced> {
+    replaced(text, old, &as_in_text(text, old)?, new)
+}
+
+/// A passage with the line endings with which it occurs in a text, if it does.
+fn as_in_text(text: &str, old: &str) -> Result<String> {
     if old.is_empty() {
         return Err(Error::new(ErrorKind::InvalidArguments, "the text to be replaced is empty")
             .with_remedy("give the passage to replace; to add text at the end, append"));
     }
-    let ending = LineEnding::of(text);
-    let mut wanted = old.to_owned();
-    if !text.contains(&wanted) {
-        wanted = ending.put(old);
-    }
-    let found: Vec<usize> = overlapping(text, &wanted);
-    let line = |at: usize| 1 + text[..at].matches('\n').count();
-    match found[..] {
-        [start] => {
-            let new = if text.contains('\n') { ending.put(new) } else { new.to_owned() };
-            let edit = TextEdit { span: start..start + wanted.len(), text: new };
-            let first_line = u32::try_from(line(start)).unwrap_or(u32::MAX);
-            let more = edit.text.trim_end_matches('\n').matches('\n').count();
-            let text = apply_edits(text, &[edit])?;
-            Ok(Replaced { text, first_line, last_line: first_line + u32::try_from(more).unwrap_or(0) })
-        }
-        [] => Err(not_there(text, old)),
-        _ => {
-            let lines: Vec<String> = found.iter().take(MAX_NAMED).map(|at| line(*at).to_string()).collect();
-            let more = if found.len() > MAX_NAMED { ", ..." } else { "" };
-            let message = format!("the text occurs {} times, in lines {}{more}", found.len(), lines.join(", "));
-            Err(Error::new(ErrorKind::Ambiguous, message)
-                .with_remedy("give more of the surrounding text, so that it occurs once"))
-        }
-    }
+    Ok(if text.contains(old) { old.to_owned() } else { LineEnding::of(text).put(old) })
+}
+
+fn replaced(text: &str, old: &str, wanted: &str, new: &str) -> Result<Replaced> {
+    let new = if text.contains('\n') { LineEnding::of(text).put(new) } else { new.to_owned() };
+    let edit = |(start, _)| TextEdit { span: start..start + wanted.len(), text: new.clone() };
+    let edits: Vec<TextEdit> = text.match_indices(wanted).map(edit).collect();
+    let (Some(first), Some(last)) = (edits.first(), edits.last()) else { return Err(not_there(text, old)) };
+    let lines = |text: &str| u32::try_from(text.matches('\n').count()).unwrap_or(u32::MAX);
+    let first_line = 1 + lines(&text[..first.span.start]);
+    let after = text.len() - last.span.end;
+    let text = apply_edits(text, &edits)?;
+    let start_of_last = text.len() - after - new.len();
+    let last_line = 1 + lines(&text[..start_of_last]) + lines(new.trim_end_matches('\n'));
+    Ok(Replaced { text, first_line, last_line, count: edits.len() })
 }
 
 /// All occurrences, also those that overlap: replacing the first of them would be a guess.
@@ -247,6 +262,13 @@ mod tests {
         let near = replace_once("x\n  Some  words here\n", "some words", "x").unwrap_err();
         assert!(near.kind() == ErrorKind::NotFound && near.to_string().contains("line 2"), "{near}");
         assert!(replace_once("x", "", "y").is_err());
+        let all = replace_all("a b\r\nc a\r\n", "a", "x\ny").unwrap();
+        assert_eq!(
+            (all.text.as_str(), all.first_line, all.last_line, all.count),
+            ("x\r\ny b\r\nc x\r\ny\r\n", 1, 4, 2)
+        );
+        assert_eq!(replace_all("aaa", "aa", "b").unwrap().text, "ba");
+        assert_eq!(replace_all("a", "b", "c").unwrap_err().kind(), ErrorKind::NotFound);
         let mixed = replace_once("a\nb\r\nc\n", "a\nb\nc", "x").unwrap_err().to_string();
         assert!(mixed.contains(r"line 1 in \n, line 2 in \r\n"), "{mixed}");
         assert_eq!(replace_once("a\nb\r\nc\n", "b\r\nc", "x").unwrap().text, "a\nx\n");

@@ -40,6 +40,8 @@ pub(crate) struct DiskLinks {
     read: HashMap<String, BTreeSet<SafePath>>,
     /// Notes that could not be read, and why.
     unread: Vec<Notice>,
+    /// Files that the index leaves out; symbolic links are among them.
+    left_out: Vec<SafePath>,
     /// The state of vault and index when they were asked; `None` where it is not certain, or notes were read of which the
     /// index tells nothing.
     pub state: Option<VaultState>,
@@ -61,6 +63,9 @@ impl DiskLinks {
             }
         };
         for (path, is_indexed) in files {
+            if !is_indexed {
+                disk.left_out.push(path.clone());
+            }
             if !is_indexed && path.is_note() {
                 disk.scan(sandbox, &path);
                 // What was read here, the index knows nothing of.
@@ -85,6 +90,12 @@ impl DiskLinks {
             }
             Err(error) => self.unread.push(not_looked_through(path, error.message())),
         }
+    }
+
+    /// Files that may be symbolic links to one of others: those of which the index has no text, with the same extension.
+    pub fn possible_aliases<'d>(&'d self, files: &'d BTreeSet<&SafePath>) -> impl Iterator<Item = &'d SafePath> {
+        let extensions: BTreeSet<Option<&str>> = files.iter().map(|path| path.extension()).collect();
+        self.left_out.iter().filter(move |path| extensions.contains(&path.extension()) && !files.contains(path))
     }
 
     /// The files that links under a key can lead to.

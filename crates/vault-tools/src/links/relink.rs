@@ -22,6 +22,9 @@ use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
 
+/// Whether a path may be read.
+pub(crate) type Permits = dyn Fn(&str) -> bool + Send + Sync;
+
 /// A link, where it stands after the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -60,8 +63,8 @@ pub(crate) struct Relinked {
     pub dangling: Vec<LinkAt>,
     /// Links whose file is deleted and that now lead to another.
     pub redirected: Vec<LinkAt>,
-    /// Notices about what could not be looked at.
-    pub unread: Vec<Notice>,
+    /// Notices about what is left as it is, and what could not be looked at.
+    pub notices: Vec<Notice>,
 }
 
 impl Relinked {
@@ -71,7 +74,7 @@ impl Relinked {
         self.satisfied.extend(other.satisfied);
         self.dangling.extend(other.dangling);
         self.redirected.extend(other.redirected);
-        self.unread.extend(other.unread);
+        self.notices.extend(other.notices);
     }
 
     /// Bytes of the contents in its edits.
@@ -99,27 +102,42 @@ struct Sides<'a> {
     old: &'a HashMap<FileId, SafePath>,
     deleted: &'a BTreeSet<FileId>,
     format: LinkFormat,
+    permits: &'a Permits,
+}
+
+/// Where a link leads, if that may be known.
+fn leads_to(
+    names: &Names,
+    resolver: &Resolver<'_>,
+    permits: &Permits,
+    link: &str,
+    source: &SafePath,
+) -> Option<FileId> {
+    let target = resolver.resolve(link, source.vault_path()).target;
+    target.filter(|id| names.path(*id).is_none_or(|path| permits(path.as_str())))
 }
 
 /// What a change of names does to links: found before it, settled after it.
 pub(crate) struct Relinking<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
+    permits: &'d Permits,
 }
 
 impl<'d> Relinking<'d> {
     /// Of some notes, where they are now, with content and text, while the names are still those before the change.
-    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names) -> Self {
+    /// A link to a file that `permits` does not permit counts as one that leads nowhere.
+    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names, permits: &'d Permits) -> Self {
         let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
         let resolver = Resolver::new(names);
         let source = |(before, content, text): (SafePath, Content, String)| {
             let after = new_paths.get(&before).map_or(&before, |to| *to).clone();
             let fragments = fragments(&before, &text);
-            let target = |link: &LinkOccurrence| resolver.resolve(&link.path, before.vault_path()).target;
+            let target = |link: &LinkOccurrence| leads_to(names, &resolver, permits, &link.path, &before);
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
             Source { before, after, content, text, fragments, targets }
         };
-        Self { delta, sources: notes.into_par_iter().map(source).collect() }
+        Self { delta, sources: notes.into_par_iter().map(source).collect(), permits }
     }
 
     /// The keys of the links within notes that move.
@@ -141,7 +159,8 @@ impl<'d> Relinking<'d> {
         let old: HashMap<FileId, SafePath> = left.filter_map(|path| Some((id(path)?, path.clone()))).collect();
         index.apply(delta);
         let resolver = Resolver::new(&index.names);
-        let names = Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format };
+        let names =
+            Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format, permits: self.permits };
         let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
         let mut all = Relinked::default();
         for relinked in of_each {
@@ -198,7 +217,7 @@ impl Source {
         names: &Sides<'_>,
         relinked: &mut Relinked,
     ) -> Result<Option<TextEdit>> {
-        let now = names.resolver.resolve(&link.path, self.after.vault_path()).target;
+        let now = leads_to(names.after, &names.resolver, names.permits, &link.path, &self.after);
         let at = || LinkAt { path: self.after.clone(), line: link.line, raw: link.raw.clone() };
         let Some(id) = target else {
             if now.is_some() {

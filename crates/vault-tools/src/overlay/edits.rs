@@ -86,7 +86,7 @@ impl Overlay<'_> {
         }
         self.push(Action::Create { path: path.clone(), content });
         self.edit_all(relinked.edits);
-        relinked.unread.into_iter().for_each(|notice| self.add_notice(notice));
+        relinked.notices.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(())
     }
 
@@ -157,12 +157,12 @@ impl Overlay<'_> {
             self.push(Action::MakeFolder { path: folder });
         }
         self.push(Action::Move { from: from.clone(), to: to.clone() });
-        let Relinked { edits, rewritten, satisfied, dangling, redirected, unread } = relinked;
+        let Relinked { edits, rewritten, satisfied, dangling, redirected, notices } = relinked;
         self.edit_all(edits);
         self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
         self.add_link_notices(&dangling, "leads nowhere now");
         self.add_link_notices(&redirected, "led to what was there before and leads to what takes its place");
-        unread.into_iter().for_each(|notice| self.add_notice(notice));
+        notices.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(Renamed { moved, rewritten, satisfied })
     }
 
@@ -197,10 +197,10 @@ impl Overlay<'_> {
         for action in actions {
             self.push(action);
         }
-        let Relinked { dangling, redirected, unread, .. } = relinked;
+        let Relinked { dangling, redirected, notices, .. } = relinked;
         self.add_link_notices(&dangling, "leads nowhere now");
         self.add_link_notices(&redirected, "leads to another note of that name now");
-        unread.into_iter().for_each(|notice| self.add_notice(notice));
+        notices.into_iter().for_each(|notice| self.add_notice(notice));
         Ok(Deleted { trashed_to, dangling, redirected })
     }
 

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use vault_index::links::keys_leading_to;
 
 use super::{Node, Overlay};
+use crate::change::Notice;
 use crate::content::Content;
 use crate::error::Result;
 use crate::links::{Delta, DiskLinks, LinkFormat, LinkIndex, Relinked, Relinking};
 use crate::links::{link_keys, lossy, not_looked_through, readable};
-use crate::sandbox::SafePath;
+use crate::sandbox::{SafePath, View};
 
 impl Overlay<'_> {
     /// Finds what has to be edited when files are created, deleted or moved, and brings the names up to date. The
@@ -56,9 +57,16 @@ impl Overlay<'_> {
         self.preconditions.keys.extend(keys);
         notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
-        notes.retain(|note| !deleted.contains(note));
+        let known = self.permits.clone();
+        let permits = |path: &str| known.as_ref().is_none_or(|permits| permits(path));
+        notes.retain(|note| !deleted.contains(note) && permits(note.as_str()));
 
-        let mut unread = index.disk.unread();
+        let mut notices = index.disk.unread();
+        // Said whether there are such links or not, so that it does not tell.
+        if self.permits.is_some() && !(delta.moves.is_empty() && delta.deleted.is_empty()) {
+            let what = "links in notes that your settings deny are left as they are, and may lead nowhere now";
+            notices.push(what.to_owned().into());
+        }
         let mut read = Vec::new();
         for note in notes {
             // A symbolic link to a note has its text elsewhere, and is no note of its own.
@@ -66,19 +74,33 @@ impl Overlay<'_> {
                 match self.read_for_links(&note) {
                     Ok(Some((content, text))) => read.push((note, content, text)),
                     Ok(None) => {}
-                    Err(why) => unread.push(not_looked_through(&note, &why)),
+                    Err(why) => notices.push(not_looked_through(&note, &why)),
                 }
             }
         }
-        let relinking = Relinking::new(delta, read, &index.names);
+        notices.extend(self.dangling_aliases(delta, index));
+        let relinking = Relinking::new(delta, read, &index.names, &permits);
         self.observe_names(&relinking.keys_within_moved(), index);
         let settings = self.store.sandbox.obsidian_setting("app.json").unwrap_or_else(|error| {
             let what = "Obsidian's link format is not known, so links are written in the shortest form";
-            unread.push(format!("{what}: {}", error.message()).into());
+            notices.push(format!("{what}: {}", error.message()).into());
             None
         });
         let relinked = relinking.finish(index, LinkFormat::of(settings.as_deref()))?;
-        Ok(Relinked { unread, ..relinked })
+        Ok(Relinked { notices, ..relinked })
+    }
+
+    /// Notices about the symbolic links that lead to a file which is moved or deleted: none is made anew.
+    fn dangling_aliases(&self, delta: &Delta, index: &LinkIndex) -> Vec<Notice> {
+        let left: BTreeSet<&SafePath> = delta.moves.iter().map(|(from, _)| from).chain(&delta.deleted).collect();
+        let dangles = |alias: &&SafePath| {
+            self.stat(alias).is_ok_and(|stat| stat.is_some_and(|stat| stat.symlink))
+                && self.real(alias).is_ok_and(|real| left.contains(&real))
+        };
+        let aliases = index.disk.possible_aliases(&left).filter(dangles);
+        let what =
+            "is a symbolic link that leads nowhere now, and so do links to it; make it anew or delete it by hand";
+        aliases.map(|alias| Notice { about: Some(alias.clone()), text: format!("{alias} {what}") }).collect()
     }
 
     /// Assumes that links under these keys can lead to the files that are on the disk now. What was observed first counts.

@@ -14,7 +14,8 @@ const MAX_NAME: usize = 255;
 /// Longest path, in bytes.
 const MAX_PATH: usize = 1024;
 
-/// A path inside the vault that a tool may name: relative, `/` between names, NFC, nothing hidden, no `..`.
+/// A path inside the vault that a tool may name: relative, `/` between names, NFC, nothing hidden, no `..`. What is
+/// there already may have any other name; what is new may not.
 ///
 /// It says nothing about what is there. Symbolic links on the way are refused when it is used.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -27,34 +28,42 @@ impl SafePath {
     /// [`ErrorKind::InvalidPath`] for what is absolute, has a drive letter or a scheme, has a `..`, a backslash or a
     /// control character in it, is hidden, ends in a dot or a space, or is a name that Windows reserves.
     pub fn new(text: &str) -> Result<Self> {
+        Self::with_names(text, |_| false)
+    }
+
+    /// The same; a name that no new file may have is taken where `is_there` says that something has it.
+    ///
+    /// # Errors
+    /// As [`SafePath::new`].
+    pub(crate) fn new_or_existing(text: &str, is_there: impl Fn(&Self) -> bool) -> Result<Self> {
+        // To Windows, such a name is another file, or a device.
+        Self::with_names(text, |path| !cfg!(windows) && is_there(path))
+    }
+
+    fn with_names(text: &str, is_there: impl Fn(&Self) -> bool) -> Result<Self> {
         let refuse = |why: &str| Err(Error::invalid_path(text, why).with_remedy(REMEDY));
         let path: String = text.nfc().collect();
-        if path.chars().any(char::is_control) {
-            return refuse("has a control character in it");
-        }
-        if path.contains('\\') {
-            return refuse("has a backslash in it; folders are separated by /");
-        }
         if path.starts_with('/') {
             return refuse("is absolute");
-        }
-        if has_scheme(&path) {
-            return refuse(SCHEME);
         }
         if path.len() > MAX_PATH {
             return refuse("is too long");
         }
+        let mut so_far = String::new();
         for name in path.split('/').filter(|name| !name.is_empty() && *name != ".") {
-            if let Some(why) = bad_name(name) {
+            let is_first = so_far.is_empty();
+            so_far.push_str(if is_first { "" } else { "/" });
+            so_far.push_str(name);
+            if let Some(why) = not_in_vault(name) {
+                return refuse(why);
+            }
+            if let Some(why) = bad_name(name, is_first)
+                && !VaultPath::new(&so_far).is_some_and(|path| is_there(&Self(path)))
+            {
                 return refuse(why);
             }
         }
-        match VaultPath::new(&path) {
-            // `./c:x` is `c:x` once it is written plainly.
-            Some(path) if has_scheme(path.as_str()) => refuse(SCHEME),
-            Some(path) => Ok(Self(path)),
-            None => refuse("names nothing"),
-        }
+        VaultPath::new(&so_far).map(Self).map_or_else(|| refuse("names nothing"), Ok)
     }
 
     /// A name that was found in a folder. `None` for one that is hidden.
@@ -172,7 +181,7 @@ impl SafePath {
     /// # Errors
     /// As [`SafePath::new`].
     pub fn join(&self, rest: &str) -> Result<Self> {
-        Self::new(&format!("{self}/{rest}"))
+        Self::new_or_existing(&format!("{self}/{rest}"), |path| self.is_in(path))
     }
 
     /// The last name.
@@ -251,17 +260,27 @@ pub(crate) fn check_new_name(name: &str) -> Result<()> {
 
 const REMEDY: &str = "give the path from the vault's root, such as Folder/Note.md";
 
-const SCHEME: &str = "begins with a drive letter or a scheme";
-
 const TRASH: &str = ".trash";
 
-/// Why no tool may use a name.
-fn bad_name(name: &str) -> Option<&'static str> {
-    if name == ".." {
-        return Some("has a `..` in it");
+/// Why no path of a tool leads through a name.
+fn not_in_vault(name: &str) -> Option<&'static str> {
+    match name {
+        ".." => Some("has a `..` in it"),
+        _ if name.starts_with('.') => Some("is hidden"),
+        _ => None,
     }
-    if name.starts_with('.') {
-        return Some("is hidden");
+}
+
+/// Why nothing new may have a name.
+fn bad_name(name: &str, is_first: bool) -> Option<&'static str> {
+    if name.chars().any(char::is_control) {
+        return Some("has a control character in it");
+    }
+    if name.contains('\\') {
+        return Some("has a backslash in it; folders are separated by /");
+    }
+    if is_first && has_scheme(name) {
+        return Some("begins with a drive letter or a scheme");
     }
     if name.ends_with(['.', ' ']) {
         return Some("has a name that ends in a dot or a space");
@@ -273,8 +292,8 @@ fn bad_name(name: &str) -> Option<&'static str> {
 }
 
 /// A letter, then letters, digits, `+`, `-`, `.`, then `:`; so a drive letter, too.
-fn has_scheme(path: &str) -> bool {
-    let Some((scheme, _)) = path.split_once(':') else { return false };
+fn has_scheme(name: &str) -> bool {
+    let Some((scheme, _)) = name.split_once(':') else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }

@@ -177,7 +177,7 @@ fn files_are_read_listed_and_missed() {
     assert_eq!((names(None), names(Some(&path("sub")))), (vec!["a.md".into(), "sub".into()], vec!["sub/b.md".into()]));
     let missing = sandbox.read(&path("sub/a.md")).unwrap_err();
     assert!(missing.to_string().starts_with("Note not found: sub/a.md"), "{missing}");
-    let near = super::missing(&path("sub/a.md"), &sandbox, &|path| path.as_str() != "a.md");
+    let near = super::missing(&path("sub/a.md"), &sandbox, &|entry| entry.path.as_str() != "a.md");
     assert_eq!(near.to_string(), "Note not found: sub/a.md (did you mean sub/b.md?)");
     assert_eq!(sandbox.read(&path("sub")).unwrap_err().kind(), ErrorKind::InvalidArguments);
     assert_eq!(sandbox.stat(&path("a.md/x")).unwrap(), None);

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use jiff::Zoned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use vault_index::internal::Exclusion;
 use vault_index::links::Names;
 use vault_index::{LinkKind, VaultPath};
 
@@ -18,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
 use crate::overlay::Overlay;
 use crate::policy::Policy;
-use crate::sandbox::{EntryKind, SafePath, View, missing};
+use crate::sandbox::{Entry, EntryKind, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::vault::Vault;
 
@@ -97,7 +98,7 @@ impl HostEffect {
         match self {
             Self::Open { path, new_leaf } => {
                 let leaf = if *new_leaf { Leaf::New } else { Leaf::Current };
-                host.open(&SafePath::new(path)?, leaf).map(drop)
+                host.open(&SafePath::new_or_existing(path, |_| true)?, leaf).map(drop)
             }
             Self::Command { id } => host.run_command(id),
         }
@@ -180,7 +181,8 @@ impl Context<'_, '_> {
     /// # Errors
     /// [`ErrorKind::InvalidPath`]; [`ErrorKind::Denied`].
     pub fn path(&self, path: &PathArg) -> Result<SafePath> {
-        let safe = SafePath::new(path.as_str())?;
+        let is_there = |path: &SafePath| self.overlay.is_there(path).unwrap_or(false);
+        let safe = SafePath::new_or_existing(path.as_str(), is_there)?;
         match self.permits(&safe) {
             true => Ok(safe),
             false => Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(safe)),
@@ -195,6 +197,29 @@ impl Context<'_, '_> {
         let permits = |path: &SafePath| self.policy.permits_path(path.as_str());
         // A dangling link shows nothing; opening it is an error.
         permits(path) && self.overlay.real(path).map_or(true, |real| permits(&real))
+    }
+
+    /// Which of the paths that may be shown are shown in a list or a search that did not name them: what the index leaves
+    /// out is not. A file that is left out can still be read and changed by its path.
+    ///
+    /// # Errors
+    /// Rules that cannot be understood, since what they were to keep out would be shown.
+    pub(crate) fn listing(&self) -> Result<Listing<'_>> {
+        let exclusion = self.cache.exclusion(|| self.vault.exclusion())?;
+        Ok(Listing { policy: self.policy, overlay: self.overlay, exclusion })
+    }
+
+    /// Says so if lists and searches leave out a folder that the call names.
+    ///
+    /// # Errors
+    /// As [`Self::listing`].
+    pub(crate) fn notice_if_left_out(&mut self, folder: &SafePath) -> Result<()> {
+        if self.cache.exclusion(|| self.vault.exclusion())?.covers_folder(folder.vault_path()) {
+            let what =
+                "lists and searches leave out this folder, as an ignore file or the excluded files of the vault say";
+            self.overlay.notice(format!("{folder}: {what}"));
+        }
+        Ok(())
     }
 
     /// Where deleted files go: where the user's settings say, but into `.trash` in a vault that Obsidian is set to keep
@@ -228,7 +253,35 @@ impl Context<'_, '_> {
 
     /// The error for a path where nothing exists; it names the nearest paths that may be shown.
     pub fn missing(&self, path: &SafePath) -> Error {
-        missing(path, &*self.overlay, &|path| self.permits(path))
+        let listing = self.listing();
+        missing(path, &*self.overlay, &|entry| listing.as_ref().is_ok_and(|listing| listing.has(entry)))
+    }
+}
+
+/// See [`Context::listing`].
+pub(crate) struct Listing<'c> {
+    policy: &'c Policy,
+    overlay: &'c Overlay<'c>,
+    exclusion: &'c Exclusion,
+}
+
+impl Listing<'_> {
+    /// Whether it has a file; for a symbolic link, its target must be in it, too.
+    pub fn has_file(&self, path: &SafePath) -> bool {
+        let has =
+            |path: &SafePath| self.policy.permits_path(path.as_str()) && !self.exclusion.covers_file(path.vault_path());
+        has(path) && self.overlay.real(path).map_or(true, |real| has(&real))
+    }
+
+    /// Whether it has an entry of a folder that was listed.
+    pub fn has(&self, entry: &Entry) -> bool {
+        match (entry.stat.kind, entry.stat.symlink) {
+            // Only symbolic links can lead to what is not listed itself; resolving every path would be slow.
+            (_, true) => self.has_file(&entry.path),
+            (_, false) if !self.policy.permits_path(entry.path.as_str()) => false,
+            (EntryKind::File, _) => !self.exclusion.covers_file(entry.path.vault_path()),
+            (EntryKind::Folder, _) => !self.exclusion.covers_folder(entry.path.vault_path()),
+        }
     }
 }
 
@@ -246,13 +299,19 @@ pub(crate) struct FoundLink {
 }
 
 /// Computed once per step of a plan, since a step that only reads sees one state of the vault.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(crate) struct StepCache {
+    exclusion: OnceCell<Exclusion>,
     names: OnceCell<Names>,
     links: OnceCell<HashMap<VaultPath, Vec<FoundLink>>>,
 }
 
 impl StepCache {
+    /// What lists and searches leave out.
+    pub fn exclusion(&self, compute: impl FnOnce() -> Result<Exclusion>) -> Result<&Exclusion> {
+        get_or_try_init(&self.exclusion, compute)
+    }
+
     /// What links can lead to.
     pub fn names(&self, compute: impl FnOnce() -> Result<Names>) -> Result<&Names> {
         get_or_try_init(&self.names, compute)

@@ -1,4 +1,4 @@
-//! Replaces one passage of a note: `edit_note`.
+//! Replaces a passage of a note, or all that are alike: `edit_note`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -13,11 +13,14 @@ use crate::tool::{Context, PathArg};
 pub(super) struct Args {
     /// The note.
     path: PathArg,
-    /// The text to replace, exactly as it is in the note; it must occur once.
+    /// The text to replace, exactly as it is in the note; it must occur once, or all must be true.
     #[schemars(length(min = 1))]
     old_text: String,
     /// The new text; empty to remove the passage.
     new_text: String,
+    /// Whether to replace every occurrence.
+    #[serde(default)]
+    all: bool,
     /// The version that read_note gave: if the note has changed since, nothing is written.
     expected_version: Option<String>,
 }
@@ -29,8 +32,10 @@ pub(super) struct EditedPassage {
     path: String,
     /// The first line of the new text, from 1.
     first_line: u32,
-    /// Its last line; the first line if the new text is empty.
+    /// Its last line; the first line if the new text is empty. Of several, the last line of the last one.
     last_line: u32,
+    /// How many passages were replaced.
+    count: usize,
     /// The old text.
     replaced: String,
     /// The new text.
@@ -46,13 +51,15 @@ pub(super) fn edit_note(args: Args, context: &mut Context<'_, '_>) -> Result<Edi
     }
     version::require(args.expected_version.as_deref(), &path, context)?;
     let text = context.overlay.text(&path)?;
-    let edited = edit::replace_once(&text, &args.old_text, &args.new_text).map_err(|error| error.at(&path))?;
+    let replace = if args.all { edit::replace_all } else { edit::replace_once };
+    let edited = replace(&text, &args.old_text, &args.new_text).map_err(|error| error.at(&path))?;
     context.overlay.write(&path, edited.text)?;
     Ok(EditedPassage {
         version: version::of(&path, context)?,
         path: path.to_string(),
         first_line: edited.first_line,
         last_line: edited.last_line,
+        count: edited.count,
         replaced: args.old_text,
         replaced_by: args.new_text,
     })

@@ -1,12 +1,13 @@
-//! Sets and removes properties of a note and keeps all else byte for byte: `update_frontmatter`.
+//! Sets and removes properties of a note, or items of one, and keeps all else byte for byte: `update_frontmatter`,
+//! `edit_list_property`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{locate, version};
-use crate::edit::frontmatter;
-use crate::error::Result;
+use crate::edit::{self, frontmatter};
+use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::View;
 use crate::tool::{Context, PathArg};
 
@@ -41,5 +42,58 @@ pub(super) fn update_frontmatter(args: Args, context: &mut Context<'_, '_>) -> R
         message: format!("Frontmatter updated for {path}: {}", Value::Object(args.updates)),
         version: version::of(&path, context)?,
         path: path.to_string(),
+    })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ListArgs {
+    /// The note.
+    path: PathArg,
+    /// The property, such as aliases.
+    #[schemars(length(min = 1))]
+    property: String,
+    /// Items to add at the end, unless they are in the list.
+    #[serde(default)]
+    add: Vec<Value>,
+    /// Items to remove.
+    #[serde(default)]
+    remove: Vec<Value>,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
+}
+
+/// The result of an edit of a list.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct EditedProperty {
+    /// The note.
+    path: String,
+    /// The property.
+    property: String,
+    /// All items it has now.
+    items: Vec<Value>,
+    /// Those that were added; one that was there is not.
+    added: Vec<Value>,
+    /// Those that were removed.
+    removed: Vec<Value>,
+    /// The note's new version.
+    version: String,
+}
+
+pub(super) fn edit_list_property(args: ListArgs, context: &mut Context<'_, '_>) -> Result<EditedProperty> {
+    if args.add.is_empty() && args.remove.is_empty() {
+        return Err(Error::new(ErrorKind::InvalidArguments, "nothing to add or to remove is given"));
+    }
+    let path = locate::markdown(&args.path, "only Markdown notes have frontmatter", context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
+    let text = context.overlay.text(&path)?;
+    let edited = edit::edit_list(&text, &args.property, &args.add, &args.remove).map_err(|error| error.at(&path))?;
+    context.overlay.write(&path, edited.text)?;
+    Ok(EditedProperty {
+        version: version::of(&path, context)?,
+        path: path.to_string(),
+        property: args.property,
+        items: edited.items,
+        added: edited.added,
+        removed: edited.removed,
     })
 }

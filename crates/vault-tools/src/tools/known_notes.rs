@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use schemars::JsonSchema;
 use serde::Serialize;
-use vault_index::GraphNode;
 use vault_index::note::TagKey;
+use vault_index::{GraphNode, VaultPath};
 
 use super::locate::parsed;
 use crate::error::Result;
@@ -40,8 +40,7 @@ fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec
     let changed = changed_paths(context.overlay);
     let mut known = Vec::new();
     for note in indexed {
-        // No tool can open a note whose path is not valid.
-        let Ok(path) = SafePath::new(&note.path) else { continue };
+        let Some(path) = VaultPath::new(&note.path).and_then(SafePath::found) else { continue };
         if context.permits(&path) && !is_among(&changed, &path) {
             known.push(KnownNote { path, title: note.title, tags: note.tags });
         }
@@ -56,9 +55,9 @@ fn and_changed(indexed: Vec<GraphNode>, context: &Context<'_, '_>) -> Result<Vec
 
 /// The note at a changed path; for a folder that was moved, the notes in it.
 fn changed_note(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec<KnownNote>> {
-    let mut notes = Vec::new();
+    let (listing, mut notes) = (context.listing()?, Vec::new());
     for file in files_at(path, context.overlay)? {
-        if file.is_note() && context.permits(&file) {
+        if file.is_note() && listing.has_file(&file) {
             let note = parsed(&file, &context.overlay.read(&file)?);
             let tags = note.tags.iter().map(|tag| tag.shown.clone()).collect();
             notes.push(KnownNote { path: file, title: note.title.text, tags });

@@ -40,7 +40,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     };
     let mut permitted = Vec::with_capacity(found.len());
     for link in found {
-        let Ok(source) = SafePath::new(link.source.as_str()) else { continue };
+        let Some(source) = SafePath::found(link.source.clone()) else { continue };
         if context.permits(&source) {
             context.overlay.bind(&source);
             permitted.push(link);
@@ -55,7 +55,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
     let changed = changed_paths(context.overlay);
     let mut found: HashMap<VaultPath, Vec<FoundLink>> = HashMap::new();
     context.vault.index()?.all_links(&mut |mut row| {
-        let is_current = SafePath::new(row.source.as_str()).is_ok_and(|source| !is_among(&changed, &source));
+        let is_current = SafePath::found(row.source.clone()).is_some_and(|source| !is_among(&changed, &source));
         if is_current {
             let leads_to = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id));
             if let Some(target) = leads_to {
@@ -66,8 +66,10 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
         }
         Ok(())
     })?;
+    let listing = context.listing()?;
     for changed in &changed {
-        for note in files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note) {
+        let notes = files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note);
+        for note in notes.filter(|note| listing.has_file(note)) {
             for link in links_in(&note, names, context)? {
                 if let Some(target) = link.target.clone() {
                     found.entry(target).or_default().push(link);
@@ -153,7 +155,7 @@ fn titles(links: &[FoundLink], context: &Context<'_, '_>) -> Result<HashMap<Vaul
     for link in links {
         titles.entry(link.source.clone()).or_insert_with_key(|path| {
             let read = || {
-                let safe = SafePath::new(path.as_str()).ok()?;
+                let safe = SafePath::found(path.clone())?;
                 let content = context.overlay.read(&safe).ok()?;
                 Some(parsed(&safe, &content).title.text)
             };
@@ -220,7 +222,8 @@ pub(super) struct ForwardLink {
 
 pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) -> Result<Vec<ForwardLink>> {
     let path = locate::file(&args.path, context)?;
-    let may_be_named = |target: &VaultPath| SafePath::new(target.as_str()).is_ok_and(|target| context.permits(&target));
+    let may_be_named =
+        |target: &VaultPath| SafePath::found(target.clone()).is_some_and(|target| context.permits(&target));
     let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
         target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
         target: link.points_at,

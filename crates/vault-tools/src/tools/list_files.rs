@@ -67,16 +67,8 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
         let ending = entry.path.extension().map(str::to_lowercase);
         entry.stat.kind == EntryKind::File && ending.is_some_and(|ending| endings.contains(&ending))
     };
-    // Only symbolic links can point to a denied file; resolving every path would be slow.
-    let is_permitted = |entry: &sandbox::Entry| match entry.stat.symlink {
-        true => context.permits(&entry.path),
-        false => context.policy.permits_all_paths() || context.policy.permits_path(entry.path.as_str()),
-    };
-    let entries = entries(&args, &*context)?;
-    let mut shown = entries
-        .iter()
-        .filter(|entry| is_permitted(entry) && (endings.is_empty() || has_ending(entry)))
-        .skip(args.offset);
+    let entries = entries(&args, context)?;
+    let mut shown = entries.iter().filter(|entry| endings.is_empty() || has_ending(entry)).skip(args.offset);
     let mut items = Vec::new();
     for entry in shown.by_ref().take(args.limit) {
         context.cancel.check()?;
@@ -91,24 +83,30 @@ pub(super) fn list_files(args: Args, context: &mut Context<'_, '_>) -> Result<Pa
     Ok(Page { next_offset: truncated.then_some(args.offset + items.len()), items, truncated })
 }
 
-fn entries(args: &Args, context: &Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
-    let all = |folder: Option<&SafePath>| match args.recursive {
-        true => context.overlay.walk(folder),
-        false => context.overlay.list(folder),
+/// What is listed, before the page is cut. A file that is named is listed whether it is left out of the index or not.
+fn entries(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<sandbox::Entry>> {
+    let all = |folder: Option<&SafePath>, context: &Context<'_, '_>| -> Result<Vec<sandbox::Entry>> {
+        let listing = context.listing()?;
+        let mut entries = if args.recursive { context.overlay.walk(folder)? } else { context.overlay.list(folder)? };
+        entries.retain(|entry| listing.has(entry));
+        Ok(entries)
     };
     let prefix = args.prefix.as_ref().filter(|prefix| !matches!(prefix.as_str().trim_matches('/'), "" | "."));
-    let Some(prefix) = prefix else { return all(None) };
+    let Some(prefix) = prefix else { return all(None, context) };
     let ends_in_slash = prefix.as_str().ends_with('/');
     let path = context.path(&PathArg(prefix.as_str().trim_end_matches('/').to_string()))?;
     match context.overlay.stat(&path)? {
-        Some(stat) if stat.kind == EntryKind::Folder => return all(Some(&path)),
+        Some(stat) if stat.kind == EntryKind::Folder => {
+            context.notice_if_left_out(&path)?;
+            return all(Some(&path), context);
+        }
         Some(stat) if !ends_in_slash => return Ok(vec![sandbox::Entry { path, stat }]),
         _ => {}
     }
     let folder = path.parent();
     let listed = match &folder {
         Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
-        folder => all(folder.as_ref())?,
+        folder => all(folder.as_ref(), context)?,
     };
     let begins = |entry: &sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
     let found: Vec<sandbox::Entry> = listed.into_iter().filter(begins).collect();

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use serde_json::Value;
+use vault_index::VaultPath;
 use vault_index::note::{Note, ParseOptions, parse};
 
 use crate::content::Content;
@@ -107,7 +108,7 @@ pub(crate) fn fill_in_times(output: &mut Value, vault: &dyn View) {
     match output {
         Value::Array(items) => items.iter_mut().for_each(|item| fill_in_times(item, vault)),
         Value::Object(fields) => {
-            let path = fields.get("path").and_then(Value::as_str).and_then(|path| SafePath::new(path).ok());
+            let path = fields.get("path").and_then(Value::as_str).and_then(VaultPath::new).and_then(SafePath::found);
             if let (Some(Value::Null), Some(path)) = (fields.get("mtimeMs"), path) {
                 fields.insert("mtimeMs".into(), mtime_ms(&path, vault).ok().flatten().into());
             }

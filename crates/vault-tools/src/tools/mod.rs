@@ -1,4 +1,4 @@
-//! The built-in tools as three tables, one for each toolset: name, risk, description, and the function that does it.
+//! The built-in tools as four tables, one for each toolset: name, risk, description, and the function that does it.
 //!
 //! An operation is written once, in a file of its own; where toolsets offer it under several names, the file has a
 //! function for each shape of arguments and output. To add a tool, write its function and add a line to a table.
@@ -26,6 +26,7 @@ mod search_text;
 mod search_by_tag;
 mod links;
 mod metadata;
+mod tags;
 mod random_note;
 mod moment;
 mod daily_settings;
@@ -44,7 +45,8 @@ pub(crate) use locate::fill_in_times;
 
 /// Every built-in tool, in the order in which they are listed.
 pub(crate) fn all() -> Vec<Tool> {
-    let toolsets = [(Toolset::Notes, notes()), (Toolset::Chat, chat()), (Toolset::Actions, actions())];
+    let toolsets =
+        [(Toolset::Notes, notes()), (Toolset::Chat, chat()), (Toolset::Actions, actions()), (Toolset::Bulk, bulk())];
     toolsets.into_iter().flat_map(|(toolset, tools)| tools.into_iter().map(move |tool| tool.toolset(toolset))).collect()
 }
 
@@ -78,8 +80,8 @@ fn notes() -> Vec<Tool> {
             "update_frontmatter",
             Write,
             "Set or remove properties in a note's YAML frontmatter (tags, status, aliases and so on) without \
-             touching its text, its other properties or their comments. A list replaces the whole list: to add a \
-             tag, give all tags.",
+             touching its text, its other properties or their comments. A list replaces the whole list: give \
+             all of its items. For single items and tags, where offered: edit_list_property, edit_tags.",
             frontmatter::update_frontmatter,
         ),
         Tool::new(
@@ -142,7 +144,8 @@ fn notes() -> Vec<Tool> {
             "edit_note",
             Write,
             "Replace one passage of a note and keep everything else. Give the passage exactly as it is in the note, \
-             with enough context to be unique; otherwise the error says where to look.",
+             with enough context to be unique, or with all: true to replace every occurrence; otherwise the error says where to \
+             look.",
             edit_note::edit_note,
         ),
         Tool::new(
@@ -285,6 +288,33 @@ fn actions() -> Vec<Tool> {
             Read,
             "Turn a title into a lower-case file name with - between words.",
             slug::slugify,
+        ),
+    ]
+}
+
+/// For work on many notes, called in the loops of plans.
+fn bulk() -> Vec<Tool> {
+    vec![
+        Tool::new(
+            "edit_list_property",
+            Write,
+            "Add items to a list in a note's frontmatter, or remove some; the others, their order and comments stay. For \
+             tags use edit_tags.",
+            frontmatter::edit_list_property,
+        ),
+        Tool::new(
+            "edit_tags",
+            Write,
+            "Add, remove and rename tags of one note, in its frontmatter and its text; case is ignored. Code and links \
+             are not touched. For a tag in all notes use rename_tag.",
+            tags::of_note,
+        ),
+        Tool::new(
+            "rename_tag",
+            Write,
+            "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
+             touched. A note that cannot be changed keeps it and is named.",
+            tags::of_vault,
         ),
     ]
 }

@@ -25,7 +25,7 @@ pub(super) fn ranked(mut query: Query, limit: usize, context: &mut Context<'_, '
         let notices = notices(&hits, is_current);
         let mut found = Vec::with_capacity(hits.results.len());
         for hit in hits.results {
-            let Ok(path) = SafePath::new(hit.path.as_str()) else { continue };
+            let Some(path) = SafePath::found(hit.path.clone()) else { continue };
             if context.permits(&path) && (!context.overlay.is_changed() || context.overlay.exists(&path)?) {
                 found.push((path, hit));
             }

@@ -152,13 +152,16 @@ fn searchable_text(path: &SafePath, context: &Context<'_, '_>) -> Result<String>
 }
 
 /// The notes at and below paths, each once, or all notes; a file that is named is searched whether it is a note or not.
-fn files_to_search(paths: &[PathArg], context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
+fn files_to_search(paths: &[PathArg], context: &mut Context<'_, '_>) -> Result<Vec<SafePath>> {
     let mut files = if paths.is_empty() { notes_below(None, context)? } else { Vec::new() };
     for path in paths {
         let path = context.path(path)?;
         match context.overlay.stat(&path)? {
             None => return Err(context.missing(&path)),
-            Some(stat) if stat.kind == EntryKind::Folder => files.extend(notes_below(Some(&path), context)?),
+            Some(stat) if stat.kind == EntryKind::Folder => {
+                context.notice_if_left_out(&path)?;
+                files.extend(notes_below(Some(&path), context)?);
+            }
             Some(_) => files.push(path),
         }
     }
@@ -169,10 +172,9 @@ fn files_to_search(paths: &[PathArg], context: &Context<'_, '_>) -> Result<Vec<S
 
 /// The notes that may be read, in the order of their paths.
 fn notes_below(folder: Option<&SafePath>, context: &Context<'_, '_>) -> Result<Vec<SafePath>> {
-    let notes = context
-        .overlay
-        .walk(folder)?
-        .into_iter()
-        .filter(|entry| entry.stat.kind == EntryKind::File && entry.path.is_note() && context.permits(&entry.path));
+    let listing = context.listing()?;
+    let entries = context.overlay.walk(folder)?.into_iter();
+    let notes =
+        entries.filter(|entry| entry.stat.kind == EntryKind::File && entry.path.is_note() && listing.has(entry));
     Ok(notes.map(|entry| entry.path).collect())
 }

@@ -3,6 +3,7 @@
 // Tests set their stage with what the library itself may not use.
 #![allow(clippy::disallowed_methods)]
 
+mod bulk;
 #[cfg(feature = "cli")]
 mod command;
 #[cfg(feature = "cli")]
@@ -10,6 +11,8 @@ mod journal;
 mod macros;
 mod plan_laws;
 mod plans;
+mod plan_loops;
+mod real_vaults;
 mod renames;
 #[cfg(unix)]
 mod terminal;

@@ -115,8 +115,13 @@ impl Entry {
                 let kept = flow_items(old.strip_suffix(']').unwrap_or(old));
                 let as_is =
                     |item: &Property| kept.iter().find(|(value, _)| value == item).map(|(_, text)| text.to_string());
-                let text = |item| as_is(&property(item)).unwrap_or_else(|| inner(item, Quote::of(old)));
-                let items: Vec<String> = new.iter().map(text).collect();
+                // One item in the place of another keeps its quotes, a new one has those of the first.
+                let quote = |at: usize| match kept.get(at) {
+                    Some((_, written)) if kept.len() == new.len() => Quote::of(written),
+                    _ => Quote::of(old),
+                };
+                let text = |(at, item)| as_is(&property(item)).unwrap_or_else(|| inner(item, quote(at)));
+                let items: Vec<String> = new.iter().enumerate().map(text).collect();
                 format!("{head} [{}]{comment}{last_eol}", items.join(", "))
             }
             (Value::Array(items), None) if !items.is_empty() => self.rewritten(head, value, comment, eol),
@@ -161,8 +166,17 @@ impl Entry {
             return None;
         }
         let mut text = String::new();
-        for item in items {
+        // One item in the place of another keeps its line: its quotes and its comment.
+        let takes_its_place = |at: usize, wanted: &Property| {
+            let stays = |value: &Property| items.iter().any(|item| property(item) == *value);
+            items.len() == actual.len() && !actual.contains(wanted) && !stays(&actual[at])
+        };
+        for (at, item) in items.iter().enumerate() {
             let wanted = property(item);
+            if takes_its_place(at, &wanted) {
+                text.push_str(&in_place(&old[at].1, item, eol));
+                continue;
+            }
             match old.iter_mut().find(|(value, _)| value.as_ref() == Some(&wanted)) {
                 Some((value, lines)) => {
                     *value = None;
@@ -177,6 +191,16 @@ impl Entry {
         text.push_str(&before);
         Some(text)
     }
+}
+
+/// The lines of an item with another value, which is on the last of them.
+fn in_place(lines: &str, item: &Value, eol: &str) -> String {
+    let lines = lines.trim_end_matches(['\n', '\r']);
+    let last = lines.rfind('\n').map_or(0, |newline| newline + 1);
+    let Some((mark, value)) = lines[last..].split_once("- ") else { return lines.to_owned() };
+    let (written, comment) = split_comment(value);
+    let text = scalar(item, Quote::of(written));
+    format!("{}{mark}- {text}{comment}{eol}", &lines[..last])
 }
 
 /// The items of a list between brackets, each as it reads and as it is written.

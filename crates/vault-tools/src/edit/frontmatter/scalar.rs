@@ -66,7 +66,7 @@ pub(super) fn inner(value: &Value, quote: Option<Quote>) -> String {
 }
 
 /// The property that is read from the YAML of a JSON value.
-pub(super) fn property(value: &Value) -> Property {
+pub(crate) fn property(value: &Value) -> Property {
     match value {
         Value::Null => Property::Null,
         Value::Bool(value) => Property::Bool(*value),

@@ -1,0 +1,244 @@
+//! Vaults as people have them: names that nothing new may have, symbolic links, and folders that are left out of the index.
+
+use serde_json::{Value, json};
+use vault_tools::{Approval, Cancel, Editor, ErrorKind, Force, Settings, Toolbox};
+
+use crate::vault::{TestVault, assert_same};
+
+fn call(toolbox: &mut Toolbox, tool: &str, args: Value) -> Value {
+    toolbox.call(tool, args, Approval::Approved).unwrap_or_else(|error| panic!("{tool}: {error}")).value
+}
+
+/// On Windows such files cannot be.
+#[cfg(unix)]
+#[test]
+fn existing_notes_of_any_name_are_read_renamed_and_deleted() {
+    let names = [
+        "shambhala: the sacred path.md",
+        "aux.md",
+        "Etc./n.md",
+        "back\\slash.md",
+        "end /n.md",
+        "new\nline.md",
+        "C:/x.md",
+        "~/n.md",
+    ];
+    for name in names {
+        let vault = TestVault::new("//- Links.md\n");
+        vault.write(name, "secret garden [[Links]]\n");
+        vault.write("Links.md", format!("[[{}]]\n", name.trim_end_matches(".md")));
+        let mut toolbox = vault.toolbox_with(Editor::default(), &{
+            let mut policy = Settings::default();
+            policy.allow_delete = true;
+            policy
+        });
+        let before = vault.tree();
+        let read = call(&mut toolbox, "read_note", json!({ "path": name }));
+        assert_eq!(read["content"], "secret garden [[Links]]\n", "{name:?}");
+        let found = call(&mut toolbox, "search_notes", json!({ "query": "secret garden" }));
+        assert!(found.as_array().unwrap().iter().any(|note| note["path"] == name), "{found}");
+        let backlinks = call(&mut toolbox, "list_backlinks", json!({ "path": "Links.md" }));
+        assert_eq!(backlinks[0]["source_path"], name);
+        // A line break ends a link, so none can lead to that name.
+        if name != "new\nline.md" {
+            let links = call(&mut toolbox, "list_forward_links", json!({ "path": "Links.md" }));
+            assert_eq!(links[0]["target_path"], name);
+        }
+        call(&mut toolbox, "append_to_note", json!({ "path": name, "content": "more" }));
+        call(&mut toolbox, "rename_note", json!({ "path": name, "new_path": "Plain.md" }));
+        assert!(vault.read("Plain.md").ends_with("more\n"), "{name:?}");
+        if name != "new\nline.md" {
+            assert_eq!(vault.read("Links.md"), "[[Plain]]\n", "{name:?}");
+        }
+        toolbox.vault().undo(None, Force::No).unwrap();
+        call(&mut toolbox, "delete_note", json!({ "path": name }));
+        assert!(!vault.root().join(name).exists());
+        for _ in 0..2 {
+            toolbox.vault().undo(None, Force::No).unwrap();
+        }
+        assert_same(&vault.tree(), &before, name);
+        // What is new has a plain name, also beside such a file.
+        for new in [format!("{name}2: x.md"), format!("x/{name}"), "aux/n.md".to_owned(), "d:/n.md".to_owned()] {
+            let refused = toolbox.propose("write_note", json!({ "path": new, "content": "x" }), Cancel::default());
+            let refused = refused.expect_err(&new);
+            assert_eq!(refused.kind(), ErrorKind::InvalidPath, "{new:?}: {refused}");
+        }
+    }
+    let vault = TestVault::new("//- .obsidian/app.json\n{}\n//- Etc./n.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    call(
+        &mut toolbox,
+        "vault.createFile",
+        json!({ "path": "Etc./n.md", "content": "y", "collisionStrategy": "create-unique" }),
+    );
+    assert_eq!(vault.read("Etc./n 1.md"), "y");
+    for hidden in [".obsidian/app.json", "../vault/Etc./n.md", "/Etc./n.md", "Etc./../Etc./n.md"] {
+        let refused = toolbox.call("vault.readFile", json!({ "path": hidden }), Approval::Approved).unwrap_err();
+        assert_eq!(refused.kind(), ErrorKind::InvalidPath, "{hidden}");
+    }
+}
+
+/// One such note in a loop does not end the loop, nor does its path in a plan.
+#[cfg(unix)]
+#[test]
+fn plans_work_on_notes_of_any_name() {
+    use vault_tools::plan::{Parameters, preview, run, validate};
+    let vault = TestVault::new("//- N/plain.md\nx\n");
+    vault.write("N/a: b..md", "x\n");
+    vault.write("con.md", "x\n");
+    let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [
+        { "id": "list", "tool": "vault.listFiles", "args": { "prefix": "N" } },
+        { "id": "mark", "tool": "append_to_note", "foreach": { "from": "$steps.list.items", "itemName": "f" },
+          "args": { "path": "${f.path}", "content": "done" } },
+        { "id": "one", "tool": "append_to_note", "args": { "path": "con.md", "content": "done" } },
+    ] });
+    let mut toolbox = vault.toolbox();
+    let checked = validate(&plan, &toolbox).unwrap();
+    let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+    run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
+    for name in ["N/plain.md", "N/a: b..md", "con.md"] {
+        assert_eq!(vault.read(name), "x\n\ndone\n", "{name}");
+    }
+}
+
+/// Whatever names the folder that is to be left out.
+#[test]
+fn what_the_index_leaves_out_is_in_no_list_and_no_search() {
+    for (file, rule) in [
+        (".vaultignore", "Private/\n"),
+        (".gitignore", "/Private\n"),
+        (".vault.toml", "exclude = ['Private']\n"),
+        (".obsidian/app.json", r#"{"userIgnoreFilters": ["Private/"]}"#),
+    ] {
+        let vault = TestVault::new(
+            "//- a.md
+            clay [[diary]]
+            //- Private/diary.md
+            clay secret #hidden [[a]]
+            //- Private/deep/b.md
+            clay
+            //- Private/scan.png
+            x
+            ",
+        );
+        vault.write(file, rule);
+        let mut toolbox = vault.toolbox();
+        for (tool, args) in [
+            ("search_notes", json!({ "query": "clay secret" })),
+            ("vault_search", json!({ "query": "clay secret" })),
+            ("search_by_tag", json!({ "tags": ["hidden"] })),
+            ("vault.searchText", json!({ "query": "clay" })),
+            ("vault.searchText", json!({ "query": "clay", "paths": ["Private"] })),
+            ("vault.searchText", json!({ "query": "clay", "paths": ["Private/deep"] })),
+            ("vault.listFiles", json!({})),
+            ("vault.listFiles", json!({ "recursive": true })),
+            ("vault.listFiles", json!({ "prefix": "Private", "recursive": true })),
+            ("list_backlinks", json!({ "path": "a.md" })),
+        ] {
+            let output = toolbox.call(tool, args.clone(), Approval::Approved).unwrap();
+            assert!(!output.value.to_string().contains("Private"), "{file}: {tool} {args}: {}", output.value);
+            // A list of what is named and left out is empty, and says why.
+            let is_named = args.to_string().contains("Private");
+            assert_eq!(output.notices.iter().any(|notice| notice.contains("leave out")), is_named, "{tool} {args}");
+        }
+        for _ in 0..20 {
+            assert_eq!(call(&mut toolbox, "get_random_note", json!({}))["path"], "a.md");
+        }
+        let missing = toolbox.call("read_note", json!({ "path": "diaries.md" }), Approval::Approved).unwrap_err();
+        assert!(!missing.to_string().contains("Private"), "{missing}");
+        // Who knows the path, as from a link, reads and writes the note; links to it are kept.
+        assert_eq!(
+            call(&mut toolbox, "read_note", json!({ "path": "Private/diary.md" }))["content"],
+            "clay secret #hidden [[a]]\n"
+        );
+        let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay", "paths": ["Private/diary.md"] }));
+        assert_eq!(found["matches"][0]["line"], 1);
+        call(&mut toolbox, "rename_note", json!({ "path": "Private/diary.md", "new_path": "Private/journal.md" }));
+        assert_eq!(vault.read("a.md"), "clay [[journal]]\n");
+    }
+}
+
+/// With and without a denied note, the same call gives the same answer and does the same to what is not denied.
+#[test]
+fn links_to_and_from_denied_notes_tell_nothing() {
+    let visible = "//- pub.md\n[[salary]] [[other]]\n//- other.md\nx\n//- F/c.md\n[[salary]]\n";
+    let mut policy = Settings::default();
+    (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
+    for (tool, args) in [
+        ("write_note", json!({ "path": "salary.md", "content": "x" })),
+        ("rename_note", json!({ "path": "pub.md", "new_path": "salary.md" })),
+        ("rename_note", json!({ "path": "other.md", "new_path": "salary.md" })),
+        ("rename_note", json!({ "path": "other.md", "new_path": "moved.md" })),
+        ("rename_note", json!({ "path": "F/c.md", "new_path": "c.md" })),
+        ("vault.rename", json!({ "fromPath": "F", "toPath": "G" })),
+        ("delete_note", json!({ "path": "other.md" })),
+    ] {
+        let [with, without] = [true, false].map(|has_denied| {
+            let vault = TestVault::new(visible);
+            if has_denied {
+                vault.write("Private/salary.md", "[[other]] [[pub]] [[moved]] [[F/c]]\n");
+            }
+            let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+            let proposal = toolbox.propose(tool, args.clone(), Cancel::default()).unwrap();
+            let shown = proposal.change.preview().to_string();
+            let output = toolbox.apply(proposal, Approval::Approved).unwrap();
+            let mut tree = vault.tree();
+            let private = tree.remove("Private/salary.md");
+            assert!(private.is_none_or(|text| text == b"[[other]] [[pub]] [[moved]] [[F/c]]\n"));
+            tree.remove("Private/");
+            ((shown, output.value, output.notices), tree)
+        });
+        assert_eq!(with.0, without.0, "{tool} {args}");
+        assert_same(&with.1, &without.1, &format!("{tool} {args}"));
+        let says = with.0.2.iter().any(|notice| notice.contains("settings deny are left as they are"));
+        assert_eq!(says, tool != "write_note", "{:?}", with.0.2);
+    }
+}
+
+#[test]
+fn an_editor_tells_nothing_of_a_denied_file() {
+    let vault = TestVault::new("//- Private/salary.md\n1000\n//- a.md\nx\n");
+    let path = |text: &str| vault_tools::SafePath::new(text).unwrap();
+    let editor = Editor {
+        active_file: Some(path("Private/salary.md")),
+        open: vec![path("Private/salary.md"), path("a.md")],
+        selection: Some(vault_tools::Selection { text: "1000".into(), span: None }),
+        cursor: None,
+    };
+    let mut policy = Settings::default();
+    policy.denied_paths = vec!["Private".into()];
+    let mut toolbox = vault.toolbox_with(editor, &policy);
+    for tool in ["editor.getSelection", "editor.getActiveFilePath", "workspace.getContext"] {
+        let answer = call(&mut toolbox, tool, json!({})).to_string();
+        assert!(!answer.contains("salary") && !answer.contains("1000"), "{tool}: {answer}");
+    }
+    let context = call(&mut toolbox, "workspace.getContext", json!({}));
+    assert_eq!(context["openLeaves"], json!(["a.md"]));
+}
+
+#[cfg(unix)]
+#[test]
+fn symbolic_links_that_lead_nowhere_now_are_named() {
+    let mut policy = Settings::default();
+    policy.allow_delete = true;
+    for (tool, args) in [
+        ("rename_note", json!({ "path": "F/Real.md", "new_path": "F/New.md" })),
+        ("vault.rename", json!({ "fromPath": "F", "toPath": "G" })),
+        ("delete_note", json!({ "path": "F/Real.md" })),
+        ("vault.delete", json!({ "path": "F" })),
+    ] {
+        let vault = TestVault::new("//- F/Real.md\nx\n//- Other.md\n[[Alias]]\n");
+        std::os::unix::fs::symlink("F/Real.md", vault.root().join("Alias.md")).unwrap();
+        std::os::unix::fs::symlink("Other.md", vault.root().join("Kept.md")).unwrap();
+        let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+        let output = toolbox.call(tool, args.clone(), Approval::Approved).unwrap();
+        let [notice] = &output.notices[..] else { panic!("{tool} {args}: {:?}", output.notices) };
+        assert!(notice.starts_with("Alias.md is a symbolic link that leads nowhere now"), "{notice}");
+    }
+    // A link to a file elsewhere is none of them, nor one that is deleted along with it.
+    let vault = TestVault::new("//- F/Real.md\nx\n//- Other.md\nx\n");
+    std::os::unix::fs::symlink("Real.md", vault.root().join("F/Alias.md")).unwrap();
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    let output = toolbox.call("vault.delete", json!({ "path": "F" }), Approval::Approved).unwrap();
+    assert_eq!(output.notices, Vec::<String>::new());
+}
