@@ -11,6 +11,9 @@ mod collision;
 mod known_notes;
 mod note_filter;
 mod ranked;
+mod moment;
+mod obsidian_settings;
+mod templates;
 
 mod read;
 mod write;
@@ -28,7 +31,6 @@ mod links;
 mod metadata;
 mod tags;
 mod random_note;
-mod moment;
 mod daily_settings;
 mod daily_note;
 mod editor;

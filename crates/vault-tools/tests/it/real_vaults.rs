@@ -242,3 +242,64 @@ fn symbolic_links_that_lead_nowhere_now_are_named() {
     let output = toolbox.call("vault.delete", json!({ "path": "F" }), Approval::Approved).unwrap();
     assert_eq!(output.notices, Vec::<String>::new());
 }
+
+#[test]
+fn daily_notes_are_made_as_periodic_notes_and_templater_are_set_up() {
+    let vault = TestVault::new(
+        "//- T/Day.md
+        # {{title}}
+        {{yesterday}} <% tp.date.now() %> {{date:dddd}}
+        //- .obsidian/daily-notes.json
+        {\"folder\": \"Core\", \"template\": \"Day\"}
+        //- .obsidian/templates.json
+        {\"folder\": \"T\"}
+        //- .obsidian/plugins/periodic-notes/data.json
+        {\"daily\": {\"enabled\": true, \"folder\": \"Days\", \"format\": \"DD.MM.YYYY\", \"template\": \"T/Day.md\"}}
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    // The plugin is not switched on.
+    assert_eq!(call(&mut toolbox, "create_daily_note", json!({}))["path"], "Core/2026-03-02.md");
+    assert_eq!(vault.read("Core/2026-03-02.md"), "# 2026-03-02\n{{yesterday}} <% tp.date.now() %> Monday\n");
+    vault.write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
+    let output = toolbox.call("create_daily_note", json!({ "content": "- x" }), Approval::Approved).unwrap();
+    assert_eq!(output.value["path"], "Days/02.03.2026.md");
+    assert_eq!(vault.read("Days/02.03.2026.md"), "# 02.03.2026\n01.03.2026 <% tp.date.now() %> Monday\n\n- x\n");
+    assert!(output.notices[0].starts_with("T/Day.md has commands of Templater"), "{:?}", output.notices);
+    vault.write(".obsidian/plugins/periodic-notes/data.json", "{");
+    let broken = toolbox.call("create_daily_note", json!({}), Approval::Approved).unwrap_err().to_string();
+    assert!(broken.contains(".obsidian/plugins/periodic-notes/data.json"), "{broken}");
+}
+
+#[test]
+fn a_file_is_made_from_a_template() {
+    let vault = TestVault::new(
+        "//- Meta/Book.md
+        ---
+        type: book
+        ---
+        # {{title}}
+        read {{date}}
+        //- Templates/Person.md
+        Met {{time}}
+        //- .obsidian/templates.json
+        {\"folder\": \"/Templates/\", \"timeFormat\": \"HH\"}
+        //- .obsidian/plugins/templater-obsidian/data.json
+        {\"templates_folder\": \"Meta\"}
+        //- .obsidian/community-plugins.json
+        [\"templater-obsidian\"]
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let mut make = |args: Value| {
+        let made = toolbox.call("vault.createFile", args, Approval::Approved);
+        made.map(|made| vault.read(made.value["path"].as_str().unwrap())).map_err(|error| error.to_string())
+    };
+    let book = json!({ "path": "Dune.md", "content": "Sand.", "template": "Book", "frontmatter": { "by": "Herbert" } });
+    assert_eq!(make(book).unwrap(), "---\ntype: book\nby: Herbert\n---\n# Dune\nread 2026-03-02\n\nSand.\n");
+    let person = json!({ "path": "P/Ada.md", "content": "", "template": "Templates/Person.md" });
+    assert_eq!(make(person).unwrap(), "Met 15\n");
+    let missing = make(json!({ "path": "x.md", "content": "", "template": "Perso" })).unwrap_err();
+    assert!(missing.contains("Perso.md") && missing.contains("in Templates or Meta"), "{missing}");
+    assert!(make(json!({ "path": "x.md", "content": "", "template": "../x" })).unwrap_err().contains("Invalid path"));
+}
