@@ -93,7 +93,10 @@ pub(super) fn run_value(
     if args.dry_run {
         return print_preview(&preview, toolbox, if args.jsonl { Format::JsonLines } else { Format::Human }, out);
     }
-    let decision = approved(toolbox, &preview, args).inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
+    let can_run = preview.blocked.clone().map_or(Ok(()), Err);
+    let decision = can_run
+        .and_then(|()| approved(toolbox, &preview, args))
+        .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
     let listening = vault_cli::listen();
     let _writing = vault_cli::write_section();
     let cancel = Cancel::on(listening.flag());
@@ -200,6 +203,7 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
         steps: &preview.steps,
         change: preview.change.preview(),
         notices: &preview.notices,
+        blocked: preview.blocked.as_ref(),
         digest: &digest,
     };
     match format {
@@ -240,6 +244,8 @@ fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
             }
             StepState::Ready => {}
         }
+        let filtered = step.filtered.iter().map(|item| format!("filtered out: {}", left_out(item)));
+        lines.extend(indented(filtered, most));
         lines.extend(indented(step.left_out.iter().map(|item| format!("left out: {}", left_out(item))), most));
         lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
     }

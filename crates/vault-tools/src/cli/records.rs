@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::change::Preview;
+use crate::error::Error;
 use crate::macros::{Macro, Parameter};
 use crate::plan::{RiskLevel, StepPreview};
 use crate::policy::{Risk, Toolset};
@@ -92,6 +93,9 @@ pub(super) struct PlanRecord<'a> {
     pub change: Preview,
     /// What cannot be previewed or undone.
     pub notices: &'a [String],
+    /// Why it cannot run here, if it cannot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blocked: Option<&'a Error>,
     /// Identifies this preview, for `--digest`; includes the time that the plan takes as now.
     pub digest: &'a str,
 }

@@ -8,17 +8,24 @@
 //! the preview found, action by action. If a file that the plan reads or changes has changed since the preview, the
 //! run is refused before it begins.
 
-mod schema;
 mod reference;
+mod scope;
+mod condition;
+mod schema;
+mod foreach;
+mod output;
+mod order;
 mod validate;
 mod preview;
 mod history;
 mod run;
 
+pub use condition::Condition;
+pub use foreach::LeftOut;
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
-pub use preview::{CallPreview, LeftOut, PlanPreview, StepPreview, StepState, preview};
-pub use reference::Parameters;
+pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
 pub use run::{Event, PlanRun, RunStatus, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
+pub use scope::Parameters;
 pub use validate::{Checked, InvalidPlan, validate};

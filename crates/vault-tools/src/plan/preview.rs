@@ -10,8 +10,10 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::reference::{Parameters, Root, Scope};
+use super::foreach::{self, Item, LeftOut};
+use super::reference::Root;
 use super::schema::{OnError, Plan, Step};
+use super::scope::{Parameters, Scope};
 use super::validate::Checked;
 use crate::change::{Change, Notice};
 use crate::error::{Error, ErrorKind, Result};
@@ -19,13 +21,10 @@ use crate::host::Editor;
 use crate::log::{Approval, Record};
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
 use crate::tool::{Cancel, Draft, HostEffect, Issue, StepCache, Tool};
-use crate::toolbox::{Done, Toolbox, text_of};
+use crate::toolbox::{Done, Toolbox};
 
 /// The most calls that a loop may make.
 const MAX_ITEMS: usize = 10_000;
-
-/// Characters of an item that stand for it.
-const SHOWN_CHARACTERS: usize = 80;
 
 /// The most memory that arguments and outputs of one plan may take, in bytes.
 const MAX_OUTPUT_BYTES: usize = 256_000_000;
@@ -44,6 +43,9 @@ pub struct PlanPreview {
     pub risk: Risk,
     /// What cannot be previewed or undone, and what is ignored.
     pub notices: Vec<String>,
+    /// Why the plan cannot run here: a step needs an editor, and there is none. What does not depend on that step is
+    /// previewed all the same.
+    pub blocked: Option<Error>,
     /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
     pub digest: String,
     pub(super) editor: Editor,
@@ -70,6 +72,9 @@ pub struct StepPreview {
     /// all, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
+    /// Items that its loop's filter leaves out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub filtered: Vec<LeftOut>,
     /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
@@ -110,29 +115,6 @@ pub enum StepState {
         /// Why.
         reason: String,
     },
-}
-
-/// An item of a loop that is left out.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[non_exhaustive]
-pub struct LeftOut {
-    /// Its position in the loop, from 1.
-    pub item: usize,
-    /// Its path or its text, or else the item in short.
-    pub what: String,
-    /// Why its call failed.
-    pub reason: String,
-}
-
-impl LeftOut {
-    fn new(index: usize, item: &Value, error: &Error) -> Self {
-        let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
-        // Another file than the item, such as the target of a rename; a JSON pointer is of no use here.
-        let other = error.path().filter(|path| !path.starts_with('/') && *path != text);
-        let at = other.map(|path| format!("{path}: ")).unwrap_or_default();
-        let what = text.chars().take(SHOWN_CHARACTERS).collect();
-        Self { item: index + 1, what, reason: format!("{at}{}", error.message()) }
-    }
 }
 
 /// A call with its references resolved. Its output is that of its step; of a loop, one of the `items` of that.
@@ -186,8 +168,8 @@ pub fn preview(
     let vault = Arc::clone(toolbox.vault());
     let plan = &checked.plan;
     let draft = toolbox.draft(&vault, vault.overlay())?;
-    let mut dry_run =
-        DryRun { toolbox, plan, draft, steps: Vec::with_capacity(plan.steps.len()), parameters, output_bytes: 0 };
+    let steps = Vec::with_capacity(plan.steps.len());
+    let mut dry_run = DryRun { toolbox, plan, draft, steps, blocked: None, parameters, output_bytes: 0 };
     for &at in &checked.order.steps {
         let skipped =
             dry_run.steps.iter().find(|step| !step.runs() && checked.order.dependencies[at].contains(&step.at));
@@ -200,6 +182,13 @@ pub fn preview(
                         && cancel.check().is_ok() =>
                 {
                     dry_run.skip(at, error.to_string())?
+                }
+                Err(error) if dry_run.needs_editor(at, &error) => {
+                    let preview = dry_run.skip(at, error.to_string())?;
+                    let remedy = error.remedy().map(|remedy| format!("{remedy}; ")).unwrap_or_default();
+                    let remedy = format!("{remedy}with \"onError\": \"skip\" the rest of the plan runs here");
+                    dry_run.blocked.get_or_insert(error.with_remedy(remedy));
+                    preview
                 }
                 Err(error) => {
                     dry_run.log_failure(&plan.steps[at], &error);
@@ -224,6 +213,8 @@ struct DryRun<'a, 'v> {
     plan: &'a Plan,
     draft: Draft<'v>,
     steps: Vec<StepPreview>,
+    /// The first step that needs an editor.
+    blocked: Option<Error>,
     parameters: &'a Parameters,
     /// The size of all arguments and outputs so far.
     output_bytes: usize,
@@ -247,6 +238,7 @@ impl DryRun<'_, '_> {
             state,
             calls: Vec::new(),
             left_out: Vec::new(),
+            filtered: Vec::new(),
             notices: Vec::new(),
             output: Value::Null,
             effects: Vec::new(),
@@ -257,6 +249,12 @@ impl DryRun<'_, '_> {
             said: 0..0,
             paths: Vec::new(),
         })
+    }
+
+    /// Whether a step failed for want of an editor, so that the rest of the plan can be previewed.
+    fn needs_editor(&self, at: usize, error: &Error) -> bool {
+        let spec = self.toolbox.spec(&self.plan.steps[at].tool);
+        error.kind() == ErrorKind::Unsupported && spec.is_ok_and(|spec| spec.risk == Risk::Command)
     }
 
     /// Runs a step. If it fails, the draft is as it was before.
@@ -279,20 +277,30 @@ impl DryRun<'_, '_> {
         let step = &self.plan.steps[at];
         let timeout = step.timeout_ms.map(|millis| Instant::now() + Duration::from_millis(millis));
         let cancel = timeout.map_or(cancel, |deadline| cancel.until(deadline));
-        let items = self.items(step).map_err(|error| at_step(error, step, None))?;
-        let count = items.as_ref().map(Vec::len);
+        if let Some(condition) = &step.condition
+            && let Some(reason) =
+                condition.unmet(&self.scope(), "/if").map_err(|issues| at_step(unresolved(&issues), step, None))?
+        {
+            return self.skip(at, format!("its condition does not hold: {reason}"));
+        }
+        let (items, filtered) = self.items(step).map_err(|error| at_step(error, step, None))?;
+        let count = step.foreach.is_some().then_some(items.len());
         let skips_items = count.is_some() && self.plan.on_error(step) == OnError::Skip;
         let (mut calls, mut paths, mut outputs, mut left_out) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         self.draft.cache = StepCache::default();
         let said = self.draft.overlay.notice_count();
-        for (index, item) in items.unwrap_or(vec![Value::Null]).into_iter().enumerate() {
-            let shown = if skips_items { item.clone() } else { Value::Null };
-            match self.item(step, index, item, cancel) {
+        if count == Some(0) || !filtered.is_empty() {
+            self.draft.overlay.notice(what_is_left(count.unwrap_or(0), filtered.len()));
+        }
+        let in_all = items.len() + filtered.len();
+        for (index, Item { position, value }) in items.into_iter().enumerate() {
+            let shown = if skips_items { value.clone() } else { Value::Null };
+            match self.item(step, (index, count.unwrap_or(1)), value, cancel) {
                 // The time is that of the step, so that it is not the item that failed.
                 Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
-                    left_out.push(LeftOut::new(index, &shown, &error));
+                    left_out.push(LeftOut::failed(position, &shown, &error));
                 }
-                Err(error) => return Err(at_step(error, step, count.map(|count| (index, count)))),
+                Err(error) => return Err(at_step(error, step, count.map(|_| (position, in_all)))),
                 Ok(done) => {
                     self.output_bytes += memory_of(&done.args) + memory_of(&done.output);
                     if self.output_bytes > MAX_OUTPUT_BYTES {
@@ -308,7 +316,7 @@ impl DryRun<'_, '_> {
         if let (true, [first, ..]) = (calls.is_empty(), &left_out[..]) {
             let message = format!("none of {} items can be done; {}: {}", left_out.len(), first.what, first.reason);
             let reason = at_step(Error::new(ErrorKind::Plan, message), step, None).to_string();
-            return Ok(StepPreview { left_out, ..self.skip(at, reason)? });
+            return Ok(StepPreview { left_out, filtered, ..self.skip(at, reason)? });
         }
         let output = match count {
             Some(_) => json!({ "count": outputs.len(), "items": Value::Array(outputs) }),
@@ -321,6 +329,7 @@ impl DryRun<'_, '_> {
             said: said..self.draft.overlay.notice_count(),
             calls,
             left_out,
+            filtered,
             output,
             effects,
             unless_seen,
@@ -330,12 +339,12 @@ impl DryRun<'_, '_> {
     }
 
     /// One call of a step. If it fails, the draft is as it was before.
-    fn item(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn item(&mut self, step: &Step, at: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
         let draft = &mut self.draft;
         let (mark, editor) = (draft.overlay.mark(), draft.editor.clone());
         let (effects, unless_seen) = (draft.effects.len(), draft.unless_seen.clone());
         let said = draft.overlay.notice_count();
-        let result = self.call(step, index, item, cancel);
+        let result = self.call(step, at, item, cancel);
         if result.is_err() {
             let draft = &mut self.draft;
             draft.overlay.rollback(mark);
@@ -346,9 +355,9 @@ impl DryRun<'_, '_> {
         result
     }
 
-    fn call(&mut self, step: &Step, index: usize, item: Value, cancel: Cancel<'_>) -> Result<Done> {
+    fn call(&mut self, step: &Step, at: (usize, usize), item: Value, cancel: Cancel<'_>) -> Result<Done> {
         cancel.check()?;
-        let args = self.args(step, index, item)?;
+        let args = self.args(step, at, item)?;
         self.toolbox.run_on(&mut self.draft, &step.tool, args, cancel)
     }
 
@@ -358,16 +367,30 @@ impl DryRun<'_, '_> {
         self.toolbox.log(&Record::new(&step.tool, &[&args], Err(error), 0, Approval::of_failure(error)));
     }
 
-    /// The items of a loop; `None` for a step without one.
-    fn items(&self, step: &Step) -> Result<Option<Vec<Value>>> {
-        let Some(foreach) = &step.foreach else { return Ok(None) };
-        let from = self.scope().resolve(&foreach.from.clone().into(), &Value::Null, "/foreach/from");
-        let message = match from.map_err(|issues| unresolved(&issues))? {
-            Value::Array(items) if items.len() <= MAX_ITEMS => return Ok(Some(items)),
-            Value::Array(items) => format!("a loop over {} items; {MAX_ITEMS} at most", items.len()),
-            _ => format!("`{}` is not a list, so there is nothing to loop over", foreach.from),
+    /// The items of a loop, and those that its filter leaves out; one that is null for a step without a loop.
+    fn items(&self, step: &Step) -> Result<(Vec<Item>, Vec<LeftOut>)> {
+        let Some(foreach) = &step.foreach else {
+            return Ok((vec![Item { position: 0, value: Value::Null }], Vec::new()));
         };
-        Err(Error::new(ErrorKind::Plan, message))
+        let mut scope = self.scope();
+        let from = scope.resolve(&foreach.from, &Value::Null, "/foreach/from");
+        let list = match from.map_err(|issues| unresolved(&issues))? {
+            Value::Array(list) => list,
+            _ => {
+                let from = foreach.from.as_str().unwrap_or_default();
+                let message = format!("`{from}` is not a list, so there is nothing to loop over");
+                return Err(Error::new(ErrorKind::Plan, message));
+            }
+        };
+        let (items, filtered) =
+            foreach::filter(foreach, list, &mut scope, self.plan.version).map_err(|issues| unresolved(&issues))?;
+        if items.len() > MAX_ITEMS {
+            let message = format!("a loop over {} items; {MAX_ITEMS} at most", items.len());
+            return Err(
+                Error::new(ErrorKind::Plan, message).with_remedy("make it several loops, each over a part of them")
+            );
+        }
+        Ok((items, filtered))
     }
 
     fn scope(&self) -> Scope<'_> {
@@ -381,13 +404,10 @@ impl DryRun<'_, '_> {
         scope
     }
 
-    fn args(&self, step: &Step, index: usize, item: Value) -> Result<Value> {
+    fn args(&self, step: &Step, (index, count): (usize, usize), item: Value) -> Result<Value> {
         let mut scope = self.scope();
         if let Some(foreach) = &step.foreach {
-            scope.bind(Root::Name(foreach.item_name.clone()), Cow::Owned(item));
-            if let Some(name) = &foreach.index_name {
-                scope.bind(Root::Name(name.clone()), Cow::Owned(index.into()));
-            }
+            foreach::bind(&mut scope, foreach, self.plan.version, item, index, count);
         }
         let schema = self.toolbox.tool(&step.tool).map_or(&Value::Null, Tool::marked_schema);
         let args = Value::Object(step.args.clone());
@@ -414,6 +434,7 @@ impl DryRun<'_, '_> {
         }
         let running = || steps.iter().filter(|step| step.runs());
         let mut notices = checked.notices.clone();
+        notices.extend(self.blocked.as_ref().map(|error| format!("the plan cannot run here: {error}")));
         notices.extend(running().flat_map(StepPreview::named_notices));
         notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
@@ -426,7 +447,7 @@ impl DryRun<'_, '_> {
         let digest = hasher.finalize().to_hex().to_string();
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
         let (plan, editor) = (checked.plan.clone(), self.draft.editor);
-        Ok(PlanPreview { plan, steps, change, risk, notices, digest, editor })
+        Ok(PlanPreview { plan, steps, change, risk, notices, blocked: self.blocked, digest, editor })
     }
 }
 
@@ -445,6 +466,15 @@ fn too_much_output() -> Error {
     let limit = MAX_OUTPUT_BYTES / 1_000_000;
     Error::new(ErrorKind::Plan, format!("the outputs of the plan exceed {limit} MB"))
         .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
+}
+
+/// How many items a filter leaves of a list, or that a loop has none.
+fn what_is_left(taken: usize, filtered: usize) -> String {
+    match (taken, filtered) {
+        (0, 0) => "its list is empty, so that there is nothing to do".to_string(),
+        (0, all) => format!("its filter leaves none of {all} items, so that there is nothing to do"),
+        (taken, filtered) => format!("its filter takes {taken} of {} items", taken + filtered),
+    }
 }
 
 /// That a step does not run unseen; the digest counts, since it stands for exactly this preview.

@@ -5,22 +5,17 @@
 //! | `$steps.ID.path`, `$vars.NAME.path` as a whole text | the value itself: a list, an object, a number (where the tool asks for a text, its text) |
 //! | `${$steps.ID.path}`, `${item.text}`, `${selection}` as a whole text | likewise |
 //! | `${…}` within a text | its text |
+//! | `[*]` in a path | the list of what the path leads to in every entry: `$steps.ID.items[*].path`; as an entry of a list, each of them is an entry |
 //! | `$${` | the characters `${` |
 //! | `$$steps.`, `$$vars.` at the beginning of a text | the characters `$steps.`, `$vars.` |
 //!
 //! Values are put into the parsed tree, never into JSON text, and are not scanned for references again: a quote, a
 //! line break or a `${` in a selection stays what it is. In an argument that is a path, a value within a text becomes
-//! one segment of the path.
+//! one segment of the path. A reference never puts a list into a list, unless the tool asks for lists there.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
-
-use jiff::Zoned;
 use serde_json::Value;
 use unicode_normalization::UnicodeNormalization;
 
-use crate::error::{Error, ErrorKind, Result};
-use crate::host::Editor;
 use crate::sandbox::SafePath;
 use crate::tool::{Issue, PATH_MARK, pointer};
 use crate::toolbox::text_of;
@@ -40,10 +35,20 @@ pub(super) enum Root {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Reference {
     pub root: Root,
-    /// Keys of objects and indexes of lists, outermost first.
+    /// Keys of objects, indexes of lists and [`EACH`], outermost first.
     pub path: Vec<String>,
     /// The source text.
     pub written: String,
+}
+
+/// In a path: every entry of a list.
+pub(super) const EACH: &str = "*";
+
+impl Reference {
+    /// Whether it stands for the list of what it finds in several entries.
+    pub(super) fn collects(&self) -> bool {
+        self.path.iter().any(|key| key == EACH)
+    }
 }
 
 /// A part of a text.
@@ -132,13 +137,14 @@ fn expression(text: &str) -> Result<Reference, String> {
     Ok(Reference { root, path, written: text.to_string() })
 }
 
-/// Any number of `.key` and `[index]`; `None` for anything else.
+/// Any number of `.key`, `[index]` and `[*]`; `None` for anything else.
 fn keys(mut text: &str) -> Option<Vec<String>> {
     let mut keys = Vec::new();
     while !text.is_empty() {
         let (key, rest) = if let Some(rest) = text.strip_prefix('[') {
             let (number, rest) = rest.split_once(']')?;
-            (Some(number).filter(|number| number.bytes().all(|byte| byte.is_ascii_digit()))?, rest)
+            let is_index = number == EACH || number.bytes().all(|byte| byte.is_ascii_digit());
+            (Some(number).filter(|_| is_index)?, rest)
         } else {
             let rest = text.strip_prefix('.')?;
             let key = &rest[..rest.find(['.', '[']).unwrap_or(rest.len())];
@@ -152,6 +158,23 @@ fn keys(mut text: &str) -> Option<Vec<String>> {
         text = rest;
     }
     Some(keys)
+}
+
+/// What looks like a reference to a step within a text and is none, for want of `${` and `}`.
+pub(super) fn literals(text: &str) -> Vec<Reference> {
+    let mut literals = Vec::new();
+    for (number, piece) in parse(text).unwrap_or_default().into_iter().enumerate() {
+        let Piece::Text(text) = piece else { continue };
+        // What is written with one more $ before it is meant as it stands.
+        for (at, _) in text.match_indices('$').filter(|(at, _)| *at > 0 || number > 0) {
+            let is_key = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '[' | ']');
+            let end = text[at + 1..].find(|c| !is_key(c)).map_or(text.len(), |end| at + 1 + end);
+            // A full stop can end the sentence.
+            let reference = expression(text[at..end].trim_end_matches(['.', '-'])).ok();
+            literals.extend(reference.filter(|reference| !matches!(reference.root, Root::Name(_))));
+        }
+    }
+    literals
 }
 
 /// A letter, then letters, digits, `_` and `-`.
@@ -171,23 +194,45 @@ pub(super) fn is_open(value: &Value) -> bool {
 /// path leads.
 pub(super) const PLACEHOLDER: &str = "x";
 
-/// Replaces the references in a tree by the values that `value_of` gives; `schema` says which texts are paths. Wrong
-/// syntax and references without a value become issues; such a text is null in the result.
+/// The reference that a text consists of.
+pub(super) fn only_reference(text: &str) -> Option<Reference> {
+    let mut pieces = parse(text).ok()?;
+    match (pieces.pop(), pieces.is_empty()) {
+        (Some(Piece::Reference(reference)), true) => Some(reference),
+        _ => None,
+    }
+}
+
+/// What a value becomes as a part of a path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum InPath {
+    /// One segment.
+    Segment,
+    /// As many as a person gave.
+    Given,
+    /// A folder of the vault; if it is the root, its slash goes too.
+    Folder,
+}
+
+/// Replaces the references in a tree by the values that `value_of` gives; it is also told the schema of the place, where
+/// the reference stands alone. `schema` says which texts are paths. Wrong syntax and references without a value become
+/// issues; such a text is null in the result.
 pub(super) fn resolve(
     value: &Value,
     schema: &Value,
     at: &str,
-    mut value_of: impl FnMut(&Reference) -> Result<Value, String>,
-    is_given: impl Fn(&Reference) -> bool,
+    mut value_of: impl FnMut(&Reference, Option<&Value>) -> Result<Value, String>,
+    in_path: impl Fn(&Reference) -> InPath,
 ) -> (Value, Vec<Issue>) {
-    let mut resolver = Resolver { value_of: &mut value_of, is_given: &is_given, issues: Vec::new() };
+    let mut resolver = Resolver { value_of: &mut value_of, in_path: &in_path, issues: Vec::new() };
     (resolver.tree(value, schema, at), resolver.issues)
 }
 
+type ValueOf<'a> = &'a mut dyn FnMut(&Reference, Option<&Value>) -> Result<Value, String>;
+
 struct Resolver<'a> {
-    value_of: &'a mut dyn FnMut(&Reference) -> Result<Value, String>,
-    /// Whether a person gave the value, so that it may hold folders where it is a part of a path.
-    is_given: &'a dyn Fn(&Reference) -> bool,
+    value_of: ValueOf<'a>,
+    in_path: &'a dyn Fn(&Reference) -> InPath,
     issues: Vec<Issue>,
 }
 
@@ -200,11 +245,7 @@ impl Resolver<'_> {
                 Some(value @ (Value::Number(_) | Value::Bool(_))) if is_text(schema) => value.to_string().into(),
                 resolved => resolved.unwrap_or_default(),
             },
-            Value::Array(items) => {
-                let schema = schema.get("items").unwrap_or(&Value::Null);
-                let item = |(index, item)| self.tree(item, schema, &format!("{at}/{index}"));
-                Value::Array(items.iter().enumerate().map(item).collect())
-            }
+            Value::Array(entries) => self.list(entries, schema, at),
             Value::Object(fields) => {
                 let field = |(name, value): (&String, &Value)| {
                     (name.clone(), self.tree(value, below("properties", name), &pointer(at, name)))
@@ -215,34 +256,56 @@ impl Resolver<'_> {
         }
     }
 
+    fn list(&mut self, entries: &[Value], schema: &Value, at: &str) -> Value {
+        let of_entry = schema.get("items").unwrap_or(&Value::Null);
+        let takes_lists = of_entry.get("type").is_some_and(|name| name == "array");
+        let mut list = Vec::with_capacity(entries.len());
+        for (index, entry) in entries.iter().enumerate() {
+            let at = format!("{at}/{index}");
+            let reference = entry.as_str().and_then(only_reference);
+            let collects = reference.as_ref().is_some_and(Reference::collects);
+            match (self.tree(entry, if collects { schema } else { of_entry }, &at), reference) {
+                (Value::Array(found), Some(_)) if collects => list.extend(found),
+                (Value::Array(_), Some(reference)) if !takes_lists => {
+                    let written = &reference.written;
+                    let message = format!(
+                        "`{written}` is a list, which would be a list within a list; write `{written}[*]` (in version 1.1) \
+                         for its entries"
+                    );
+                    self.issues.push(Issue { pointer: at, message });
+                }
+                (value, _) => list.push(value),
+            }
+        }
+        Value::Array(list)
+    }
+
     fn text(&mut self, text: &str, schema: &Value, at: &str) -> Option<Value> {
         let pieces = self.located(parse(text), at)?;
         if let [Piece::Reference(only)] = &pieces[..] {
-            let value = (self.value_of)(only);
+            let value = (self.value_of)(only, Some(schema));
             return self.located(value, at);
         }
         let is_path = schema.get(PATH_MARK).is_some();
         let mut whole = Some(String::new());
+        let mut is_root = false;
         for piece in pieces {
             let part = match piece {
+                Piece::Text(text) if is_root => Some(text.strip_prefix('/').unwrap_or(&text).to_string()),
                 Piece::Text(text) => Some(text),
                 Piece::Reference(reference) => {
-                    let value = (self.value_of)(&reference).and_then(|value| match value {
-                        Value::Null => Err(format!("`{}` is null, not a text", reference.written)),
-                        Value::Array(_) | Value::Object(_) if is_path => {
-                            Err(format!("`{}` is {}, not a part of a path", reference.written, name_of(&value)))
-                        }
-                        value => Ok(text_of(&value)),
-                    });
-                    let is_given = (self.is_given)(&reference);
-                    let value = value.and_then(|value| match (is_path, is_given) {
-                        (true, true) => folders(&value, &reference),
-                        (true, false) => Ok(SafePath::segment(&value)),
-                        (false, _) => Ok(value),
+                    let value =
+                        (self.value_of)(&reference, None).and_then(|value| part_of_text(&reference, &value, is_path));
+                    let value = value.and_then(|value| match (self.in_path)(&reference) {
+                        _ if !is_path => Ok(value),
+                        InPath::Segment => Ok(SafePath::segment(&value)),
+                        InPath::Given => folders(&value, &reference),
+                        InPath::Folder => Ok(value),
                     });
                     self.located(value, at)
                 }
             };
+            is_root = is_path && part.as_ref().is_some_and(String::is_empty);
             whole = whole.zip(part).map(|(whole, part)| whole + &part);
         }
         whole.map(Value::String)
@@ -251,6 +314,18 @@ impl Resolver<'_> {
     /// The value; `None` after an error, which becomes an issue.
     fn located<T>(&mut self, result: Result<T, String>, at: &str) -> Option<T> {
         result.map_err(|message| self.issues.push(Issue { pointer: at.to_string(), message })).ok()
+    }
+}
+
+/// A value within a text.
+fn part_of_text(reference: &Reference, value: &Value, is_path: bool) -> Result<String, String> {
+    let written = &reference.written;
+    match value {
+        Value::Null => Err(format!("`{written}` is null, not a text")),
+        Value::Array(_) | Value::Object(_) if is_path => {
+            Err(format!("`{written}` is {}, not a part of a path", name_of(value)))
+        }
+        value => Ok(text_of(value)),
     }
 }
 
@@ -278,141 +353,9 @@ fn is_text(schema: &Value) -> bool {
     schema.get("type").is_some_and(|name| name == "string")
 }
 
-/// The values that a plan is given from outside: selection, active file, dates, and what the caller sets.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Parameters(BTreeMap<String, Value>);
-
-impl Parameters {
-    /// Those from editor and clock: `selection` and `activeFile` if there are any, `date` and `today` (the local day,
-    /// 2026-01-31), `now` (RFC 3339 with the local offset).
-    pub fn of(editor: &Editor, now: &Zoned) -> Self {
-        let mut parameters = Self::default();
-        let day = now.date().to_string();
-        parameters.set("date", day.clone());
-        parameters.set("today", day);
-        parameters.set("now", now.strftime("%Y-%m-%dT%H:%M:%S%:z").to_string());
-        if let Some(selection) = editor.selection.as_ref().filter(|selection| !selection.text.is_empty()) {
-            parameters.set("selection", selection.text.clone());
-        }
-        if let Some(active) = &editor.active_file {
-            parameters.set("activeFile", active.to_string());
-        }
-        parameters
-    }
-
-    /// Sets a value, or replaces it.
-    pub fn set(&mut self, name: impl Into<String>, value: impl Into<Value>) {
-        self.0.insert(name.into(), value.into());
-    }
-
-    /// The value of a parameter.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    /// The names without a value.
-    pub fn missing<'n>(&self, names: &'n BTreeSet<String>) -> Vec<&'n str> {
-        names.iter().map(String::as_str).filter(|name| !self.0.contains_key(*name)).collect()
-    }
-
-    /// Requires that all names have a value.
-    ///
-    /// # Errors
-    /// Every name without a value, and how to give it one.
-    pub(super) fn require(&self, names: &BTreeSet<String>) -> Result<()> {
-        let missing: Vec<String> = self.missing(names).into_iter().map(missing_parameter).collect();
-        match missing.is_empty() {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Plan, missing.join("\n"))),
-        }
-    }
-}
-
-/// The values that a step can refer to: outputs of the steps so far, item and index of its loop, and parameters.
-pub(super) struct Scope<'a> {
-    values: BTreeMap<Root, Cow<'a, Value>>,
-    /// Those that a person gave.
-    given: BTreeSet<Root>,
-}
-
-impl<'a> Scope<'a> {
-    pub(super) fn new(parameters: &'a Parameters) -> Self {
-        let root = |name: &String| Root::Name(name.clone());
-        Self {
-            values: parameters.0.iter().map(|(name, value)| (root(name), Cow::Borrowed(value))).collect(),
-            // A selection is text of a note, and a time has colons.
-            given: parameters.0.keys().filter(|name| !matches!(name.as_str(), "selection" | "now")).map(root).collect(),
-        }
-    }
-
-    /// Gives a root its value; the item and the index of a loop replace a parameter of the same name.
-    pub(super) fn bind(&mut self, root: Root, value: Cow<'a, Value>) {
-        self.given.remove(&root);
-        self.values.insert(root, value);
-    }
-
-    /// The value of a reference.
-    ///
-    /// # Errors
-    /// What is missing.
-    fn value(&self, reference: &Reference) -> Result<&Value, String> {
-        let written = &reference.written;
-        let mut value = self.values.get(&reference.root).map(Cow::as_ref).ok_or_else(|| match &reference.root {
-            Root::Step(id) => format!("`{written}`: the step {id} has no output"),
-            Root::Var(name) => format!("`{written}`: no step captured `{name}`"),
-            Root::Name(name) => missing_parameter(name),
-        })?;
-        for key in &reference.path {
-            let below = match value {
-                Value::Object(fields) => fields.get(key),
-                Value::Array(items) => key.parse::<usize>().ok().and_then(|number| items.get(number)),
-                _ => None,
-            };
-            value = below.ok_or_else(|| format!("`{written}`: there is no `{key}`; {}", contents(value)))?;
-        }
-        Ok(value)
-    }
-
-    /// A tree with its references replaced by their values. `schema` says which texts are paths.
-    ///
-    /// # Errors
-    /// Every reference without a value, with its location.
-    pub(super) fn resolve(&self, value: &Value, schema: &Value, at: &str) -> Result<Value, Vec<Issue>> {
-        let (resolved, issues) = resolve(
-            value,
-            schema,
-            at,
-            |reference| self.value(reference).cloned(),
-            |reference| self.given.contains(&reference.root),
-        );
-        if issues.is_empty() { Ok(resolved) } else { Err(issues) }
-    }
-}
-
-/// The message for a name that nothing binds.
-fn missing_parameter(name: &str) -> String {
-    let how = match name {
-        "selection" => "; give it with --selection TEXT, --selection - or --selection-from FILE:FROM-TO".to_string(),
-        "activeFile" => "; give it with --active-file NOTE".to_string(),
-        name => format!("; give it with --set {name}=VALUE"),
-    };
-    format!("the parameter `{name}` has no value{how}")
-}
-
-fn contents(value: &Value) -> String {
-    match value {
-        Value::Object(fields) if fields.is_empty() => "the object there is empty".to_string(),
-        Value::Object(fields) => format!("there are: {}", fields.keys().cloned().collect::<Vec<_>>().join(", ")),
-        Value::Array(items) => format!("it is a list of {}, numbered from 0", items.len()),
-        _ => "it is a plain value".to_string(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Selection;
-    use serde_json::json;
 
     #[test]
     fn invalid_syntax_is_an_error() {
@@ -431,107 +374,37 @@ mod tests {
             "${a[]}",
             "${a[x]}",
             "${a[0]b}",
+            "${a.*}",
+            "${a[**]}",
             "${a.}",
             "$steps.one is done",
         ] {
             assert!(parse(text).is_err(), "{text}");
         }
         assert!(parse("$steps.one is done").unwrap_err().contains("one more $"));
-        let pieces = parse("${a[0].b[12]}").unwrap();
-        let [Piece::Reference(reference)] = &pieces[..] else { panic!("one reference") };
-        assert_eq!(reference.path, ["0", "b", "12"]);
-    }
-
-    fn output() -> Value {
-        json!({ "items": [{ "text": "a/b
-\"c\" ${selection}" }], "count": 1, "none": null })
-    }
-
-    fn resolve(value: Value, schema: Value) -> Result<Value, Vec<String>> {
-        let outputs = output();
-        let mut parameters = Parameters::default();
-        parameters.set("selection", "S");
-        parameters.set("n", "param");
-        let mut scope = Scope::new(&parameters);
-        scope.bind(Root::Step("parse".to_string()), Cow::Borrowed(&outputs));
-        scope.bind(Root::Var("all".to_string()), Cow::Borrowed(&outputs));
-        scope.bind(Root::Name("item".to_string()), Cow::Borrowed(&outputs["items"][0]));
-        scope.bind(Root::Name("n".to_string()), Cow::Owned(json!(7)));
-        scope.resolve(&value, &schema, "").map_err(|issues| issues.iter().map(ToString::to_string).collect())
+        assert_eq!(only_reference("${a[0].b[12][*].c}").unwrap().path, ["0", "b", "12", EACH, "c"]);
+        assert!(only_reference("${a}${b}").is_none() && only_reference("a").is_none());
     }
 
     #[test]
-    fn a_whole_reference_is_the_value_and_a_part_is_text() {
-        fn check(text: &str, expected: Value) {
-            assert_eq!(resolve(json!(text), json!({})).unwrap(), expected, "{text}");
-        }
-        check("$steps.parse.count", json!(1));
-        check("${$steps.parse.count}", json!(1));
-        check("$vars.all.items.0.text", json!("a/b\n\"c\" ${selection}"));
-        check("$vars.all.items[0]", json!({ "text": "a/b\n\"c\" ${selection}" }));
-        check("Items: ${$steps.parse.count}!", json!("Items: 1!"));
-        check("# ${item.text}", json!("# a/b\n\"c\" ${selection}"));
-        check("${n}", json!(7));
-        check("${selection} and ${ selection }", json!("S and S"));
-        check("$${selection} costs $5", json!("${selection} costs $5"));
-        check("no reference $steps.parse", json!("no reference $steps.parse"));
-        check("${$steps.parse}", output());
-        check("x${$vars.all.items}", json!("x[{\"text\":\"a/b\\n\\\"c\\\" ${selection}\"}]"));
-    }
-
-    #[test]
-    fn every_text_can_be_written() {
-        for (written, text) in [
-            ("$$steps.one is done", "$steps.one is done"),
-            ("$$vars.x ${item.text}", "$vars.x a/b\n\"c\" ${selection}"),
-            ("$$steps", "$$steps"),
-            ("a $steps.b", "a $steps.b"),
-            ("$$${item.text}", "$${item.text}"),
-        ] {
-            assert_eq!(resolve(json!(written), json!({})).unwrap(), text, "{written}");
+    fn what_looks_like_a_reference_within_a_text() {
+        let found = |text: &str| literals(text).into_iter().map(|found| found.written).collect::<Vec<_>>();
+        assert_eq!(found("First: $steps.e.count."), ["$steps.e.count"]);
+        assert_eq!(found("${a}$vars.x[0] and $steps.b-c/d"), ["$vars.x[0]", "$steps.b-c"]);
+        for text in ["$$steps.e.count", "$steps.e.count", "x ${$steps.e.count}", "$5 $steps $item.x 🚲$"] {
+            assert!(found(text).is_empty(), "{text}");
         }
     }
 
-    #[test]
-    fn missing_values_are_reported_with_their_location() {
-        let issues = resolve(
-            json!({ "a": "$steps.parse.itemz", "b": ["${nothing}", "x ${$steps.parse.none}"], "c": "$steps.later.x" }),
-            json!({}),
-        );
-        assert_eq!(
-            issues.unwrap_err(),
-            [
-                "/a: `$steps.parse.itemz`: there is no `itemz`; there are: items, count, none",
-                "/b/0: the parameter `nothing` has no value; give it with --set nothing=VALUE",
-                "/b/1: `$steps.parse.none` is null, not a text",
-                "/c: `$steps.later.x`: the step later has no output",
-            ]
-        );
-    }
-
-    #[test]
-    fn values_in_paths_are_one_segment() {
-        let schema = json!({ "properties": { "path": { "type": "string", "x-vault-path": true } } });
-        let resolved = resolve(json!({ "path": "P/${item.text}.md", "content": "${item.text}" }), schema).unwrap();
-        let path = resolved["path"].as_str().unwrap();
-        assert_eq!(path.matches('/').count(), 1, "{path}");
-        assert!(!path.contains(['\n', '"', '#', ':']), "{path}");
-        assert_eq!(resolved["content"], "a/b\n\"c\" ${selection}");
-    }
-
-    #[test]
-    fn parameters_from_editor_and_clock() {
-        let now: Zoned = "2026-03-02T15:04:09.5+01:00[Europe/Zurich]".parse().unwrap();
-        let selection = Some(Selection { text: "- a".into(), span: None });
-        let parameters = Parameters::of(&Editor { selection, ..Editor::default() }, &now);
-        let text = |name: &str| parameters.get(name).and_then(Value::as_str).unwrap_or("-").to_string();
-        assert_eq!(
-            ["date", "today", "now", "selection", "activeFile"].map(text),
-            ["2026-03-02", "2026-03-02", "2026-03-02T15:04:09+01:00", "- a", "-"]
-        );
-        let names = BTreeSet::from(["date".to_string(), "activeFile".to_string(), "folderName".to_string()]);
-        assert_eq!(parameters.missing(&names), ["activeFile", "folderName"]);
-        let error = parameters.require(&names).unwrap_err().to_string();
-        assert!(error.contains("--active-file") && error.contains("--set folderName=VALUE"), "{error}");
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[ -~🌲]{0,8}|([$.{}\\[\\]*0a🌲-]|steps|vars){0,10}") {
+            let only_text = |pieces: &[Piece]| matches!(pieces, [Piece::Text(plain)] if *plain == text);
+            let pieces = parse(&text);
+            if !text.is_empty() && !text.contains('$') {
+                proptest::prop_assert!(pieces.is_ok_and(|pieces| only_text(&pieces)), "{}", text);
+            }
+            proptest::prop_assert!(literals(&text).len() <= text.matches('$').count(), "{}", text);
+        }
     }
 }

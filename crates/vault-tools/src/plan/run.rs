@@ -7,8 +7,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde_json::Value;
 
+use super::foreach::LeftOut;
 use super::history;
-use super::preview::{LeftOut, PlanPreview, StepPreview, StepState};
+use super::preview::{PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
@@ -49,7 +50,7 @@ pub struct PlanRun {
 /// before it stay, and `undo` reverts them. A step stays too if only its host effects failed.
 ///
 /// # Errors
-/// [`ErrorKind::Denied`] when it was not approved; what a step says must be seen, where nobody saw it;
+/// [`PlanPreview::blocked`]; [`ErrorKind::Denied`] when it was not approved; what a step says must be seen, where nobody saw it;
 /// [`ErrorKind::Conflict`] before anything was done. A step that fails
 /// is not an error of this call: it is in [`PlanRun::failed`]. All are logged, and a plan that succeeds is added to the
 /// history, from which macros are made.
@@ -61,7 +62,8 @@ pub fn run(
     on_event: &mut dyn FnMut(&Event),
 ) -> Result<PlanRun> {
     let started = Instant::now();
-    if let Err(error) = check_approval(toolbox, preview, approval) {
+    let can_run = preview.blocked.clone().map_or(Ok(()), Err);
+    if let Err(error) = can_run.and_then(|()| check_approval(toolbox, preview, approval)) {
         refuse(toolbox, preview, &error);
         return Err(error);
     }

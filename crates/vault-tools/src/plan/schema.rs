@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
+use super::condition::Condition;
 use crate::policy::Risk;
 use crate::tool::{Issue, argument_schema, check, tidy};
 
@@ -12,7 +13,7 @@ use crate::tool::{Issue, argument_schema, check, tidy};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The version of this format: "1.0".
+    /// The version of this format. `if`, `filter`, a list in `from`, `[*]` and `${loop.number}` need "1.1".
     pub version: Version,
     /// What the plan is for, in a sentence.
     pub goal: String,
@@ -30,13 +31,16 @@ pub struct Plan {
 }
 
 /// Versions of the format.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub enum Version {
     /// The first one.
     #[default]
     #[serde(rename = "1.0")]
     V1,
+    /// With conditions, `[*]`, and numbers and names in loops.
+    #[serde(rename = "1.1")]
+    V1_1,
 }
 
 /// The risk that a plan declares.
@@ -95,8 +99,15 @@ pub struct Step {
     pub id: String,
     /// The tool.
     pub tool: String,
-    /// Its arguments; texts in them may hold references.
+    /// Its arguments. Texts in them may hold references: `$steps.ID.field` or `$vars.NAME.field` as a whole text is the
+    /// value itself, `${$steps.ID.field}`, `${item.field}` and `${parameter}` may stand within a text. `[*]` in a
+    /// reference collects what it leads to in every entry of a list (`$steps.ID.items[*].path`), and puts each of them
+    /// into the list it stands in: `["${item.tags[*]}", "new"]`.
     pub args: Map<String, Value>,
+    /// The step runs only if this holds; otherwise it is skipped, and with it the steps that depend on it. Of a loop, see
+    /// `foreach.filter` for a condition on each item.
+    #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    pub condition: Option<Condition>,
     /// What the step does, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preview: Option<String>,
@@ -126,14 +137,22 @@ pub struct Step {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Foreach {
-    /// A reference to the list: `$steps.ID.items`.
-    pub from: String,
-    /// The name of an item in the arguments: `${item.text}`.
+    /// The list: a reference, such as `$steps.ID.items`, or several lists as one:
+    /// `["$steps.A.items[*]", "$steps.B.items[*]"]`. Of lists within the items, `$steps.ID.items[*].items[*]` takes all
+    /// entries.
+    #[schemars(extend("type" = ["string", "array"]))]
+    pub from: Value,
+    /// The name of an item in the arguments: `${item.text}`. An item with a path also has `name`, `basename` (without the
+    /// extension) and `folder`, unless it has fields of these names: `${item.folder}/${loop.padded} ${item.basename}.md`.
     #[serde(default = "item")]
     pub item_name: String,
-    /// The name of its index, from 0.
+    /// The name of its index, from 0. Besides, there are `${loop.number}`, from 1, `${loop.padded}`, the same with zeros
+    /// before it, `${loop.index}` and `${loop.count}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_name: Option<String>,
+    /// The loop takes only the items for which this holds; they are numbered without the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Condition>,
 }
 
 fn item() -> String {
@@ -234,7 +253,13 @@ fn repair(plan: &mut Value, pointer: &str) {
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let (object, field, defaults) = match &names[..] {
         ["steps", number, field, ..] => {
-            let defaults = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
+            let mut defaults = json!({ "id": format!("{UNNAMED}{number}"), "tool": "", "args": {} });
+            // What the arguments call the item stays bound.
+            let foreach = plan.pointer(&format!("/steps/{number}/foreach")).cloned().unwrap_or_default();
+            defaults["foreach"] = json!({ "from": "${unknown}" });
+            for name in ["itemName", "indexName"].into_iter().filter(|name| foreach[name].is_string()) {
+                defaults["foreach"][name] = foreach[name].clone();
+            }
             (plan.pointer_mut(&format!("/steps/{number}")), *field, defaults)
         }
         ["steps", number] => {
@@ -242,8 +267,8 @@ fn repair(plan: &mut Value, pointer: &str) {
             plan.pointer_mut(pointer).into_iter().for_each(|value| *value = step.clone());
             return;
         }
-        // The highest declared level is never too low.
-        [field, ..] => (Some(plan), *field, json!({ "version": "1.0", "goal": "", "riskLevel": "commands" })),
+        // The highest declared level is never too low, and the newest version has every field.
+        [field, ..] => (Some(plan), *field, json!({ "version": "1.1", "goal": "", "riskLevel": "commands" })),
         [] => return,
     };
     let Some(Value::Object(fields)) = object else { return };
@@ -269,8 +294,8 @@ mod tests {
             issues(json!({ "version": "2.0", "goal": "g", "steps": [step], "extra": 1 })),
             [
                 "/riskLevel: is missing; expected one of read-only, writes, commands",
-                "/version: expected one of 1.0, found the text \"2.0\"",
-                "/steps/0/retries: `retries` is not a field; did you mean `retry`? (there are: id, tool, args, preview, \
+                "/version: expected one of 1.0, 1.1, found the text \"2.0\"",
+                "/steps/0/retries: `retries` is not a field; did you mean `retry`? (there are: id, tool, args, if, preview, \
                  dependsOn, foreach, captureAs, onError, retry, timeoutMs)",
                 "/steps/0/onError: expected one of stop, skip, retry, found the text \"ignore\"",
                 "/extra: `extra` is not a field; there are: version, goal, assumptions, riskLevel, defaults, steps",

@@ -1,18 +1,20 @@
-//! Checks a plan before anything of it runs, and reports all issues at once, each with its location; and the order in which
-//! its steps run: dependencies first, otherwise the order of the list.
+//! Checks a plan before anything of it runs, and reports all issues at once, each with its location.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::iter;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::reference::{self, PLACEHOLDER, Piece, Reference, Root, is_name, resolve};
-use super::schema::{Plan, RiskLevel, Step, UNNAMED, read, remove_concurrency};
+use super::condition::Condition;
+use super::foreach::{self, LOOP};
+use super::order::{Order, order, sources};
+use super::output;
+use super::reference::{self, InPath, PLACEHOLDER, Reference, Root, is_name, only_reference, resolve};
+use super::schema::{Foreach, Plan, RiskLevel, Step, UNNAMED, Version, read, remove_concurrency};
 use crate::error::{Error, ErrorKind};
 use crate::policy::Risk;
 use crate::sandbox::SafePath;
-use crate::tool::{Issue, check, each_path, tidy};
+use crate::tool::{Issue, check, each_path, expected, pointer, tidy};
 use crate::toolbox::Toolbox;
 
 /// A valid plan.
@@ -25,7 +27,7 @@ pub struct Checked {
     pub risk: Risk,
     /// The parameters it uses: names that neither a step nor a loop binds.
     pub parameters: BTreeSet<String>,
-    /// What is accepted and ignored.
+    /// What is accepted and ignored, and what may be a mistake.
     pub notices: Vec<String>,
     pub(super) order: Order,
 }
@@ -83,10 +85,13 @@ impl From<InvalidPlan> for Error {
 /// All issues at once: of schema, references, order, arguments, literal paths, and declared risk.
 pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan> {
     let mut value = value.clone();
-    let notices = remove_concurrency(&mut value);
+    let mut notices = remove_concurrency(&mut value);
     let (plan, mut issues) = read(&value);
     match plan.map(|plan| checked(plan, toolbox)) {
-        Some(Ok(checked)) if issues.is_empty() => return Ok(Checked { notices, ..checked }),
+        Some(Ok(checked)) if issues.is_empty() => {
+            notices.extend(checked.notices);
+            return Ok(Checked { notices, ..checked });
+        }
         Some(Err(further)) => {
             // What replaces a malformed value has no issues of its own.
             let is_repaired = |issue: &Issue| {
@@ -105,14 +110,25 @@ pub fn validate(value: &Value, toolbox: &Toolbox) -> Result<Checked, InvalidPlan
 
 /// Checks a plan that matches the schema.
 fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
-    let mut checker =
-        Checker { toolbox, plan: &plan, sources: sources(&plan), issues: Vec::new(), parameters: BTreeSet::new() };
+    let output_of = |step: &Step| {
+        let of_call = toolbox.spec(&step.tool).map_or(&Value::Null, |spec| &spec.output_schema);
+        if step.foreach.is_some() { output::of_loop(of_call) } else { of_call.clone() }
+    };
+    let mut checker = Checker {
+        toolbox,
+        plan: &plan,
+        sources: sources(&plan),
+        outputs: plan.steps.iter().map(output_of).collect(),
+        issues: Vec::new(),
+        parameters: BTreeSet::new(),
+        notices: Vec::new(),
+    };
     checker.names();
     for number in 0..plan.steps.len() {
         checker.step(number);
     }
     let risk = checker.risk();
-    let Checker { mut issues, parameters, .. } = checker;
+    let Checker { mut issues, parameters, notices, .. } = checker;
     let order = match order(&plan) {
         Ok(order) => order,
         Err(cycle) => {
@@ -120,7 +136,7 @@ fn checked(plan: Plan, toolbox: &Toolbox) -> Result<Checked, Vec<Issue>> {
             Order::default()
         }
     };
-    if issues.is_empty() { Ok(Checked { plan, risk, parameters, notices: Vec::new(), order }) } else { Err(issues) }
+    if issues.is_empty() { Ok(Checked { plan, risk, parameters, notices, order }) } else { Err(issues) }
 }
 
 struct Checker<'a> {
@@ -128,9 +144,21 @@ struct Checker<'a> {
     plan: &'a Plan,
     /// The step whose output each root of a reference stands for.
     sources: BTreeMap<Root, usize>,
+    /// The schema of each step's output.
+    outputs: Vec<Value>,
     issues: Vec<Issue>,
     parameters: BTreeSet<String>,
+    notices: Vec<String>,
 }
+
+/// The schemas of the names that a loop binds; [`HIDDEN`] for those that cannot be used yet.
+type Bound = BTreeMap<String, Value>;
+
+/// The schema that nothing fits.
+const HIDDEN: Value = Value::Bool(false);
+
+/// What a plan must say to use what came with version 1.1.
+const NEEDS_1_1: &str = "needs \"version\": \"1.1\"";
 
 impl Checker<'_> {
     fn issue(&mut self, pointer: impl Into<String>, message: impl Into<String>) {
@@ -172,13 +200,18 @@ impl Checker<'_> {
                 self.issue(format!("{at}/dependsOn/{index}"), self.no_step(id));
             }
         }
-        self.foreach(step, &at);
+        let bound =
+            step.foreach.as_ref().map(|foreach| self.foreach(foreach, &format!("{at}/foreach"))).unwrap_or_default();
+        if let Some(condition) = &step.condition {
+            let hidden = bound.keys().map(|name| (name.clone(), HIDDEN)).collect();
+            self.condition(condition, &format!("{at}/if"), &hidden);
+        }
         let args_at = format!("{at}/args");
         let mut args = Value::Object(step.args.clone());
         let tool = self.toolbox.tool(&step.tool);
         let schema = tool.as_ref().map_or(&Value::Null, |tool| tool.marked_schema());
-        let bound = step.foreach.iter().flat_map(|foreach| [Some(&foreach.item_name), foreach.index_name.as_ref()]);
-        let resolved = self.references(&args, schema, &args_at, &bound.flatten().collect::<Vec<_>>());
+        let resolved = self.references(&args, schema, &args_at, &bound);
+        self.literals(&args, &args_at);
         if let Err(error) = tool {
             let remedy = error.remedy().map(|remedy| format!(" ({remedy})")).unwrap_or_default();
             return self.issue(format!("{at}/tool"), format!("{}{remedy}", error.message()));
@@ -196,59 +229,151 @@ impl Checker<'_> {
         });
     }
 
-    fn foreach(&mut self, step: &Step, at: &str) {
-        let Some(foreach) = &step.foreach else { return };
-        let at = format!("{at}/foreach");
-        self.name(&format!("{at}/itemName"), &foreach.item_name);
-        if let Some(index) = &foreach.index_name {
-            self.name(&format!("{at}/indexName"), index);
-            if *index == foreach.item_name {
-                self.issue(format!("{at}/indexName"), "item and index have the same name");
+    /// Checks a loop. Returns what it binds.
+    fn foreach(&mut self, foreach: &Foreach, at: &str) -> Bound {
+        let names = [("itemName", Some(&foreach.item_name)), ("indexName", foreach.index_name.as_ref())];
+        for (field, name) in names.into_iter().filter_map(|(field, name)| Some((field, name?))) {
+            let at = format!("{at}/{field}");
+            self.name(&at, name);
+            if name == LOOP && self.plan.version >= Version::V1_1 {
+                self.issue(at, "`loop` is what a loop tells of itself; take another name");
             }
         }
-        let from = format!("{at}/from");
-        match reference::parse(&foreach.from) {
-            Ok(pieces) if matches!(pieces[..], [Piece::Reference(_)]) => {
-                self.references(&foreach.from.clone().into(), &Value::Null, &from, &[]);
+        if foreach.index_name.as_ref() == Some(&foreach.item_name) {
+            self.issue(format!("{at}/indexName"), "item and index have the same name");
+        }
+        let list = self.list(&foreach.from, &format!("{at}/from"));
+        let bound = foreach::schemas(foreach, self.plan.version, &list);
+        if let Some(filter) = &foreach.filter {
+            // What is left is numbered when the filter has taken its items.
+            let is_item = |name: &String| *name == foreach.item_name;
+            let known =
+                |(name, schema): (&String, &Value)| (name.clone(), if is_item(name) { schema.clone() } else { HIDDEN });
+            self.condition(filter, &format!("{at}/filter"), &bound.iter().map(known).collect());
+        }
+        bound
+    }
+
+    /// Checks what a loop is over. Returns its schema.
+    fn list(&mut self, from: &Value, at: &str) -> Value {
+        let none = Bound::new();
+        let entries = match from {
+            Value::Array(entries) => {
+                if self.plan.version < Version::V1_1 {
+                    self.issue(at, format!("a list {NEEDS_1_1}"));
+                }
+                entries.iter().map(Value::as_str).collect()
             }
-            Ok(_) => {
-                let message = format!("`{}` is not one reference to a list, such as $steps.ID.items", foreach.from);
-                self.issue(from, message);
-            }
-            Err(message) => self.issue(from, message),
+            from => vec![from.as_str()],
+        };
+        if let Value::String(text) = from
+            && reference::parse(text).is_ok()
+            && only_reference(text).is_none()
+        {
+            self.issue(at, format!("`{text}` is not one reference to a list, such as $steps.ID.items"));
+            return Value::Null;
+        }
+        self.references(from, &json!({ "type": "array" }), at, &none);
+        // What the entries of several lists have in common is known if they are alike.
+        let mut schemas = entries.into_iter().map(|text| {
+            let reference = only_reference(text?).filter(|reference| from.is_string() || reference.collects())?;
+            self.target(&reference, &none).ok()
+        });
+        let first = schemas.next().flatten();
+        let are_alike = schemas.all(|schema| schema == first);
+        first.filter(|_| are_alike).unwrap_or_default()
+    }
+
+    fn condition(&mut self, condition: &Condition, at: &str, bound: &Bound) {
+        if self.plan.version < Version::V1_1 {
+            self.issue(at, format!("a condition {NEEDS_1_1}"));
+        }
+        self.issues.extend(condition.issues(at));
+        for (field, value) in condition.values() {
+            self.references(&value, &Value::Null, &format!("{at}/{field}"), bound);
         }
     }
 
-    /// Every reference has a target. `bound` are the names of the loop, valid in its arguments only. Returns the tree with
+    /// Every reference has a target that fits its place. `bound` is what the loop binds. Returns the tree with
     /// placeholders for the references.
-    fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &[&String]) -> Value {
-        let (resolved, issues) = resolve(
-            value,
-            schema,
-            at,
-            |reference| {
-                self.target(reference, bound)?;
-                Ok(PLACEHOLDER.into())
-            },
-            |_| false,
-        );
+    fn references(&mut self, value: &Value, schema: &Value, at: &str, bound: &Bound) -> Value {
+        let placeholder = |reference: &Reference, place: Option<&Value>| {
+            let found = self.target(reference, bound)?;
+            match place.filter(|place| !output::can_fit(&found, place)) {
+                Some(place) => {
+                    Err(format!("`{}` is {}; expected {}", reference.written, output::named(&found), expected(place)))
+                }
+                None => Ok(match found.get("type").and_then(Value::as_str) {
+                    Some("array") => json!([]),
+                    Some("object") => json!({}),
+                    _ => PLACEHOLDER.into(),
+                }),
+            }
+        };
+        let (resolved, issues) = resolve(value, schema, at, placeholder, |_| InPath::Segment);
         self.issues.extend(issues);
         resolved
     }
 
-    fn target(&mut self, reference: &Reference, bound: &[&String]) -> Result<(), String> {
+    /// The schema of what a reference leads to; null where it is not known.
+    fn target(&mut self, reference: &Reference, bound: &Bound) -> Result<Value, String> {
         let written = &reference.written;
-        match (self.sources.get(&reference.root), &reference.root) {
-            (Some(source), _) => self.check_output(&self.plan.steps[*source], reference),
-            (None, Root::Name(name)) => {
-                if !bound.contains(&name) {
-                    self.parameters.insert(name.clone());
+        if reference.collects() && self.plan.version < Version::V1_1 {
+            return Err(format!("`{written}`: [*] {NEEDS_1_1}"));
+        }
+        let schema = match (self.sources.get(&reference.root), &reference.root) {
+            (Some(source), _) => {
+                let source = &self.plan.steps[*source].tool;
+                if self.toolbox.spec(source).is_ok_and(|spec| spec.risk == Risk::Command) {
+                    return Err(format!(
+                        "`{written}`: the output of {source} is known only when it has run, so no other step can use it; use \
+                         dependsOn"
+                    ));
                 }
-                Ok(())
+                &self.outputs[self.sources[&reference.root]]
             }
-            (None, Root::Var(name)) => Err(format!("`{written}`: no step captures `{name}` with captureAs")),
-            (None, Root::Step(_)) if self.has_unnamed() => Ok(()),
-            (None, Root::Step(id)) => Err(format!("`{written}`: {}", self.no_step(id))),
+            (None, Root::Name(name)) => match bound.get(name) {
+                Some(Value::Bool(false)) => {
+                    return Err(format!(
+                        "`{written}` is not known yet: `if` comes before the loop, and `filter` before its items are numbered"
+                    ));
+                }
+                Some(schema) => schema,
+                None if reference.path.is_empty() => {
+                    self.parameters.insert(name.clone());
+                    return Ok(Value::Null);
+                }
+                None if name == LOOP => return Err(format!("`{written}` {NEEDS_1_1}, and a loop")),
+                None => {
+                    return Err(format!(
+                        "`{written}`: this step has no loop over `{name}`, and a parameter has no fields"
+                    ));
+                }
+            },
+            (None, Root::Var(name)) => return Err(format!("`{written}`: no step captures `{name}` with captureAs")),
+            (None, Root::Step(_)) if self.has_unnamed() => return Ok(Value::Null),
+            (None, Root::Step(id)) => return Err(format!("`{written}`: {}", self.no_step(id))),
+        };
+        output::at(schema, &reference.path).map_err(|missing| format!("`{written}`: {missing}"))
+    }
+
+    /// A text may name a step's output as it is written; that this was meant as a reference is more likely.
+    fn literals(&mut self, value: &Value, at: &str) {
+        match value {
+            Value::String(text) => {
+                for literal in reference::literals(text) {
+                    if self.sources.contains_key(&literal.root) {
+                        let written = literal.written;
+                        let message = format!("`{written}` stays as it is written; its value is ${{{written}}}");
+                        self.notices.push(Issue { pointer: at.to_string(), message }.to_string());
+                    }
+                }
+            }
+            Value::Array(entries) => {
+                entries.iter().enumerate().for_each(|(index, entry)| self.literals(entry, &format!("{at}/{index}")));
+            }
+            Value::Object(fields) => fields.iter().for_each(|(name, value)| self.literals(value, &pointer(at, name))),
+            _ => {}
         }
     }
 
@@ -260,40 +385,6 @@ impl Checker<'_> {
     fn no_step(&self, id: &str) -> String {
         let ids: Vec<&str> = self.plan.steps.iter().map(|step| step.id.as_str()).collect();
         format!("there is no step {id}; there are: {}", ids.join(", "))
-    }
-
-    /// Whether a step can have what a reference names, going by the output schema of its tool.
-    fn check_output(&self, source: &Step, reference: &Reference) -> Result<(), String> {
-        let written = &reference.written;
-        let Ok(spec) = self.toolbox.spec(&source.tool) else { return Ok(()) };
-        if spec.risk == Risk::Command {
-            return Err(format!(
-                "`{written}`: the output of {} is known only when it has run, so no other step can use it; use dependsOn",
-                source.tool
-            ));
-        }
-        let mut path = reference.path.iter().map(String::as_str);
-        if source.foreach.is_some() {
-            match (path.next(), path.next()) {
-                (Some("items"), _) => {}
-                (None | Some("count"), _) => return Ok(()),
-                (Some(other), _) => {
-                    return Err(format!("`{written}`: there is no `{other}`; a loop has: items, count"));
-                }
-            }
-        }
-        let mut schema = &spec.output_schema;
-        for key in path {
-            schema = match (schema.get("properties").and_then(Value::as_object), schema.get("items")) {
-                (Some(known), _) => known.get(key).ok_or_else(|| {
-                    let names = known.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-                    format!("`{written}`: there is no `{key}`; there are: {names}")
-                })?,
-                (None, Some(items)) => items,
-                (None, None) => return Ok(()),
-            };
-        }
-        Ok(())
     }
 
     /// The highest risk of the tools; a lower declared one is an issue.
@@ -318,127 +409,5 @@ impl Checker<'_> {
             self.issue("/riskLevel", message);
         }
         risk
-    }
-}
-
-/// The order of a plan. Steps are identified by their position in its list.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Order {
-    /// The steps in the order in which they run.
-    pub steps: Vec<usize>,
-    /// For each step of the list, the steps it depends on.
-    pub dependencies: Vec<BTreeSet<usize>>,
-}
-
-/// The position of the step whose output each root of a reference stands for.
-pub(super) fn sources(plan: &Plan) -> BTreeMap<Root, usize> {
-    let mut sources = BTreeMap::new();
-    for (at, step) in plan.steps.iter().enumerate() {
-        let captured = step.capture_as.clone().map(Root::Var);
-        for root in iter::once(Root::Step(step.id.clone())).chain(captured) {
-            sources.entry(root).or_insert(at);
-        }
-    }
-    sources
-}
-
-/// The order of a plan. Unknown names are ignored; validation reports them.
-///
-/// # Errors
-/// A cycle, with its steps.
-pub(super) fn order(plan: &Plan) -> Result<Order, Issue> {
-    let sources = sources(plan);
-    let dependencies: Vec<BTreeSet<usize>> = plan.steps.iter().map(|step| dependencies(step, &sources)).collect();
-    let mut done = BTreeSet::new();
-    let mut steps = Vec::with_capacity(plan.steps.len());
-    while steps.len() < plan.steps.len() {
-        let free = (0..plan.steps.len()).find(|at| !done.contains(at) && dependencies[*at].is_subset(&done));
-        let Some(free) = free else { return Err(cycle(plan, &dependencies, &done)) };
-        done.insert(free);
-        steps.push(free);
-    }
-    Ok(Order { steps, dependencies })
-}
-
-/// The steps that a step depends on, by `dependsOn` or by references.
-fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize> {
-    let named = step.depends_on.iter().map(|id| Root::Step(id.clone()));
-    let mut dependencies: BTreeSet<usize> = named.filter_map(|root| sources.get(&root).copied()).collect();
-    let from = step.foreach.as_ref().map_or(Value::Null, |foreach| foreach.from.clone().into());
-    for value in [from, step.args.clone().into()] {
-        resolve(
-            &value,
-            &Value::Null,
-            "",
-            |reference| {
-                dependencies.extend(sources.get(&reference.root));
-                Ok(PLACEHOLDER.into())
-            },
-            |_| false,
-        );
-    }
-    dependencies
-}
-
-/// Follows dependencies from a step that cannot run until a step occurs twice.
-fn cycle(plan: &Plan, dependencies: &[BTreeSet<usize>], done: &BTreeSet<usize>) -> Issue {
-    let stuck = |at: usize| dependencies[at].iter().copied().find(|before| !done.contains(before));
-    let mut path = Vec::new();
-    let mut at = (0..plan.steps.len()).find(|at| !done.contains(at)).unwrap_or(0);
-    while !path.contains(&at) {
-        path.push(at);
-        at = stuck(at).unwrap_or(at);
-    }
-    let start = path.iter().position(|step| *step == at).unwrap_or(0);
-    let mut names: Vec<&str> = path[start..].iter().map(|at| plan.steps[*at].id.as_str()).collect();
-    names.push(plan.steps[at].id.as_str());
-    let message = match &names[..] {
-        [only, _] => format!("the step {only} waits for itself"),
-        _ => format!("these steps wait for each other: {}", names.join(" waits for ")),
-    };
-    Issue { pointer: format!("/steps/{at}"), message }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    /// Steps as (id, arguments, dependsOn).
-    fn plan(steps: &[(&str, &str, &[&str])]) -> Plan {
-        let steps: Vec<_> = steps
-            .iter()
-            .map(|(id, text, before)| json!({ "id": id, "tool": "t", "args": { "a": text }, "dependsOn": before }))
-            .collect();
-        let plan = json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": steps });
-        serde_json::from_value(plan).unwrap()
-    }
-
-    fn ids(plan: &Plan) -> Vec<&str> {
-        order(plan).unwrap().steps.iter().map(|at| plan.steps[*at].id.as_str()).collect()
-    }
-
-    #[test]
-    fn dependencies_first_then_the_list() {
-        assert_eq!(ids(&plan(&[("a", "", &[]), ("b", "", &[]), ("c", "", &[])])), ["a", "b", "c"]);
-        assert_eq!(ids(&plan(&[("a", "$steps.c.x", &[]), ("b", "", &[]), ("c", "", &[])])), ["b", "c", "a"]);
-        assert_eq!(ids(&plan(&[("a", "", &["b"]), ("b", "x ${$steps.c}", &[]), ("c", "", &[])])), ["c", "b", "a"]);
-    }
-
-    #[test]
-    fn captured_names_and_loops_count() {
-        let mut plan = plan(&[("a", "$vars.all", &[]), ("b", "", &[]), ("c", "", &[])]);
-        plan.steps[2].capture_as = Some("all".into());
-        plan.steps[1].foreach = serde_json::from_value(json!({ "from": "$steps.a.items" })).unwrap();
-        assert_eq!(ids(&plan), ["c", "a", "b"]);
-    }
-
-    #[test]
-    fn cycles_are_reported() {
-        let plan = plan(&[("x", "", &[]), ("a", "", &["b"]), ("b", "$steps.c", &[]), ("c", "", &["a"])]);
-        let issue = order(&plan).unwrap_err();
-        assert_eq!(issue.message, "these steps wait for each other: a waits for b waits for c waits for a");
-        let alone = self::plan(&[("a", "$steps.a", &[])]);
-        assert_eq!(order(&alone).unwrap_err().message, "the step a waits for itself");
     }
 }

@@ -210,7 +210,7 @@ fn is_of(named: &Value, value: &Value) -> bool {
 }
 
 /// What a schema expects, in words.
-fn expected(schema: &Value) -> String {
+pub(crate) fn expected(schema: &Value) -> String {
     if let Some(Value::Array(values)) = schema.get("enum") {
         let values: Vec<String> =
             values.iter().map(|value| value.as_str().map_or(value.to_string(), str::to_string)).collect();

@@ -18,7 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
 pub use check::Issue;
-pub(crate) use check::{check, each_path, pointer, tidy};
+pub(crate) use check::{check, each_path, expected, pointer, tidy};
 pub use context::{Cancel, Context, HostEffect};
 pub(crate) use context::{Draft, FoundLink, StepCache};
 pub use schema::PathArg;

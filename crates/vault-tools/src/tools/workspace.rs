@@ -72,8 +72,9 @@ pub(super) fn open_file(args: OpenArgs, context: &mut Context<'_, '_>) -> Result
     let path = locate::file(&args.path, context)?;
     context.editor.show(&path, if args.new_leaf { Leaf::New } else { Leaf::Current });
     let opened = context.host.is_live();
-    if opened {
-        context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf });
+    match opened {
+        true => context.effects.push(HostEffect::Open { path: path.to_string(), new_leaf: args.new_leaf }),
+        false => context.overlay.notice(format!("{path} is not shown, since that needs an editor")),
     }
     Ok(OpenedFile { path: path.to_string(), opened })
 }

@@ -11,6 +11,7 @@ mod journal;
 mod macros;
 mod plan_laws;
 mod plans;
+mod plan_loops;
 mod real_vaults;
 mod renames;
 #[cfg(unix)]

@@ -13,7 +13,7 @@ use vault_tools::{
 use crate::vault::{TestVault, assert_same, tree};
 
 /// Checks, previews and, if nothing is wrong, runs a plan.
-fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Result<PlanPreview, Error> {
+pub(crate) fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Result<PlanPreview, Error> {
     let checked = validate(plan, toolbox)?;
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     for (name, value) in set.as_object().into_iter().flatten() {
@@ -22,7 +22,7 @@ fn previewed(toolbox: &mut Toolbox, plan: &Value, set: &Value) -> Result<PlanPre
     preview(toolbox, &checked, &parameters, Cancel::default())
 }
 
-fn ran(toolbox: &mut Toolbox, preview: &PlanPreview) -> Result<PlanRun, Error> {
+pub(crate) fn ran(toolbox: &mut Toolbox, preview: &PlanPreview) -> Result<PlanRun, Error> {
     run(toolbox, preview, Approval::Approved, Cancel::default(), &mut |_| {})
 }
 
@@ -84,7 +84,9 @@ fn scenario(folder: &Path) {
     assert_same(&vault.tree(), &input, &format!("{name}: the preview changed something"));
 
     if let Ok(refused) = std::fs::read_to_string(folder.join("refused.txt")) {
-        let error = preview.err().unwrap_or_else(|| panic!("{name}: was not refused")).to_string();
+        let done = preview.and_then(|preview| ran(&mut toolbox, &preview));
+        assert_same(&vault.tree(), &input, &format!("{name}: something was done"));
+        let error = done.err().unwrap_or_else(|| panic!("{name}: was not refused")).to_string();
         for line in refused.lines() {
             assert!(error.contains(line), "{name}: {line:?} is not in\n{error}");
         }
@@ -328,7 +330,7 @@ fn scenarios() {
     assert!(failures.is_empty(), "{} of {} scenarios:\n\n{}", failures.len(), folders.len(), failures.join("\n\n"));
 }
 
-fn writing(steps: Value) -> Value {
+pub(crate) fn writing(steps: Value) -> Value {
     json!({ "version": "1.0", "goal": "a test", "riskLevel": "writes", "steps": steps })
 }
 

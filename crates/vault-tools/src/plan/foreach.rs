@@ -1,0 +1,155 @@
+//! The items of a loop: which of them its filter takes, and the names that its arguments know them by.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use vault_index::VaultPath;
+
+use super::reference::Root;
+use super::schema::{Foreach, Version};
+use super::scope::Scope;
+use crate::error::Error;
+use crate::tool::Issue;
+use crate::toolbox::text_of;
+
+/// The name of what a loop of version 1.1 tells of itself.
+pub(super) const LOOP: &str = "loop";
+
+/// The digits to which the number of an item is padded at least.
+const LEAST_DIGITS: usize = 2;
+
+/// Characters of an item that stand for it.
+const SHOWN_CHARACTERS: usize = 80;
+
+/// An item of a list.
+pub(super) struct Item {
+    /// Its position in the list, from 0.
+    pub position: usize,
+    pub value: Value,
+}
+
+/// An item of a loop that is left out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct LeftOut {
+    /// Its position in the list, from 1.
+    pub item: usize,
+    /// Its path or its text, or else the item in short.
+    pub what: String,
+    /// Why it is left out.
+    pub reason: String,
+}
+
+impl LeftOut {
+    fn new(position: usize, item: &Value, reason: impl FnOnce(&str) -> String) -> Self {
+        let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
+        let what = text.chars().take(SHOWN_CHARACTERS).collect();
+        Self { item: position + 1, what, reason: reason(&text) }
+    }
+
+    /// Because its call failed.
+    pub(super) fn failed(position: usize, item: &Value, error: &Error) -> Self {
+        Self::new(position, item, |text| {
+            // Another file than the item, such as the target of a rename; a JSON pointer is of no use here.
+            let other = error.path().filter(|path| !path.starts_with('/') && *path != text);
+            let at = other.map(|path| format!("{path}: ")).unwrap_or_default();
+            format!("{at}{}", error.message())
+        })
+    }
+}
+
+/// The items of a list that a loop's filter takes, and the others.
+///
+/// # Errors
+/// References of the filter without a value.
+pub(super) fn filter<'a>(
+    foreach: &Foreach,
+    list: Vec<Value>,
+    scope: &mut Scope<'a>,
+    version: Version,
+) -> Result<(Vec<Item>, Vec<LeftOut>), Vec<Issue>> {
+    let mut taken = Vec::with_capacity(list.len());
+    let mut filtered = Vec::new();
+    for (position, value) in list.into_iter().enumerate() {
+        let unmet = match &foreach.filter {
+            None => None,
+            Some(condition) => {
+                bind_item(scope, foreach, version, value.clone());
+                condition.unmet(scope, "/foreach/filter")?
+            }
+        };
+        match unmet {
+            None => taken.push(Item { position, value }),
+            Some(reason) => filtered.push(LeftOut::new(position, &value, |_| reason)),
+        }
+    }
+    Ok((taken, filtered))
+}
+
+/// Gives the names of a loop their values for one of its calls: `index` from 0, of `count`.
+pub(super) fn bind(
+    scope: &mut Scope<'_>,
+    foreach: &Foreach,
+    version: Version,
+    item: Value,
+    index: usize,
+    count: usize,
+) {
+    bind_item(scope, foreach, version, item);
+    if let Some(name) = &foreach.index_name {
+        scope.bind(Root::Name(name.clone()), Cow::Owned(index.into()));
+    }
+    if version >= Version::V1_1 {
+        let (number, digits) = (index + 1, count.to_string().len().max(LEAST_DIGITS));
+        let padded = format!("{number:0digits$}");
+        let told = json!({ "index": index, "number": number, "padded": padded, "count": count });
+        scope.bind(Root::Name(LOOP.into()), Cow::Owned(told));
+    }
+}
+
+fn bind_item(scope: &mut Scope<'_>, foreach: &Foreach, version: Version, mut item: Value) {
+    let root = Root::Name(foreach.item_name.clone());
+    let names = item.as_object().and_then(names_of);
+    if let (Some(names), Some(fields), true) = (names, item.as_object_mut(), version >= Version::V1_1) {
+        if !fields.contains_key("folder") {
+            scope.set_in_folder(root.clone());
+        }
+        for (name, value) in names {
+            fields.entry(name).or_insert_with(|| value.into());
+        }
+    }
+    scope.bind(root, Cow::Owned(item));
+}
+
+/// What an item with a path has besides, unless it has fields of these names: its file's name, that without the
+/// extension, and its folder.
+fn names_of(item: &Map<String, Value>) -> Option<[(&'static str, String); 3]> {
+    let path = VaultPath::new(item.get("path")?.as_str()?)?;
+    let name = path.file_name();
+    let basename = if item.get("kind").is_some_and(|kind| kind == "folder") { name } else { path.stem() };
+    Some([("name", name.to_owned()), ("basename", basename.to_owned()), ("folder", path.folder().to_owned())])
+}
+
+/// The schemas of what a loop binds, by name; `list` is the schema of its list.
+pub(super) fn schemas(foreach: &Foreach, version: Version, list: &Value) -> BTreeMap<String, Value> {
+    let mut item = list.get("items").cloned().unwrap_or_default();
+    let is_new = version >= Version::V1_1;
+    let fields = item.get_mut("properties").and_then(Value::as_object_mut);
+    if let Some(fields) = fields.filter(|fields| is_new && fields.contains_key("path")) {
+        for name in ["name", "basename", "folder"] {
+            fields.entry(name).or_insert_with(|| json!({ "type": "string" }));
+        }
+    }
+    let whole_number = json!({ "type": "integer" });
+    let mut bound = BTreeMap::from([(foreach.item_name.clone(), item)]);
+    bound.extend(foreach.index_name.clone().map(|name| (name, whole_number.clone())));
+    if is_new {
+        let known = json!({
+            "index": whole_number, "number": whole_number, "padded": { "type": "string" }, "count": whole_number
+        });
+        bound.insert(LOOP.into(), json!({ "type": "object", "properties": known }));
+    }
+    bound
+}

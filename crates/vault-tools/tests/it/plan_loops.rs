@@ -1,0 +1,167 @@
+//! Conditions and loops of plans: what a preview says of them, and what it says where there is no editor.
+
+use serde_json::{Value, json};
+use vault_tools::plan::{RunStatus, StepState, validate};
+use vault_tools::{ErrorKind, Macros, SaveOptions};
+
+use crate::plans::{previewed, ran, writing};
+use crate::vault::TestVault;
+
+fn newest(steps: Value) -> Value {
+    let mut plan = writing(steps);
+    plan["version"] = "1.1".into();
+    plan
+}
+
+#[test]
+fn a_preview_says_what_conditions_leave_out_and_why() {
+    let vault =
+        TestVault::new("//- F/a.md\n---\nstatus: done\n---\n//- F/b.md\nx\n//- F/c.md\n---\nstatus: open\n---\n");
+    let mut toolbox = vault.toolbox();
+    let plan = newest(json!([
+        { "id": "list", "tool": "vault.listFiles", "args": { "prefix": "F" } },
+        { "id": "meta", "tool": "get_note_metadata", "foreach": { "from": "$steps.list.items" }, "args": { "path": "${item.path}" } },
+        {
+            "id": "move", "tool": "vault.rename", "args": { "fromPath": "${m.path}", "toPath": "Done/${loop.padded} ${m.basename}.md" },
+            "foreach": {
+                "from": "$steps.meta.items", "itemName": "m", "filter": { "value": "${m.frontmatter.status}", "equals": "done" }
+            }
+        },
+        {
+            "id": "none", "tool": "vault.ensureFolder", "args": { "path": "${item.path}" },
+            "foreach": { "from": "$steps.list.items", "filter": { "value": "${item.kind}", "equals": "folder" } }
+        },
+        { "id": "empty", "tool": "vault.ensureFolder", "args": { "path": "${item}" }, "foreach": { "from": [] } },
+        {
+            "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "" },
+            "if": { "value": "$steps.move.count", "equals": 3 }
+        }
+    ]));
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let moved = &preview.steps[2];
+    let filtered: Vec<String> =
+        moved.filtered.iter().map(|item| format!("{} {}: {}", item.item, item.what, item.reason)).collect();
+    assert_eq!(
+        filtered,
+        [
+            "2 F/b.md: ${m.frontmatter.status} has no value; it must be \"done\"",
+            "3 F/c.md: ${m.frontmatter.status} is \"open\"; it must be \"done\"",
+        ]
+    );
+    assert_eq!((moved.calls.len(), moved.left_out.len()), (1, 0));
+    assert_eq!(
+        preview.notices,
+        [
+            "the step move: its filter takes 1 of 3 items",
+            "the step none: its filter leaves none of 3 items, so that there is nothing to do",
+            "the step empty: its list is empty, so that there is nothing to do",
+        ]
+    );
+    let StepState::Skipped { reason } = &preview.steps[5].state else { panic!("{:?}", preview.steps[5]) };
+    assert_eq!(reason, "its condition does not hold: $steps.move.count is 1; it must be 3");
+    let done = ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((done.status, done.notices.len(), done.skipped.len()), (RunStatus::Done, 3, 1));
+    assert!(vault.root().join("Done/01 a.md").exists() && !vault.root().join("Log.md").exists());
+}
+
+/// Positions are those of the list, whatever the filter takes; numbers are those of the calls.
+#[test]
+fn an_item_that_fails_is_named_as_the_list_has_it() {
+    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx\n//- c.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let mut plan = newest(json!([{
+        "id": "edit", "tool": "edit_note", "args": { "path": "${item}.md", "old_text": "x", "new_text": "${loop.number}" },
+        "foreach": { "from": ["a", "b", "none", "c"], "filter": { "value": "${item}", "equals": "a", "not": true } }
+    }]));
+    let error = previewed(&mut toolbox, &plan, &Value::Null).unwrap_err().to_string();
+    assert!(error.contains("item 3 of 4"), "{error}");
+    plan["steps"][0]["onError"] = "skip".into();
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert_eq!((preview.steps[0].left_out[0].item, preview.steps[0].left_out[0].what.as_str()), (3, "none"));
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((vault.read("b.md"), vault.read("c.md")), ("1\n".to_string(), "3\n".to_string()));
+}
+
+#[test]
+fn parameters_of_conditions_and_lists_are_those_of_a_macro() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let toolbox = vault.toolbox();
+    let plan = newest(json!([{
+        "id": "make", "tool": "vault.ensureFolder", "args": { "path": "${item}" },
+        "if": { "value": "${really}", "equals": "${word}" },
+        "foreach": { "from": ["${first}", "x"], "filter": { "value": "${item}", "contains": "${part}" } }
+    }]));
+    let options = SaveOptions::default().allow_untried();
+    let saved = Macros::new(toolbox.vault().state()).save(&toolbox, "m", &plan, &options).unwrap();
+    let names: Vec<&str> = saved.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+    assert_eq!(names, ["first", "part", "really", "word"]);
+}
+
+/// What was meant as a reference and is none goes on as before, and is said.
+#[test]
+fn a_reference_without_braces_within_a_text_is_a_notice() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let plan = writing(json!([
+        { "id": "e", "tool": "vault.searchText", "args": { "query": "x" } },
+        { "id": "w", "tool": "vault.createFile", "args": { "path": "b.md", "content": "First: $steps.e.matches, $steps.f.x" } }
+    ]));
+    let checked = validate(&plan, &toolbox).unwrap();
+    let notice = "/steps/1/args/content: `$steps.e.matches` stays as it is written; its value is ${$steps.e.matches}";
+    assert_eq!(checked.notices, [notice]);
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert_eq!(preview.notices, [notice]);
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!(vault.read("b.md"), "First: $steps.e.matches, $steps.f.x");
+}
+
+/// An issue of a loop hides no other and makes none up.
+#[test]
+fn the_names_of_a_malformed_loop_stay_bound() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let plan = newest(json!([{
+        "id": "make", "tool": "vault.ensureFolder", "args": { "path": "${n.path}/${i}", "recursive": true },
+        "foreach": { "from": 3, "itemName": "n", "indexName": "i" }
+    }]));
+    let invalid = validate(&plan, &vault.toolbox()).unwrap_err().to_string();
+    assert_eq!(invalid.lines().count(), 2, "{invalid}");
+    assert!(invalid.contains("/steps/0/foreach/from: ") && invalid.contains("/steps/0/args/recursive: "), "{invalid}");
+}
+
+/// The rest of the plan is previewed, and runs if the step may be skipped.
+#[test]
+fn a_command_without_an_editor_blocks_the_run_and_not_the_preview() {
+    let vault = TestVault::new("//- a.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let mut plan = json!({
+        "version": "1.0", "goal": "commands", "riskLevel": "commands",
+        "steps": [
+            { "id": "make", "tool": "vault.createFile", "args": { "path": "b.md", "content": "" } },
+            { "id": "sort", "tool": "commands.run", "args": { "id": "app:sort" } },
+            { "id": "after", "tool": "vault.createFile", "args": { "path": "c.md", "content": "" }, "dependsOn": ["sort"] },
+            { "id": "show", "tool": "workspace.openFile", "args": { "path": "b.md" }, "dependsOn": ["make"] }
+        ]
+    });
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert_eq!(preview.change.preview().files.len(), 1);
+    let blocked = preview.blocked.as_ref().unwrap();
+    assert!(blocked.kind() == ErrorKind::Unsupported && blocked.to_string().contains("app:sort"), "{blocked}");
+    assert!(matches!(&preview.steps[1].state, StepState::Skipped { reason } if reason.contains("no editor")));
+    assert!(
+        matches!(&preview.steps[2].state, StepState::Skipped { reason } if reason.contains("depends on the step sort"))
+    );
+    assert!(
+        preview.notices[0].contains("the plan cannot run here: UNSUPPORTED: the step sort"),
+        "{:?}",
+        preview.notices
+    );
+    assert_eq!(preview.notices[1], "the step show: b.md is not shown, since that needs an editor");
+    assert_eq!(ran(&mut toolbox, &preview).unwrap_err().kind(), ErrorKind::Unsupported);
+    assert!(!vault.root().join("b.md").exists());
+    plan["steps"][1]["onError"] = "skip".into();
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    assert!(preview.blocked.is_none());
+    let done = ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((done.status, done.skipped.len()), (RunStatus::Done, 2));
+    assert!(vault.root().join("b.md").exists() && !vault.root().join("c.md").exists());
+}
