@@ -301,7 +301,7 @@ pub(crate) struct FoundLink {
 pub(crate) struct StepCache {
     exclusion: OnceCell<Exclusion>,
     names: OnceCell<Names>,
-    links: OnceCell<HashMap<VaultPath, Vec<FoundLink>>>,
+    links: OnceCell<HashMap<Option<VaultPath>, Vec<FoundLink>>>,
 }
 
 impl StepCache {
@@ -315,11 +315,11 @@ impl StepCache {
         get_or_try_init(&self.names, compute)
     }
 
-    /// All links, by the file that they lead to.
+    /// All links, by the file that they lead to; `None` for none.
     pub fn links(
         &self,
-        compute: impl FnOnce() -> Result<HashMap<VaultPath, Vec<FoundLink>>>,
-    ) -> Result<&HashMap<VaultPath, Vec<FoundLink>>> {
+        compute: impl FnOnce() -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>>,
+    ) -> Result<&HashMap<Option<VaultPath>, Vec<FoundLink>>> {
         get_or_try_init(&self.links, compute)
     }
 }

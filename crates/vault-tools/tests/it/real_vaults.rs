@@ -303,3 +303,88 @@ fn a_file_is_made_from_a_template() {
     assert!(missing.contains("Perso.md") && missing.contains("in Templates or Meta"), "{missing}");
     assert!(make(json!({ "path": "x.md", "content": "", "template": "../x" })).unwrap_err().contains("Invalid path"));
 }
+
+#[test]
+fn attachments_are_listed_with_what_uses_them() {
+    let vault = TestVault::new(
+        "//- Home.md
+        ---
+        cover: \"[[Cover.png]]\"
+        banner: img/Banner.PNG
+        ---
+        ![[scan.pdf#page=2]] ![](img/my%20pic.png) ![[gone.png|100]] [[later.png]] ![x](https://example.org/a.png)
+        <img src='img/in%20html.png'>
+        //- Board.canvas
+        {\"nodes\": [{\"id\": \"a\", \"type\": \"file\", \"file\": \"clip.mp4\", \"x\": 0, \"y\": 0, \"width\": 1, \"height\": 1}]}
+        //- Left out/n.md
+        ![[archived.ogg]]
+        //- Left out/own.png
+        x
+        //- .vaultignore
+        Left out/
+        //- .obsidian/app.json
+        {\"attachmentFolderPath\": \"./img\"}
+        //- Query.base
+        x
+        ",
+    );
+    for file in [
+        "Cover.png",
+        "img/Banner.PNG",
+        "scan.pdf",
+        "img/my pic.png",
+        "img/in html.png",
+        "clip.mp4",
+        "archived.ogg",
+        "lost.zip",
+    ] {
+        vault.write(file, "12345");
+    }
+    let mut toolbox = vault.toolbox();
+    let all = call(&mut toolbox, "list_attachments", json!({}));
+    let line = |file: &Value| {
+        let notes = |key: &str| file[key].as_array().unwrap().len();
+        let path = file["path"].as_str().unwrap();
+        format!("{path} {} {} {}", file["type"].as_str().unwrap(), notes("used_by"), notes("named_in"))
+    };
+    let lines: Vec<String> = all["attachments"].as_array().unwrap().iter().map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "Cover.png image 1 0",
+            "archived.ogg audio 0 1",
+            "clip.mp4 video 1 0",
+            "img/Banner.PNG image 0 1",
+            "img/in html.png image 0 1",
+            "img/my pic.png image 1 0",
+            "lost.zip other 0 0",
+            "scan.pdf pdf 1 0",
+        ]
+    );
+    assert_eq!(all["attachments"][7]["used_by"], json!([{ "path": "Home.md", "line": 5, "link_type": "embed" }]));
+    assert_eq!((&all["count"], &all["bytes"], &all["new_go_to"]), (&json!(8), &json!(40), &json!("./img")));
+    // A link that is no embed leads to what may come yet.
+    let broken = json!([{ "path": "Home.md", "line": 5, "target": "gone.png" }]);
+    assert_eq!((&all["broken_count"], &all["broken_embeds"]), (&json!(1), &broken));
+    let unused = call(&mut toolbox, "list_attachments", json!({ "show": "unused" }));
+    assert_eq!((unused["attachments"][0]["path"].as_str(), &unused["count"]), (Some("lost.zip"), &json!(1)));
+    let some = call(&mut toolbox, "list_attachments", json!({ "folder": "img", "type": "image", "limit": 2 }));
+    assert_eq!((some["attachments"].as_array().unwrap().len(), &some["next_offset"]), (2, &json!(2)));
+    let rest = call(&mut toolbox, "list_attachments", json!({ "folder": "img", "offset": 2, "limit": 2 }));
+    assert_eq!(
+        (line(&rest["attachments"][0]).as_str(), &rest["next_offset"]),
+        ("img/my pic.png image 1 0", &Value::Null)
+    );
+    let only_broken = call(&mut toolbox, "list_attachments", json!({ "show": "broken" }));
+    assert_eq!((&only_broken["count"], &only_broken["broken_embeds"]), (&json!(0), &broken));
+
+    // What is denied is as if it were not there, and that this may mislead is said.
+    let mut policy = Settings::default();
+    policy.denied_paths = vec!["Home.md".into(), "clip.mp4".into()];
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    let output = toolbox.call("list_attachments", json!({}), Approval::Approved).unwrap();
+    let text = output.value.to_string();
+    assert!(!text.contains("Home") && !text.contains("\"path\":\"clip.mp4"), "{text}");
+    assert_eq!(output.value["broken_embeds"][0]["target"], "clip.mp4");
+    assert!(output.notices[0].contains("settings deny are not looked at"), "{:?}", output.notices);
+}
