@@ -43,7 +43,8 @@ pub struct LeftOut {
 }
 
 impl LeftOut {
-    fn new(position: usize, item: &Value, reason: impl FnOnce(&str) -> String) -> Self {
+    /// For a reason that can depend on the item's path or text.
+    pub(super) fn new(position: usize, item: &Value, reason: impl FnOnce(&str) -> String) -> Self {
         let text = text_of(item.get("path").or_else(|| item.get("text")).unwrap_or(item));
         let what = text.chars().take(SHOWN_CHARACTERS).collect();
         Self { item: position + 1, what, reason: reason(&text) }
