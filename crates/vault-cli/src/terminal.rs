@@ -186,6 +186,18 @@ pub fn terminal_input() -> Stdio {
 
 /// Asks on standard error; `None` at the end of input.
 pub fn ask(question: &str) -> Option<String> {
+    typed(question).map(|line| line.trim().to_string())
+}
+
+/// Asks for a text of several lines, which a line with a dot alone or the end of input ends; `None` if there are none.
+pub fn ask_for_lines(question: &str) -> Option<String> {
+    let _ = writeln!(stderr(), "{} (a line with a dot alone ends it)", sanitize(question));
+    let lines: Vec<String> = std::iter::from_fn(|| typed("|")).take_while(|line| line.trim_end() != ".").collect();
+    (!lines.is_empty()).then(|| lines.concat().trim_end_matches(['\n', '\r']).to_string())
+}
+
+/// A line as it was typed.
+fn typed(question: &str) -> Option<String> {
     let mut err = stderr().lock();
     let _ = write!(err, "{} ", sanitize(question));
     let _ = err.flush();
@@ -195,7 +207,7 @@ pub fn ask(question: &str) -> Option<String> {
         Some(tty) if !stdin().is_terminal() => BufReader::new(tty).read_line(&mut answer).ok()?,
         _ => stdin().read_line(&mut answer).ok()?,
     };
-    (read > 0).then(|| answer.trim().to_string())
+    (read > 0).then_some(answer)
 }
 
 /// Asks for a yes; anything else is a no.

@@ -1,6 +1,7 @@
 //! A change: actions that belong together, as plain data. It is shown as a preview and applied as one transaction.
 
 mod preview;
+mod leave_out;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
@@ -11,6 +12,8 @@ use crate::action::{Action, DeleteMode};
 use crate::content::ContentHash;
 use crate::sandbox::SafePath;
 
+pub(crate) use leave_out::CallActions;
+pub use leave_out::{EditedFile, LeftOutHunks, Separable};
 pub use preview::{FilePreview, FolderPreview, Kind, Preview};
 
 /// What stands for the path of a file that is in the system's trash.

@@ -66,7 +66,7 @@ mod macros;
 pub mod cli;
 
 pub use action::{Action, DeleteMode};
-pub use change::{Change, FilePreview, FolderPreview, Kind, Preview};
+pub use change::{Change, EditedFile, FilePreview, FolderPreview, Kind, LeftOutHunks, Preview, Separable};
 pub use content::{Content, ContentHash};
 pub use error::{Error, ErrorKind, Result};
 pub use host::{Editor, Headless, Host, HostCommand, Leaf, Position, Selection, Span};

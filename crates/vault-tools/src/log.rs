@@ -94,6 +94,9 @@ pub struct Record {
     /// The transaction that `undo` reverts, if it changed anything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<u64>,
+    /// What a person left out of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
 }
 
 impl Record {
@@ -114,7 +117,8 @@ impl Record {
             several => shortened_list(several.iter().copied()),
         };
         let timestamp = Timestamp::now().to_string();
-        Self { timestamp, tool: tool.into(), arguments, result, error, duration_ms, decision: approval, run: None }
+        let (tool, decision, left_out) = (tool.to_owned(), approval, Vec::new());
+        Self { timestamp, tool, arguments, result, error, duration_ms, decision, run: None, left_out }
     }
 }
 

@@ -226,7 +226,7 @@ impl State {
             return Err(Error::new(ErrorKind::InvalidArguments, "this is where the vault is now")
                 .with_remedy("name the folder as it was before it moved, and with --vault where it is now"));
         }
-        if !VALUABLE.iter().any(|file| old.has(file)) {
+        if !old.has_history() {
             return Err(Error::new(ErrorKind::NotFound, "nothing is kept about that folder")
                 .at(old.folder.display())
                 .with_remedy("name the folder that the vault was in"));
@@ -252,6 +252,11 @@ impl State {
         }
         private_folder(&self.folder)?;
         Ok(private_file(&self.folder.join(name))?)
+    }
+
+    /// Whether there is anything here whose loss a user would notice.
+    pub(crate) fn has_history(&self) -> bool {
+        VALUABLE.iter().any(|file| self.has(file))
     }
 
     /// Whether there is such a file.

@@ -12,7 +12,7 @@ use std::time::Instant;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::change::Change;
+use crate::change::{Change, EditedFile, LeftOutHunks, Separable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host};
 use crate::journal::TransactionId;
@@ -82,9 +82,13 @@ pub struct Proposal {
     pub paths: Vec<String>,
     /// The error of the call unless a person sees the change and approves it.
     pub unless_seen: Option<Error>,
+    /// What a person left out of it, see [`Proposal::keep`].
+    pub left_out: Vec<LeftOutHunks>,
     toolset: Toolset,
     tool_risk: Risk,
-    editor: Editor,
+    separable: Separable,
+    /// What the editor shows then; unknown if something is left out.
+    editor: Option<Editor>,
     took_ms: u64,
 }
 
@@ -96,8 +100,10 @@ pub struct Output {
     pub value: Value,
     /// The transaction that `undo` reverts, if anything was changed.
     pub run: Option<TransactionId>,
-    /// What else the caller should know.
+    /// What else the caller should know: also what a person left out.
     pub notices: Vec<String>,
+    /// What a person left out.
+    pub left_out: Vec<LeftOutHunks>,
 }
 
 impl Output {
@@ -128,6 +134,24 @@ impl Proposal {
     /// The call as the policy sees it.
     pub fn as_call(&self) -> Call<'_> {
         Call { risk: self.risk, ..Call::new(&self.tool, self.toolset, self.tool_risk, &self.paths) }
+    }
+
+    /// The files that it edits and of which parts can be left out; none where all that it does belongs together, as a
+    /// rename and the links to what is renamed.
+    pub fn separable_files(&self) -> Vec<EditedFile> {
+        self.change.separable_files(&[(0..self.change.actions().len(), self.separable)])
+    }
+
+    /// Leaves out what a person left out of its [`Proposal::separable_files`]. The output says so, and has the versions
+    /// that the files will have.
+    pub fn keep(&mut self, files: &[EditedFile]) {
+        self.change.keep(files);
+        for file in files {
+            let Some(left_out) = file.left_out() else { continue };
+            file.correct_version(&mut self.output);
+            self.left_out.push(left_out);
+            self.editor = None;
+        }
     }
 
     /// Whether it changes nothing, so that only its output remains to be shown.
@@ -271,9 +295,11 @@ impl Toolbox {
             effects: draft.effects,
             unless_seen: draft.unless_seen,
             paths,
+            left_out: Vec::new(),
             toolset: spec.toolset,
             tool_risk: spec.risk,
-            editor: draft.editor,
+            separable: self.tool(name)?.parts(),
+            editor: Some(draft.editor),
             took_ms: 0,
         })
     }
@@ -359,6 +385,7 @@ impl Toolbox {
         let took = proposal.took_ms + millis_since(started);
         let mut record = Record::new(&proposal.tool, &[&proposal.args], value, took, approval);
         record.run = outcome.as_ref().ok().and_then(|output| output.run).map(|run| run.0);
+        record.left_out = proposal.left_out.iter().map(LeftOutHunks::sentence).collect();
         self.log(&record);
         outcome
     }
@@ -404,8 +431,13 @@ impl Toolbox {
                 effect.report_failure(&mut value, &error);
             }
         }
-        self.set_editor(proposal.editor.clone());
-        Ok(Output { value, run, notices: proposal.change.notices().map(str::to_owned).collect() })
+        if let Some(editor) = &proposal.editor {
+            self.set_editor(editor.clone());
+        }
+        let left_out = proposal.left_out.clone();
+        let said = left_out.iter().map(LeftOutHunks::sentence);
+        let notices = proposal.change.notices().map(str::to_owned).chain(said).collect();
+        Ok(Output { value, run, notices, left_out })
     }
 
     /// Logs a call that was not made because a person refused it or nobody could be asked.

@@ -353,6 +353,14 @@ impl Vault {
         journal::entries(self.state()).map(|(_, is_damaged)| is_damaged)
     }
 
+    /// What [`Vault::prune`] would drop, but for the bytes.
+    ///
+    /// # Errors
+    /// When the journal cannot be read.
+    pub fn prunable(&self, options: &PruneOptions) -> Result<Pruned> {
+        journal::prunable(self.state(), options)
+    }
+
     /// Drops old transactions from the journal; they can no longer be undone.
     ///
     /// # Errors

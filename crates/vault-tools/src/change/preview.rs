@@ -17,7 +17,7 @@ use crate::sandbox::SafePath;
 const LOOKED_FOR: Duration = Duration::from_millis(300);
 
 /// Lines around each difference.
-const AROUND: usize = 3;
+pub(super) const AROUND: usize = 3;
 
 /// What a change would do, file by file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -173,10 +173,8 @@ impl Track {
         let texts = text_of(before.as_ref()).zip(text_of(after.as_ref())).filter(|_| has_texts);
         let (diff, added, removed) = match texts {
             Some((before, after)) => {
-                // A lone carriage return ends no line: in a diff it would put two lines in one row.
-                let [before, after] = [before, after].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
-                let mut config = TextDiff::configure();
-                let diff = config.timeout(LOOKED_FOR).newline_terminated(true).diff_slices(&before, &after);
+                let (before, after) = (lines(before), lines(after));
+                let diff = compared(&before, &after);
                 let count = |tag| diff.iter_all_changes().filter(|change| change.tag() == tag).count();
                 let (added, removed) = (count(ChangeTag::Insert), count(ChangeTag::Delete));
                 let unified = diff.unified_diff().context_radius(AROUND).header(&names[0], &names[1]).to_string();
@@ -186,6 +184,16 @@ impl Track {
         };
         Some(FilePreview { kind, path, to, diff, added, removed, inside })
     }
+}
+
+/// The lines of a text with their ends. A lone carriage return ends none: in a diff it would put two lines in one row.
+pub(super) fn lines(text: &str) -> Vec<&str> {
+    text.split_inclusive('\n').collect()
+}
+
+/// Compares two texts by their lines.
+pub(super) fn compared<'t>(before: &'t [&'t str], after: &'t [&'t str]) -> TextDiff<'t, 't, 't, str> {
+    TextDiff::configure().timeout(LOOKED_FOR).newline_terminated(true).diff_slices(before, after)
 }
 
 /// The text of a file, empty where there is none; `None` for one that is not UTF-8.

@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use vault_cli::{Paint, ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
+use vault_cli::{Paint, ask, can_ask, confirm, escape_json, ignore_signals, sanitize_line, say, terminal_input};
 
 use super::context::json;
 use super::preview_text::cut;
@@ -15,14 +15,31 @@ use crate::error::{Error, ErrorKind, Result};
 pub(super) enum Answer {
     Yes,
     No,
-    /// Other arguments, which are checked, shown and asked about again.
+    /// Other arguments, or another plan, which are checked, shown and asked about again.
     Edited(Value),
+    /// Some parts are to be left out.
+    Choose,
 }
 
 /// The refusal where nobody can be asked.
 pub(super) fn nobody_to_ask(what: &str) -> Error {
+    nobody_to_ask_but(what, "inspect it with --dry-run, then add --yes")
+}
+
+/// The same, with what to do instead.
+pub(super) fn nobody_to_ask_but(what: &str, remedy: &str) -> Error {
     Error::new(ErrorKind::Denied, format!("{what} needs approval, and there is no terminal to ask on"))
-        .with_remedy("inspect it with --dry-run, then add --yes")
+        .with_remedy(remedy)
+}
+
+/// Requires a yes, by a flag or by a person.
+pub(super) fn agreed(yes: bool, what: &str, remedy: &str, question: &str) -> Result<()> {
+    match yes {
+        true => Ok(()),
+        false if !can_ask() => Err(nobody_to_ask_but(what, remedy)),
+        false if confirm(question) => Ok(()),
+        false => Err(declined()),
+    }
 }
 
 /// The refusal of a person.
@@ -30,24 +47,37 @@ pub(super) fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
-/// Shows something and asks about it. `whole` is what `w` shows; `args` can be edited where there are any.
-pub(super) fn ask_about(question: &str, short: &str, whole: &str, args: Option<&Value>) -> Result<Answer> {
+/// What a person is asked about.
+#[derive(Debug, Default)]
+pub(super) struct Question<'a> {
+    pub question: &'a str,
+    /// What is shown.
+    pub short: &'a str,
+    /// What `w` shows.
+    pub whole: &'a str,
+    /// What can be edited, and what it is called.
+    pub edited: Option<(&'a str, &'a Value)>,
+    /// Whether `p` is offered.
+    pub has_parts: bool,
+}
+
+/// Shows something and asks about it.
+pub(super) fn ask_about(about: &Question<'_>) -> Result<Answer> {
+    let Question { question, short, whole, edited: editable, has_parts } = *about;
     let paint = Paint::stderr();
     show(&paint.diff(&cut(short, whole)));
-    let mut keys = vec!["y yes", "n no"];
-    if args.is_some() {
-        keys.push("e edit arguments");
-    }
-    if short != whole {
-        keys.push("w show whole");
-    }
+    let mut keys = vec!["y yes".to_owned(), "n no".to_owned()];
+    keys.extend(editable.map(|(what, _)| format!("e edit {what}")));
+    keys.extend(has_parts.then(|| "p choose parts".to_owned()));
+    keys.extend((short != whole).then(|| "w show whole".to_owned()));
     loop {
         let Some(answer) = ask(&format!("{question} [{}]", keys.join(", "))) else { return Ok(Answer::No) };
-        match (answer.to_lowercase().as_str(), args) {
+        match (answer.to_lowercase().as_str(), editable) {
             ("y" | "yes", _) => return Ok(Answer::Yes),
             ("n" | "no" | "", _) => return Ok(Answer::No),
+            ("p" | "parts", _) if has_parts => return Ok(Answer::Choose),
             ("w" | "whole", _) => page(&paint.diff(whole)),
-            ("e" | "edit", Some(args)) => match edited(args) {
+            ("e" | "edit", Some((what, value))) => match edited(what, value) {
                 Ok(Some(edited)) => return Ok(Answer::Edited(edited)),
                 Ok(None) => {}
                 Err(error) => say("error", &error.to_string()),
@@ -84,12 +114,12 @@ pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
 }
 
 /// Text for people on standard error, as it is.
-fn show(text: &str) {
+pub(super) fn show(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
 /// Text of any length: in `$PAGER` where one is set.
-fn page(text: &str) {
+pub(super) fn page(text: &str) {
     let Some(mut pager) = program("PAGER") else { return show(text) };
     // Of less: leave at once what fits, keep colours, leave the text on the screen.
     if std::env::var_os("LESS").is_none() {
@@ -107,32 +137,29 @@ fn page(text: &str) {
     }
 }
 
-/// Other arguments: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if they are left as they are.
-/// What is not JSON can be edited further.
-fn edited(args: &Value) -> Result<Option<Value>> {
-    let failed = |error: io::Error| Error::io("the arguments to edit", &error);
+/// Other JSON: written in `$VISUAL` or `$EDITOR` where one is set, else typed. `None` if it is left as it is. What is not
+/// JSON can be edited further.
+fn edited(what: &str, value: &Value) -> Result<Option<Value>> {
+    let failed = |error: io::Error| Error::io(format!("{what} to edit"), &error);
     let program = || program("VISUAL").or_else(|| program("EDITOR"));
     if program().is_none() {
-        show(&escape_json(args.to_string()));
-        let typed = ask("arguments as JSON, empty to leave them:").filter(|text| !text.is_empty());
-        return typed.map(|text| json(&text, "arguments")).transpose();
+        show(&escape_json(value.to_string()));
+        let typed = ask(&format!("{what} as JSON, empty for no change:")).filter(|text| !text.is_empty());
+        return typed.map(|text| json(&text, what)).transpose();
     }
-    let mut file = tempfile::Builder::new().prefix("arguments-").suffix(".json").tempfile().map_err(failed)?;
-    file.write_all(format!("{}\n", escape_json(format!("{args:#}"))).as_bytes()).map_err(failed)?;
+    let mut file = tempfile::Builder::new().prefix("edit-").suffix(".json").tempfile().map_err(failed)?;
+    file.write_all(format!("{}\n", escape_json(format!("{value:#}"))).as_bytes()).map_err(failed)?;
     while let Some(mut editor) = program() {
         let ignoring = ignore_signals();
         let ended = editor.arg(file.path()).stdin(terminal_input()).status().map_err(failed)?;
         drop(ignoring);
         if !ended.success() {
-            return Err(Error::new(
-                ErrorKind::Cancelled,
-                "the editor ended with an error, so the arguments are as before",
-            ));
+            return Err(Error::new(ErrorKind::Cancelled, format!("the editor ended with an error; {what}: as before")));
         }
         // Many editors replace the file instead of writing into it.
         let text = std::fs::read_to_string(file.path()).map_err(failed)?;
-        match json(&text, "arguments") {
-            Ok(edited) => return Ok((edited != *args).then_some(edited)),
+        match json(&text, what) {
+            Ok(edited) => return Ok((edited != *value).then_some(edited)),
             Err(error) => say("error", &error.to_string()),
         }
         if !confirm("Edit it again?") {

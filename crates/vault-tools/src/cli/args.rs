@@ -69,7 +69,8 @@ vault-tools schema --toolset notes --for openai > tools.json")]
     Schema(SchemaArgs),
     /// Call a tool
     #[command(
-        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, w show the whole diff.\n\n\
+        after_help = "A write is shown as a diff for you to approve: y yes, n no, e edit the arguments, p choose parts, w show the whole diff. \
+p asks about each file or hunk, as git add -p does; a rename and the links to what is renamed are one.\n\n\
 Examples:\n  vault-tools call search_notes '{\"query\": \"how to prune\"}'\n  \
 echo '{\"path\": \"Log.md\", \"content\": \"- done\"}' | vault-tools call append_to_note - --yes\n  \
 vault-tools call delete_note '{\"path\": \"Old.md\"}' --allow-delete"
@@ -95,9 +96,8 @@ Examples:\n  vault-tools undo\n  vault-tools undo 12\n  vault-tools undo --list\
     #[command(after_help = "Examples:\n  vault-tools log -n 20\n  vault-tools log --stats\n  vault-tools log --jsonl")]
     Log(LogArgs),
     /// Delete old transactions from the journal, and old lines from the log
-    #[command(
-        after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50"
-    )]
+    #[command(after_help = "Deleted transactions can no longer be undone, nor their plans saved as macros. \
+Where none would be left, it asks.\n\nExamples:\n  vault-tools prune --older-than 90\n  vault-tools prune --max-size 50")]
     Prune(PruneArgs),
     /// Delete the journal, log, plans and macros of a vault; the notes stay
     #[command(after_help = "Nothing can be undone after that. vault-index forget deletes the index.\n\n\
@@ -227,11 +227,20 @@ pub(super) struct LogArgs {
 
 #[derive(Debug, Args)]
 #[group(required = true, multiple = true)]
-pub(super) struct PruneArgs {
+pub(super) struct PrunedArgs {
     /// Delete what is older than this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u32>,
     /// Delete the oldest until the journal and the log each take at most this many megabytes
     #[arg(long, value_name = "MB")]
     pub max_size: Option<u64>,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PruneArgs {
+    #[command(flatten)]
+    pub what: PrunedArgs,
+    /// Do not ask where no transaction would be left
+    #[arg(long)]
+    pub yes: bool,
 }

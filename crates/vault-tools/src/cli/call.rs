@@ -5,16 +5,20 @@ use std::path::Path;
 use serde_json::Value;
 use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask, tick};
+use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
 use super::args::{CallArgs, VaultArgs};
+use super::choose::choose_hunks;
 use super::context::{json, json_of, with_toolbox};
-use super::preview_text::texts_of;
+use super::preview_text::{has_parts, texts_of};
 use super::records::CallRecord;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::policy::{Grants, Permission, Toolset};
 use crate::tool::Cancel;
 use crate::toolbox::{Proposal, Toolbox, content_of, text_of};
+
+/// What a person can edit.
+const ARGUMENTS: &str = "arguments";
 
 /// How often --yes repeats a call on files that changed meanwhile.
 const MAX_ATTEMPTS: usize = 20;
@@ -57,13 +61,14 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
     match args.json {
         true => {
             let run = output.run.map(|run| run.0);
-            let notices = output.notices;
-            out.json(&CallRecord { tool, args: used, output: output.value, run, notices, change: None })?;
+            let (notices, left_out) = (output.notices, output.left_out);
+            out.json(&CallRecord { tool, args: used, output: output.value, run, notices, left_out, change: None })?;
         }
         false => {
             if !was_shown {
                 output.notices.iter().for_each(|notice| note(notice));
             }
+            output.left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
             print(&output.value, out)?;
             if let Some(run) = output.run {
                 note(&format!("transaction {run}; vault-tools undo reverts it"));
@@ -100,6 +105,11 @@ impl Calling<'_> {
                 Ok(false)
             }
             Permission::Ask if can_ask() => Ok(true),
+            // Only a tool that asks before it reads gets here.
+            Permission::Ask if self.args.dry_run => {
+                let remedy = "it changes nothing: run it with --yes in place of --dry-run";
+                Err(self.refused(args, nobody_to_ask_but(&self.args.tool, remedy)))
+            }
             Permission::Ask => Err(self.refused(args, nobody_to_ask(&self.args.tool))),
         }
     }
@@ -127,8 +137,15 @@ impl Calling<'_> {
                 return self.propose(args);
             }
             let text = format!("{tool} {args}");
-            match ask_about("Run it?", &text, &text, Some(&args))? {
-                Answer::No => return Err(self.refused(&args, declined())),
+            let about = Question {
+                question: "Run it?",
+                short: &text,
+                whole: &text,
+                edited: Some((ARGUMENTS, &args)),
+                has_parts: false,
+            };
+            match ask_about(&about)? {
+                Answer::No | Answer::Choose => return Err(self.refused(&args, declined())),
                 Answer::Edited(edited) => {
                     args = edited;
                     self.decision = Approval::Edited;
@@ -152,26 +169,48 @@ impl Calling<'_> {
     fn approved(&mut self, mut proposal: Proposal) -> Result<Proposal> {
         // Arguments that were edited and cannot be used, to be edited further.
         let mut typed: Option<Value> = None;
+        // What was proposed, where a person has left out some of it.
+        let mut whole_proposal: Option<Proposal> = None;
         loop {
             let permission = self.toolbox.policy().decide(&proposal.as_call(), &Grants::default());
             let was_asked = proposal.only_reads() && self.decision != Approval::Allowed;
             if was_asked || !self.has_to_ask(permission, &proposal.args)? {
                 return Ok(proposal);
             }
-            let (short, whole) = texts_of(&proposal.change.preview());
+            let preview = proposal.change.preview();
+            let (short, whole) = texts_of(&preview);
             let effects: String =
                 proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
             let question = format!("{} ({}): do it?", proposal.tool, proposal.risk.name());
             let (short, whole) = (format!("{effects}{short}"), format!("{effects}{whole}"));
-            match ask_about(&question, &short, &whole, Some(typed.as_ref().unwrap_or(&proposal.args)))? {
+            let about = Question {
+                question: &question,
+                short: &short,
+                whole: &whole,
+                edited: Some((ARGUMENTS, typed.as_ref().unwrap_or(&proposal.args))),
+                has_parts: whole_proposal.is_some() || has_parts(&preview),
+            };
+            match ask_about(&about)? {
                 Answer::Yes => {
                     self.agreed();
                     return Ok(proposal);
                 }
                 Answer::No => return Err(self.refused(&proposal.args, declined())),
+                Answer::Choose => {
+                    let all = whole_proposal.take().unwrap_or_else(|| proposal.clone());
+                    if let Some(files) = choose_hunks(all.separable_files()) {
+                        let mut chosen = all.clone();
+                        chosen.keep(&files);
+                        match chosen.only_reads() {
+                            true => note("nothing would be left to do"),
+                            false => proposal = chosen,
+                        }
+                    }
+                    whole_proposal = Some(all);
+                }
                 Answer::Edited(edited) => match self.propose(edited.clone()) {
                     Ok(again) => {
-                        typed = None;
+                        (typed, whole_proposal) = (None, None);
                         self.decision = Approval::Edited;
                         proposal = again;
                     }
@@ -203,6 +242,7 @@ fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
             output: proposal.output.clone(),
             run: None,
             notices: preview.notices.clone(),
+            left_out: Vec::new(),
             change: Some(preview),
         };
         out.json(&record)?;

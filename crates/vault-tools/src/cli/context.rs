@@ -183,9 +183,13 @@ fn selected_lines(vault: &Vault, text: &str) -> Result<(SafePath, Selection)> {
     let (from, to) = (number(from)?, number(to)?);
     let path = existing(vault, file)?;
     let content = vault.sandbox().text(&path)?;
-    if from > to || to as usize > content.lines().count() {
-        let message = format!("the file has {} lines, so there are no lines {from}-{to}", content.lines().count());
-        return Err(Error::new(ErrorKind::InvalidArguments, message).at(path));
+    let wrong_lines = |message| Err(Error::new(ErrorKind::InvalidArguments, message).at(&path));
+    let count = content.lines().count();
+    if from > to {
+        return wrong_lines(format!("lines {from}-{to}: the first line comes after the last; give {to}-{from}"));
+    }
+    if to as usize > count {
+        return wrong_lines(format!("the file has {count} lines, so there are no lines {from}-{to}"));
     }
     let start = offset_of(&content, Position { line: from - 1, ch: 0 })?;
     let last = offset_of(&content, Position { line: to - 1, ch: 0 })?;

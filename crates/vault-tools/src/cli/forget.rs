@@ -1,12 +1,14 @@
 //! `vault-tools forget` and `adopt`: deletes what is stored about a vault, or takes it over when the vault has moved.
 
-use vault_cli::{AdoptArgs, CliResult, Failure, ForgetArgs, Out, Outcome, sanitize_line};
+use vault_cli::{AdoptArgs, CliResult, Failure, ForgetArgs, Out, Outcome, note, sanitize_line};
 use vault_index::internal::vault_or_gone;
+use vault_index::{FolderState, Index};
 
 use super::args::VaultArgs;
 use super::settings;
 use crate::error::Error;
 use crate::state::State;
+use crate::vault::Vault;
 
 pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -> CliResult {
     let vault = vault_or_gone(&settings::folder(vault_args)?).map_err(Error::from)?;
@@ -23,6 +25,22 @@ pub(super) fn forget(vault_args: &VaultArgs, args: &ForgetArgs, out: &mut Out) -
          then add --yes)"
     );
     vault_cli::forget(args, &question, &refusal, || Ok(state.forget()?), out)
+}
+
+/// What to say where a vault has no history, but one that is gone has: it may have moved.
+pub(super) fn hint_at_adopt(vault: &Vault) {
+    if vault.state().has_history() {
+        return;
+    }
+    // Only the indexes know the folders of their vaults.
+    let gone = Index::list().unwrap_or_default().into_iter().filter(|index| index.state == FolderState::Gone);
+    for old in gone.filter_map(|index| index.vault).filter(|old| State::of(old).is_ok_and(|state| state.has_history()))
+    {
+        let old = sanitize_line(&old.to_string_lossy());
+        note(&format!(
+            "there is a history of {old}, which is gone: if this vault was there, vault-tools adopt \"{old}\""
+        ));
+    }
 }
 
 pub(super) fn adopt(vault_args: &VaultArgs, args: &AdoptArgs, out: &mut Out) -> CliResult {

@@ -2,10 +2,13 @@
 
 use vault_cli::{CliResult, ListArgs, Out, Outcome, counted, sanitize_line, say};
 
+use super::approve::agreed;
 use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, pairs, with_toolbox};
+use super::forget::hint_at_adopt;
 use super::plan_args::{
-    ContextArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs, MacroSaveArgs,
+    ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
+    MacroSaveArgs,
 };
 use super::records::MacroRow;
 use super::{plan, settings};
@@ -48,6 +51,7 @@ pub(super) fn list(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> Cl
         return out.list_schema::<MacroRow>(args);
     }
     let vault = settings::open(vault_args)?;
+    hint_at_adopt(&vault);
     let rows: Vec<MacroRow> = Macros::new(vault.state()).list()?.into_iter().map(MacroRow::from).collect();
     out.list(args.format(), &rows, |out, rows| {
         for row in rows {
@@ -81,9 +85,13 @@ pub(super) fn rename(vault_args: &VaultArgs, args: &MacroRenameArgs, out: &mut O
     Ok(Outcome::Done)
 }
 
-pub(super) fn delete(vault_args: &VaultArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
+pub(super) fn delete(vault_args: &VaultArgs, args: &MacroDeleteArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
-    Macros::new(vault.state()).delete(&args.name)?;
+    let macros = Macros::new(vault.state());
+    let name = macros.get(&args.name)?.name;
+    let question = format!("Delete the macro {name}? Undo does not bring it back; macro export keeps a copy.");
+    agreed(args.yes, "this", "add --yes", &question)?;
+    macros.delete(&name)?;
     out.line(&format!("deleted {}", args.name))?;
     Ok(Outcome::Done)
 }

@@ -13,6 +13,8 @@ mod context;
 
 mod preview_text;
 mod approve;
+mod plan_text;
+mod choose;
 mod records;
 
 mod call;

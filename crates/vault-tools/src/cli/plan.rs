@@ -1,28 +1,27 @@
 //! `vault-tools plan`: checks, previews and runs plans.
 
+use std::collections::BTreeSet;
 use std::io;
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit};
 use serde_json::{Value, json};
-use vault_cli::{CliResult, Format, Out, Outcome, ask, can_ask, note, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, note, sanitize, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask};
+use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
+use super::choose::choose_of_plan;
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
-use super::preview_text::texts_after;
+use super::plan_text::{change_of, left_out, texts_of_plan, whole_text};
+use super::preview_text::has_parts;
 use super::records::PlanRecord;
-use crate::change::Preview;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
-use crate::plan::{self, Checked, Event, LeftOut, PlanPreview, PlanRun, RunStatus, StepState};
-use crate::policy::{Grants, Permission, Risk};
+use crate::plan::{self, CallId, Checked, Event, Parameters, PlanPreview, PlanRun, RunStatus};
+use crate::policy::{Grants, Permission};
 use crate::tool::Cancel;
 use crate::toolbox::Toolbox;
-
-/// Calls of a loop, and items left out of it, that a question shows; `w` shows all.
-const SHOWN_CALLS: usize = 8;
 
 /// The most notices that are printed after a run.
 const MAX_NOTICES: usize = 20;
@@ -62,8 +61,8 @@ fn check_on(toolbox: &Toolbox, args: &PlanFileArgs, out: &mut Out) -> CliResult 
 
 pub(super) fn preview(vault_args: &VaultArgs, args: &PlanPreviewArgs, out: &mut Out) -> CliResult {
     with_toolbox(vault_args, &args.context, |toolbox| {
-        let preview = dry_run(toolbox, &json_of(&args.plan.file)?, &args.context.set, &[])?;
-        print_preview(&preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
+        let prepared = dry_run(toolbox, &json_of(&args.plan.file)?, &args.context.set, &mut Vec::new())?;
+        print_preview(&prepared.preview, toolbox, if args.plan.json { Format::Json } else { Format::Human }, out)
     })
 }
 
@@ -73,7 +72,7 @@ pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> 
     })
 }
 
-/// Runs a plan; `defaults` are values of parameters that nobody gave.
+/// Runs a plan; `defaults` are values of parameters that nobody gives.
 pub(super) fn run_value(
     toolbox: &mut Toolbox,
     value: &Value,
@@ -89,14 +88,15 @@ pub(super) fn run_value(
         })?;
         toolbox.set_now(time.to_zoned(TimeZone::system()));
     }
-    let preview = dry_run(toolbox, value, &args.context.set, defaults)?;
+    let mut asked = defaults.to_vec();
+    let mut prepared = dry_run(toolbox, value, &args.context.set, &mut asked)?;
     if args.dry_run {
-        return print_preview(&preview, toolbox, if args.jsonl { Format::JsonLines } else { Format::Human }, out);
+        let format = if args.jsonl { Format::JsonLines } else { Format::Human };
+        return print_preview(&prepared.preview, toolbox, format, out);
     }
-    let can_run = preview.blocked.clone().map_or(Ok(()), Err);
-    let decision = can_run
-        .and_then(|()| approved(toolbox, &preview, args))
-        .inspect_err(|error| plan::refuse(toolbox, &preview, error))?;
+    let decision = approved(toolbox, &mut prepared, args, &mut asked)
+        .inspect_err(|error| plan::refuse(toolbox, &prepared.preview, error))?;
+    let preview = prepared.preview;
     let listening = vault_cli::listen();
     let _writing = vault_cli::write_section();
     let cancel = Cancel::on(listening.flag());
@@ -142,8 +142,20 @@ fn say_notices(notices: &[String]) {
     }
 }
 
-/// Checks and previews; parameters that are missing get their defaults, or are asked for.
-fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(String, String)]) -> Result<PlanPreview> {
+/// A plan that is ready to be approved.
+struct Prepared {
+    checked: Checked,
+    parameters: Parameters,
+    preview: PlanPreview,
+}
+
+/// Checks and previews; parameters that are missing are taken from those that are known, or are asked for and then known.
+fn dry_run(
+    toolbox: &mut Toolbox,
+    value: &Value,
+    set: &[String],
+    known: &mut Vec<(String, String)>,
+) -> Result<Prepared> {
     // A plan sees one time as now, to the second, so that it can be printed with the digest.
     let now = toolbox.now();
     toolbox.set_now(now.round(Unit::Second).unwrap_or(now));
@@ -151,16 +163,23 @@ fn dry_run(toolbox: &mut Toolbox, value: &Value, set: &[String], defaults: &[(St
     let mut parameters = parameters(toolbox, set, &checked.parameters)?;
     let missing: Vec<String> = parameters.missing(&checked.parameters).into_iter().map(str::to_string).collect();
     for name in missing {
-        if let Some((_, default)) = defaults.iter().find(|(parameter, _)| *parameter == name) {
-            parameters.set(name, default.clone());
+        if let Some((_, value)) = known.iter().find(|(parameter, _)| *parameter == name) {
+            parameters.set(name, value.clone());
         } else if can_ask()
-            && let Some(given) = ask(&format!("{name}:"))
+            && let Some(given) = asked(&name)
         {
+            known.push((name.clone(), given.clone()));
             parameters.set(name, given);
         }
     }
     let listening = vault_cli::listen();
-    plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))
+    let preview = plan::preview(toolbox, &checked, &parameters, Cancel::on(listening.flag()))?;
+    Ok(Prepared { checked, parameters, preview })
+}
+
+/// A parameter's value, typed by a person; that of the selection may have several lines.
+fn asked(name: &str) -> Option<String> {
+    if name == "selection" { ask_for_lines("selection:") } else { ask(&format!("{name}:")) }
 }
 
 /// What `plan preview` prints and `--digest` takes: the digest, and the time the preview took as now. With the same time
@@ -169,27 +188,82 @@ fn digest_and_time(preview: &PlanPreview, toolbox: &Toolbox) -> String {
     format!("{}@{}", preview.digest, toolbox.now().strftime("%Y-%m-%dT%H:%M:%S%:z"))
 }
 
-fn approved(toolbox: &Toolbox, preview: &PlanPreview, args: &RunningArgs) -> Result<Approval> {
+/// Who approves a plan, which a person may have edited, or parts of which are left out.
+fn approved(
+    toolbox: &mut Toolbox,
+    prepared: &mut Prepared,
+    args: &RunningArgs,
+    known: &mut Vec<(String, String)>,
+) -> Result<Approval> {
+    if let Some(error) = &prepared.preview.blocked {
+        return Err(error.clone());
+    }
     if let Some(approved) = &args.digest {
-        if approved.split('@').next() == Some(&preview.digest) {
-            return Ok(Approval::Approved);
+        return match approved.split('@').next() == Some(&prepared.preview.digest) {
+            true => Ok(Approval::Approved),
+            // The new digest is printed beside what it stands for, and nowhere else.
+            false => Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
+                .with_remedy("look at it again with plan preview, which prints its new digest")),
+        };
+    }
+    let mut approval = Approval::Approved;
+    // A plan that was edited and is not valid, to be edited further.
+    let mut typed: Option<Value> = None;
+    // All of the plan, where a person has left out some of it.
+    let mut whole_plan: Option<PlanPreview> = None;
+    loop {
+        let preview = &prepared.preview;
+        match preview.permission(toolbox.policy(), &Grants::default()) {
+            Permission::Allow if approval == Approval::Approved => return Ok(Approval::Allowed),
+            Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
+            Permission::Ask if args.yes => return Ok(Approval::Preapproved),
+            Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
+            Permission::Allow | Permission::Ask => {}
         }
-        let now = digest_and_time(preview, toolbox);
-        return Err(Error::new(ErrorKind::Conflict, "the plan no longer does what was approved")
-            .with_remedy(format!("look at it again with plan preview; its digest is now {now}")));
-    }
-    match preview.permission(toolbox.policy(), &Grants::default()) {
-        Permission::Allow => return Ok(Approval::Allowed),
-        Permission::Deny(reason) => return Err(Error::new(ErrorKind::Denied, reason)),
-        Permission::Ask if args.yes => return Ok(Approval::Preapproved),
-        Permission::Ask if !can_ask() => return Err(nobody_to_ask("the plan")),
-        Permission::Ask => {}
-    }
-    let change = change_of(preview);
-    let (short, _) = texts_after(table(preview, SHOWN_CALLS), &change);
-    match ask_about("Run this plan?", &short, &whole_text(preview, &change), None)? {
-        Answer::Yes => Ok(Approval::Approved),
-        _ => Err(declined()),
+        let change = change_of(preview);
+        let (short, whole) = texts_of_plan(preview, &change);
+        let plan = typed.clone().map_or_else(|| serde_json::to_value(&preview.plan), Ok).map_err(io::Error::from);
+        let plan = plan.map_err(|error| Error::io("the plan to edit", &error))?;
+        let about = Question {
+            question: "Run this plan?",
+            short: &short,
+            whole: &whole,
+            edited: Some(("the plan", &plan)),
+            has_parts: whole_plan.is_some() || has_parts(&change),
+        };
+        match ask_about(&about)? {
+            Answer::Yes => return Ok(approval),
+            Answer::No => return Err(declined()),
+            Answer::Choose => {
+                let all = whole_plan.take().unwrap_or_else(|| preview.clone());
+                let again = |left_out: &BTreeSet<CallId>| {
+                    let listening = vault_cli::listen();
+                    let cancel = Cancel::on(listening.flag());
+                    plan::preview_without(toolbox, &prepared.checked, &prepared.parameters, left_out, cancel)
+                };
+                match choose_of_plan(&all, again) {
+                    Ok(Some(chosen)) => prepared.preview = chosen,
+                    Ok(None) => {}
+                    Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
+                    // What is left cannot be done without what was left out.
+                    Err(error) => say("error", &error.to_string()),
+                }
+                whole_plan = Some(all);
+            }
+            Answer::Edited(edited) => match dry_run(toolbox, &edited, &args.context.set, known)
+                .and_then(|again| again.preview.blocked.clone().map_or(Ok(again), Err))
+            {
+                Ok(again) => {
+                    (typed, whole_plan, approval) = (None, None, Approval::Edited);
+                    *prepared = again;
+                }
+                Err(error) if !matches!(error.kind(), ErrorKind::Denied | ErrorKind::Cancelled) => {
+                    say("error", &error.to_string());
+                    typed = Some(edited);
+                }
+                Err(error) => return Err(error),
+            },
+        }
     }
 }
 
@@ -218,75 +292,10 @@ fn print_preview(preview: &PlanPreview, toolbox: &Toolbox, format: Format, out: 
     Ok(Outcome::Done)
 }
 
-/// The changes without their notices, which are among those of the plan.
-fn change_of(preview: &PlanPreview) -> Preview {
-    Preview { notices: Vec::new(), ..preview.change.preview() }
-}
-
-fn whole_text(preview: &PlanPreview, change: &Preview) -> String {
-    texts_after(table(preview, usize::MAX), change).1
-}
-
-/// Goal, steps with their risks, loops expanded up to so many calls, and notices.
-fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
-    let mut lines = vec![format!("{} [{}]", sanitize_line(&preview.plan.goal), badge(preview.risk))];
-    lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", sanitize_line(text))));
-    let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
-    for (number, step) in preview.steps.iter().enumerate() {
-        let what = step.preview.as_deref().map(sanitize_line).unwrap_or_default();
-        let head = format!("{:>3}. {:width$}  [{}]  {}", number + 1, step.id, badge(step.risk), step.tool);
-        lines.push(format!("{head}  {what}").trim_end().to_string());
-        match &step.state {
-            StepState::Skipped { reason } => lines.push(format!("       skipped: {}", sanitize_line(reason))),
-            StepState::Ready if step.calls.len() > 1 => {
-                let calls = step.calls.iter().map(|call| format!("- {}", in_short(&call.args)));
-                lines.extend(indented(calls, most));
-            }
-            StepState::Ready => {}
-        }
-        let filtered = step.filtered.iter().map(|item| format!("filtered out: {}", left_out(item)));
-        lines.extend(indented(filtered, most));
-        lines.extend(indented(step.left_out.iter().map(|item| format!("left out: {}", left_out(item))), most));
-        lines.extend(step.effects.iter().map(|effect| format!("       {}", sanitize_line(&effect.to_string()))));
-    }
-    let more = preview.notices.len().saturating_sub(most);
-    lines.extend(preview.notices.iter().take(most).map(|notice| format!("note: {}", sanitize_line(notice))));
-    lines.extend((more > 0).then(|| format!("note: {more} more")));
-    lines
-}
-
-/// The first lines of a list, and how many more there are.
-fn indented(lines: impl ExactSizeIterator<Item = String>, most: usize) -> Vec<String> {
-    let more = lines.len().saturating_sub(most);
-    let shown = lines.take(most).chain((more > 0).then(|| format!("... {more} more")));
-    shown.map(|line| format!("       {line}")).collect()
-}
-
-fn badge(risk: Risk) -> String {
-    risk.name().to_uppercase()
-}
-
 /// The calls of the loops from which items were left out.
 fn calls_of(preview: &PlanPreview, done: &PlanRun) -> usize {
     let loops = preview.steps.iter().filter(|step| done.left_out.iter().any(|(id, _)| *id == step.id));
     loops.map(|step| step.calls.len()).sum()
-}
-
-/// An item that is left out, and why.
-fn left_out(item: &LeftOut) -> String {
-    format!("item {}, {}: {}", item.item, sanitize_line(&item.what), sanitize_line(&item.reason))
-}
-
-/// Paths of a call, or its arguments on one line.
-fn in_short(args: &Value) -> String {
-    let named = ["path", "fromPath", "toPath", "new_path"].into_iter().filter_map(|name| args.get(name)?.as_str());
-    let named: Vec<&str> = named.collect();
-    let text = if named.is_empty() { args.to_string() } else { named.join(" -> ") };
-    let mut short: String = sanitize_line(&text).chars().take(120).collect();
-    if short.len() < text.len() {
-        short.push_str("...");
-    }
-    short
 }
 
 /// Prints progress for people.
@@ -299,17 +308,5 @@ fn print_event(event: &Event) {
             say("failed", &format!("{step}, attempt {attempt}: {error}{next}"));
         }
         _ => {}
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn long_lists_of_calls_are_cut_where_a_question_shows_them() {
-        let lines = |most| indented(["a", "b", "c"].into_iter().map(str::to_owned), most);
-        assert_eq!(lines(2), ["       a", "       b", "       ... 1 more"]);
-        assert_eq!((lines(3).len(), lines(usize::MAX).len()), (3, 3));
     }
 }

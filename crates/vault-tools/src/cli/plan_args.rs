@@ -41,7 +41,8 @@ pub(super) enum PlanCommand {
     Preview(PlanPreviewArgs),
     /// Show a plan, ask, and run it
     #[command(
-        after_help = "What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
+        after_help = "The question takes e, to edit the plan, and p, to leave out single calls, files or hunks; the plan is \
+then shown again. What runs is exactly what was shown. Ctrl-C stops it: the step under way is rolled back; the steps before \
 it stay, and undo reverts them.\n\n\
 Examples:\n  vault-tools plan run plan.json\n  vault-tools plan run plan.json --yes --selection - < bullets.md\n  \
 vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
@@ -72,8 +73,9 @@ vault-tools macro save bullets plan.json --untried")]
     #[command(after_help = "Example:\n  vault-tools macro rename bullets notes-from-bullets")]
     Rename(MacroRenameArgs),
     /// Delete a macro
-    #[command(after_help = "Example:\n  vault-tools macro delete bullets")]
-    Delete(MacroNameArgs),
+    #[command(after_help = "Undo does not bring it back; macro export keeps a copy.\n\n\
+Example:\n  vault-tools macro delete bullets")]
+    Delete(MacroDeleteArgs),
     /// Print macros as JSON
     #[command(after_help = "Example:\n  vault-tools macro export > macros.json")]
     Export(MacroExportArgs),
@@ -154,6 +156,15 @@ pub(super) struct MacroSaveArgs {
 pub(super) struct MacroNameArgs {
     /// The macro
     pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroDeleteArgs {
+    /// The macro
+    pub name: String,
+    /// Delete it without asking
+    #[arg(long)]
+    pub yes: bool,
 }
 
 #[derive(Debug, Args)]

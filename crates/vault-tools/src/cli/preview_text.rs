@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use similar::{ChangeTag, TextDiff};
 use vault_cli::{Paint, char_columns, counted, most_columns, sanitize, sanitize_line};
 
-use crate::change::{Kind, Preview};
+use crate::change::{FilePreview, Kind, Preview};
 
 /// Lines that are shown until somebody asks for all of them, where no terminal says how many fit.
 const SHOWN_LINES: usize = 60;
@@ -41,19 +41,7 @@ pub(super) fn texts_after(head: Vec<String>, preview: &Preview) -> (String, Stri
         lines.push(format!("{what} {}", sanitize_line(&folder.path)));
     }
     for file in &preview.files {
-        let to = file.to.as_ref().map(|to| format!(" -> {}", sanitize_line(to))).unwrap_or_default();
-        let counts = match file.inside.len() {
-            0 => format!("+{} -{}", file.added, file.removed),
-            1 => "a folder with 1 file".to_string(),
-            files => format!("a folder with {files} files"),
-        };
-        let what = match file.kind {
-            Kind::Created => "create",
-            Kind::Modified => "modify",
-            Kind::Renamed => "rename",
-            Kind::Deleted => "delete",
-        };
-        lines.push(format!("{what} {}{to} ({counts})", sanitize_line(&file.path)));
+        lines.push(file_line(file));
         lines.extend(file.inside.iter().map(|inside| format!("    {}", sanitize_line(inside))));
     }
     lines.extend(preview.notices.iter().map(|notice| format!("note: {}", sanitize_line(notice))));
@@ -68,6 +56,35 @@ pub(super) fn texts_after(head: Vec<String>, preview: &Preview) -> (String, Stri
         whole.extend(diff);
     }
     (lines.join("\n"), whole.join("\n"))
+}
+
+/// What happens to a file, on one line.
+pub(super) fn file_line(file: &FilePreview) -> String {
+    let to = file.to.as_ref().map(|to| format!(" -> {}", sanitize_line(to))).unwrap_or_default();
+    let counts = match file.inside.len() {
+        0 => format!("+{} -{}", file.added, file.removed),
+        1 => "a folder with 1 file".to_string(),
+        files => format!("a folder with {files} files"),
+    };
+    let what = match file.kind {
+        Kind::Created => "create",
+        Kind::Modified => "modify",
+        Kind::Renamed => "rename",
+        Kind::Deleted => "delete",
+    };
+    format!("{what} {}{to} ({counts})", sanitize_line(&file.path))
+}
+
+/// One or more hunks as [`texts_of`] shows them: with words marked, and whole.
+pub(super) fn texts_of_diff(diff: &str) -> (String, String) {
+    let whole: Vec<String> = diff_lines(diff).collect();
+    (with_words_marked(&whole, Instant::now() + MARKED_FOR).join("\n"), whole.join("\n"))
+}
+
+/// Whether it has several files or hunks.
+pub(super) fn has_parts(preview: &Preview) -> bool {
+    let hunks = |diff: &String| diff.matches("\n@@ ").count();
+    preview.files.len() > 1 || preview.files.iter().filter_map(|file| file.diff.as_ref()).any(|diff| hunks(diff) > 1)
 }
 
 /// The rows of the terminal that a text may take.

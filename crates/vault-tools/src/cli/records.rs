@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::change::Preview;
+use crate::change::{LeftOutHunks, Preview};
 use crate::error::Error;
 use crate::macros::{Macro, Parameter};
 use crate::plan::{RiskLevel, StepPreview};
@@ -71,6 +71,9 @@ pub(super) struct CallRecord {
     /// What else should be known.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notices: Vec<String>,
+    /// What a person left out.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutHunks>,
     /// What it would change; only with --dry-run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<Preview>,

@@ -5,13 +5,14 @@ use std::time::Duration;
 use serde_json::json;
 use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, sanitize_line, say};
 
-use super::approve::{Answer, ask_about, declined, nobody_to_ask};
-use super::args::{PruneArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
+use super::approve::{Answer, Question, agreed, ask_about, declined, nobody_to_ask};
+use super::args::{PruneArgs, PrunedArgs, RedoArgs, RevertArgs, UndoArgs, VaultArgs};
+use super::forget::hint_at_adopt;
 use super::preview_text::texts_of;
 use super::settings;
 use crate::change::Change;
 use crate::error::Result;
-use crate::journal::{PruneOptions, TransactionId};
+use crate::journal::{PruneOptions, Pruned, TransactionId};
 use crate::transaction::{Force, Recover, Transaction};
 use crate::vault::{TransactionInfo, TransactionStatus, Vault};
 use crate::{log, plan};
@@ -30,6 +31,7 @@ pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> Cl
     if args.recover || args.keep {
         return recover(&vault, args, out);
     }
+    hint_at_adopt(&vault);
     let (run, force) = (args.run.map(TransactionId), force(&args.revert));
     let json = args.output.json || args.output.jsonl;
     let change = || vault.preview_undo(run, force);
@@ -102,7 +104,7 @@ fn revert(
         if !can_ask() {
             return Err(nobody_to_ask("this").into());
         }
-        if ask_about(question, &short, &whole, None)? != Answer::Yes {
+        if ask_about(&Question { question, short: &short, whole: &whole, ..Question::default() })? != Answer::Yes {
             return Err(declined().into());
         }
     }
@@ -119,6 +121,7 @@ fn revert(
 }
 
 fn runs(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
+    hint_at_adopt(vault);
     let rows = vault.transactions()?;
     if vault.is_journal_damaged()? || rows.iter().any(|row| row.status == TransactionStatus::Damaged) {
         say("warning", "the journal is damaged: transactions that it lost, wholly or in part, cannot be undone");
@@ -149,9 +152,17 @@ fn paths_of(row: &TransactionInfo) -> String {
 
 pub(super) fn prune(vault_args: &VaultArgs, args: &PruneArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
-    let older_than = args.older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
-    let max_bytes = args.max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
-    let pruned = vault.prune(&PruneOptions { older_than, max_bytes })?;
+    let PrunedArgs { older_than, max_size } = &args.what;
+    let older_than = older_than.map(|days| Duration::from_secs(u64::from(days) * 24 * 60 * 60));
+    let max_bytes = max_size.map(|megabytes| megabytes.saturating_mul(1_000_000));
+    let options = PruneOptions { older_than, max_bytes };
+    let Pruned { transactions, left, .. } = vault.prunable(&options)?;
+    if transactions > 0 && left == 0 {
+        let question = format!("Drop all {}? Nothing can be undone any more.", counted(transactions, "transaction"));
+        let remedy = "it would drop every transaction, so that nothing can be undone any more; add --yes";
+        agreed(args.yes, "this", remedy, &question)?;
+    }
+    let pruned = vault.prune(&options)?;
     let before = older_than
         .and_then(|age| jiff::SignedDuration::try_from(age).ok())
         .and_then(|age| jiff::Timestamp::now().checked_sub(age).ok());

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use rusqlite::Connection;
 use serde::Serialize;
 
 use super::database::{Failure, open, path};
@@ -48,6 +49,18 @@ pub struct Pruned {
     pub left: usize,
 }
 
+/// What [`prune`] would drop. The lock need not be held.
+pub(crate) fn prunable(state: &State, options: &PruneOptions) -> Result<Pruned> {
+    let count = |state| -> Result<Pruned, Failure> {
+        let Some(connection) = open(state)? else { return Ok(Pruned::default()) };
+        let (entries, _) = read::entries_of(&connection)?;
+        let last = newest_dropped(&connection, options)?.unwrap_or(0);
+        let transactions = entries.iter().filter(|entry| entry.id.0.cast_signed() <= last).count();
+        Ok(Pruned { transactions, bytes: 0, left: entries.len() - transactions })
+    };
+    count(state).map_err(|failure| failure.into_error(state))
+}
+
 /// Drops the oldest transactions. The lock is held, and no transaction is unfinished.
 pub(crate) fn prune(state: &State, options: &PruneOptions) -> Result<Pruned> {
     salvage::with_repair(state, || try_prune(state, options))
@@ -59,11 +72,26 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
     if has_damage {
         return Err(Failure::Damaged("transactions are missing".to_owned()));
     }
+    let Some(last) = newest_dropped(&connection, options)? else {
+        return Ok(Pruned { left: entries.len(), ..Pruned::default() });
+    };
+    let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
+    let before = length();
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let transactions = connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last])?;
+    connection
+        .execute("DELETE FROM action WHERE id < coalesce((SELECT min(first_action) FROM transaction_), id + 1)", [])?;
+    // The file has no free pages, so that a writer only ever adds to its end.
+    connection.execute_batch("COMMIT; VACUUM;")?;
+    Ok(Pruned { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
+}
+
+/// The newest transaction that is dropped. Everything older goes, too: what is left is a history without gaps.
+fn newest_dropped(connection: &Connection, options: &PruneOptions) -> Result<Option<i64>, Failure> {
     let oldest = options.older_than.and_then(|age| SystemTime::now().checked_sub(age)).unwrap_or(UNIX_EPOCH);
     let oldest_ms = oldest.duration_since(UNIX_EPOCH).map_or(0, |age| age.as_millis() as i64);
     let max_bytes = options.max_bytes.map_or(i64::MAX, |bytes| i64::try_from(bytes).unwrap_or(i64::MAX));
-    // Everything older than the newest that goes, too: what is left is a history without gaps.
-    let last: Option<i64> = connection.query_row(
+    Ok(connection.query_row(
         "SELECT max(id) FROM (
             SELECT id, time_ms, sum(300 + bytes) OVER (ORDER BY id DESC) AS bytes_since FROM (
                 SELECT id, time_ms, (
@@ -74,15 +102,5 @@ fn try_prune(state: &State, options: &PruneOptions) -> Result<Pruned, Failure> {
         ) WHERE time_ms < ? OR bytes_since > ?",
         [oldest_ms, max_bytes],
         |row| row.get(0),
-    )?;
-    let Some(last) = last else { return Ok(Pruned { left: entries.len(), ..Pruned::default() }) };
-    let length = || std::fs::metadata(path(state)).map_or(0, |metadata| metadata.len());
-    let before = length();
-    connection.execute_batch("BEGIN IMMEDIATE")?;
-    let transactions = connection.execute("DELETE FROM transaction_ WHERE id <= ?", [last])?;
-    connection
-        .execute("DELETE FROM action WHERE id < coalesce((SELECT min(first_action) FROM transaction_), id + 1)", [])?;
-    // The file has no free pages, so that a writer only ever adds to its end.
-    connection.execute_batch("COMMIT; VACUUM;")?;
-    Ok(Pruned { transactions, bytes: before.saturating_sub(length()), left: entries.len() - transactions })
+    )?)
 }

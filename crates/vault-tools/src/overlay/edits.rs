@@ -205,7 +205,8 @@ impl Overlay<'_> {
     }
 
     fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
-        for link in links {
+        // A line that holds one link several times is named once.
+        for link in links.chunk_by(PartialEq::eq).filter_map(<[LinkAt]>::first) {
             let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
             self.add_notice(Notice { about: Some(link.path.clone()), text });
         }

@@ -17,6 +17,7 @@ mod output;
 mod order;
 mod validate;
 mod preview;
+mod leave_out;
 mod history;
 mod run;
 
@@ -24,7 +25,8 @@ pub use condition::Condition;
 pub use foreach::LeftOut;
 pub(crate) use history::has_succeeded;
 pub use history::{last_successful, prune as prune_history};
-pub use preview::{CallPreview, PlanPreview, StepPreview, StepState, preview};
+pub use leave_out::SeparableCall;
+pub use preview::{CallId, CallPreview, PlanPreview, StepPreview, StepState, preview, preview_without};
 pub use run::{Event, PlanRun, RunStatus, refuse, run};
 pub use schema::{Defaults, Foreach, OnError, Plan, Retry, RiskLevel, Step, Version, schema as plan_schema};
 pub use scope::Parameters;

@@ -1,7 +1,7 @@
 //! Previews a plan: runs its steps on one overlay, so that later steps see what earlier ones wrote.
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::iter;
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::reference::Root;
 use super::schema::{OnError, Plan, Step};
 use super::scope::{Parameters, Scope};
 use super::validate::Checked;
-use crate::change::{Change, Notice};
+use crate::change::{Change, LeftOutHunks, Notice, Separable};
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Editor;
 use crate::log::{Approval, Record};
@@ -28,6 +28,18 @@ const MAX_ITEMS: usize = 10_000;
 
 /// The most memory that arguments and outputs of one plan may take, in bytes.
 const MAX_OUTPUT_BYTES: usize = 256_000_000;
+
+/// Why a call is left out that a person does not want.
+const LEFT_OUT: &str = "a person left it out";
+
+/// A call of a plan: its step, and the position of its item in the step's loop.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CallId {
+    /// The id of the step.
+    pub step: String,
+    /// The item, from 0; `None` for a step without a loop.
+    pub item: Option<usize>,
+}
 
 /// What a plan would do, in full. A person approves it, and [`super::run`] does exactly this.
 #[derive(Debug, Clone)]
@@ -43,12 +55,15 @@ pub struct PlanPreview {
     pub risk: Risk,
     /// What cannot be previewed or undone, and what is ignored.
     pub notices: Vec<String>,
+    /// What a person left out of the files that it edits, see [`PlanPreview::keep`].
+    pub left_out: Vec<LeftOutHunks>,
     /// Why the plan cannot run here: a step needs an editor, and there is none. What does not depend on that step is
     /// previewed all the same.
     pub blocked: Option<Error>,
     /// Identifies what was shown, so that an approval holds for nothing else: previews with the same digest do the same.
     pub digest: String,
-    pub(super) editor: Editor,
+    /// What the editor shows then; unknown if something is left out.
+    pub(super) editor: Option<Editor>,
 }
 
 /// What a step would do.
@@ -72,7 +87,7 @@ pub struct StepPreview {
     /// all, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Items that its loop's filter leaves out.
+    /// Items that its loop leaves out by `filter` and `unique`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<LeftOut>,
     /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
@@ -92,6 +107,9 @@ pub struct StepPreview {
     toolset: Toolset,
     #[serde(skip)]
     tool_risk: Risk,
+    /// What of its calls can be left out.
+    #[serde(skip)]
+    pub(super) separable: Separable,
     /// Which actions of the change are its own.
     #[serde(skip)]
     pub(super) actions: Range<usize>,
@@ -123,6 +141,12 @@ pub enum StepState {
 pub struct CallPreview {
     /// Its arguments.
     pub args: Value,
+    /// The position of its item in the loop.
+    #[serde(skip)]
+    pub(super) item: Option<usize>,
+    /// Which actions of the change are its own.
+    #[serde(skip)]
+    pub(super) actions: Range<usize>,
 }
 
 impl PlanPreview {
@@ -164,16 +188,32 @@ pub fn preview(
     parameters: &Parameters,
     cancel: Cancel<'_>,
 ) -> Result<PlanPreview> {
+    preview_without(toolbox, checked, parameters, &BTreeSet::new(), cancel)
+}
+
+/// The same without the calls that a person left out, and the steps that depend on steps of which nothing is left.
+///
+/// # Errors
+/// As [`preview`].
+pub fn preview_without(
+    toolbox: &mut Toolbox,
+    checked: &Checked,
+    parameters: &Parameters,
+    left_out: &BTreeSet<CallId>,
+    cancel: Cancel<'_>,
+) -> Result<PlanPreview> {
     parameters.require(&checked.parameters)?;
     let vault = Arc::clone(toolbox.vault());
     let plan = &checked.plan;
     let draft = toolbox.draft(&vault, vault.overlay())?;
     let steps = Vec::with_capacity(plan.steps.len());
-    let mut dry_run = DryRun { toolbox, plan, draft, steps, blocked: None, parameters, output_bytes: 0 };
+    let mut dry_run = DryRun { toolbox, plan, draft, steps, blocked: None, parameters, left_out, output_bytes: 0 };
     for &at in &checked.order.steps {
         let skipped =
             dry_run.steps.iter().find(|step| !step.runs() && checked.order.dependencies[at].contains(&step.at));
-        let preview = match skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id)) {
+        let is_left_out = left_out.contains(&CallId { step: plan.steps[at].id.clone(), item: None });
+        let skipped = skipped.map(|step| format!("it depends on the step {}, which is skipped", step.id));
+        let preview = match skipped.or_else(|| is_left_out.then(|| LEFT_OUT.to_owned())) {
             Some(reason) => dry_run.skip(at, reason)?,
             None => match dry_run.step(at, cancel) {
                 Err(error)
@@ -216,6 +256,8 @@ struct DryRun<'a, 'v> {
     /// The first step that needs an editor.
     blocked: Option<Error>,
     parameters: &'a Parameters,
+    /// The calls that a person left out.
+    left_out: &'a BTreeSet<CallId>,
     /// The size of all arguments and outputs so far.
     output_bytes: usize,
 }
@@ -245,6 +287,7 @@ impl DryRun<'_, '_> {
             unless_seen: None,
             toolset: spec.toolset,
             tool_risk: spec.risk,
+            separable: self.toolbox.tool(&step.tool)?.parts(),
             actions,
             said: 0..0,
             paths: Vec::new(),
@@ -294,7 +337,12 @@ impl DryRun<'_, '_> {
         }
         let in_all = items.len() + filtered.len();
         for (index, Item { position, value }) in items.into_iter().enumerate() {
+            if self.left_out.contains(&CallId { step: step.id.clone(), item: Some(position) }) {
+                left_out.push(LeftOut::new(position, &value, |_| LEFT_OUT.to_owned()));
+                continue;
+            }
             let shown = if skips_items { value.clone() } else { Value::Null };
+            let first = self.draft.overlay.mark();
             match self.item(step, (index, count.unwrap_or(1)), value, cancel) {
                 // The time is that of the step, so that it is not the item that failed.
                 Err(error) if skips_items && can_be_skipped(&error) && error.kind() != ErrorKind::TimedOut => {
@@ -307,7 +355,8 @@ impl DryRun<'_, '_> {
                         return Err(at_step(too_much_output(), step, None));
                     }
                     paths.extend(done.paths);
-                    calls.push(CallPreview { args: done.args });
+                    let (item, actions) = (count.map(|_| position), first..self.draft.overlay.mark());
+                    calls.push(CallPreview { args: done.args, item, actions });
                     outputs.push(done.output);
                 }
             }
@@ -383,7 +432,7 @@ impl DryRun<'_, '_> {
             }
         };
         let (items, filtered) =
-            foreach::filter(foreach, list, &mut scope, self.plan.version).map_err(|issues| unresolved(&issues))?;
+            foreach::choose(foreach, list, &mut scope, self.plan.version).map_err(|issues| unresolved(&issues))?;
         if items.len() > MAX_ITEMS {
             let message = format!("a loop over {} items; {MAX_ITEMS} at most", items.len());
             return Err(
@@ -438,17 +487,23 @@ impl DryRun<'_, '_> {
         notices.extend(running().flat_map(StepPreview::named_notices));
         notices.extend(running().filter_map(|step| Some(needs_eye(&step.id, step.unless_seen.as_ref()?))));
         notices.extend(running().flat_map(|step| step.effects.iter().map(|effect| notice(&step.id, effect))));
-        let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
-        let effects: Vec<&HostEffect> = running().flat_map(|step| &step.effects).collect();
-        // Hashed as it is written, so that its JSON is never in memory as a whole.
-        let mut hasher = blake3::Hasher::new();
-        serde_json::to_writer(&mut hasher, &(&checked.plan, calls, effects, change.digest()))
-            .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;
-        let digest = hasher.finalize().to_hex().to_string();
+        let digest = digest_of(&checked.plan, &steps, &change)?;
         let risk = running().map(|step| step.risk).max().unwrap_or(Risk::Read);
-        let (plan, editor) = (checked.plan.clone(), self.draft.editor);
-        Ok(PlanPreview { plan, steps, change, risk, notices, blocked: self.blocked, digest, editor })
+        let (plan, editor, left_out) = (checked.plan.clone(), Some(self.draft.editor), Vec::new());
+        Ok(PlanPreview { plan, steps, change, risk, notices, left_out, blocked: self.blocked, digest, editor })
     }
+}
+
+/// Identifies what a plan does.
+pub(super) fn digest_of(plan: &Plan, steps: &[StepPreview], change: &Change) -> Result<String> {
+    let running = || steps.iter().filter(|step| step.runs());
+    let calls: Vec<&Value> = running().flat_map(|step| step.calls.iter().map(|call| &call.args)).collect();
+    let effects: Vec<&HostEffect> = running().flat_map(|step| &step.effects).collect();
+    // Hashed as it is written, so that its JSON is never in memory as a whole.
+    let mut hasher = blake3::Hasher::new();
+    serde_json::to_writer(&mut hasher, &(plan, calls, effects, change.digest()))
+        .map_err(|error| Error::new(ErrorKind::Plan, format!("the plan cannot be written as JSON: {error}")))?;
+    Ok(hasher.finalize().to_hex().to_string())
 }
 
 /// About the memory that a value takes, in bytes.
@@ -468,12 +523,12 @@ fn too_much_output() -> Error {
         .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
 }
 
-/// How many items a filter leaves of a list, or that a loop has none.
+/// How many items a loop takes of its list, or that it has none.
 fn what_is_left(taken: usize, filtered: usize) -> String {
     match (taken, filtered) {
         (0, 0) => "its list is empty, so that there is nothing to do".to_string(),
-        (0, all) => format!("its filter leaves none of {all} items, so that there is nothing to do"),
-        (taken, filtered) => format!("its filter takes {taken} of {} items", taken + filtered),
+        (0, all) => format!("its loop takes none of {all} items, so that there is nothing to do"),
+        (taken, filtered) => format!("its loop takes {taken} of {} items", taken + filtered),
     }
 }
 

@@ -134,8 +134,8 @@ fn run_approved(
     // A step of which every item is left out is skipped.
     let reached = done().chain(preview.steps.iter().filter(|step| skipped.iter().any(|(id, _)| *id == step.id)));
     let left_out = reached.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
-    if run.is_some() {
-        toolbox.set_editor(preview.editor.clone());
+    if let (Some(_), Some(editor)) = (run, &preview.editor) {
+        toolbox.set_editor(editor.clone());
     }
     let status = match &failed {
         None => RunStatus::Done,

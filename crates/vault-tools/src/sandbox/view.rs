@@ -103,7 +103,7 @@ pub struct Entry {
 /// No folder is at a path of which the content was asked for.
 pub(crate) fn no_folder(path: Option<&SafePath>) -> Error {
     let name = path.map_or("", SafePath::as_str);
-    Error::new(ErrorKind::NotFound, format!("Note not found: {name} is no folder of the vault"))
+    Error::new(ErrorKind::NotFound, format!("Folder not found: {name}"))
 }
 
 /// The files below a folder of a view; none where no folder is.

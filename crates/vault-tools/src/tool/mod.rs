@@ -14,6 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::change::Separable;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
@@ -46,6 +47,7 @@ pub(crate) use schema::{PATH_MARK, argument_schema};
 pub struct Tool {
     spec: ToolSpec,
     marked_schema: Value,
+    separable: Separable,
     run: Box<Run>,
 }
 
@@ -116,7 +118,7 @@ impl Tool {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))
             })
         };
-        Self { spec, marked_schema, run: Box::new(run) }
+        Self { spec, marked_schema, separable: Separable::default(), run: Box::new(run) }
     }
 
     /// Puts it into another toolset.
@@ -124,6 +126,18 @@ impl Tool {
     pub fn toolset(mut self, toolset: Toolset) -> Self {
         self.spec.toolset = toolset;
         self
+    }
+
+    /// Says what of a call a person can leave out.
+    #[must_use]
+    pub fn separable(mut self, separable: Separable) -> Self {
+        self.separable = separable;
+        self
+    }
+
+    /// What of a call can be left out.
+    pub(crate) fn parts(&self) -> Separable {
+        self.separable
     }
 
     /// Its name, description, risk and schemas.

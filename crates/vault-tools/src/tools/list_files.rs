@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::arguments::number;
 use super::locate;
-use crate::error::Result;
+use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::{self, EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 
@@ -111,7 +111,12 @@ fn entries(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<sandbox::En
     let begins = |entry: &sandbox::Entry| entry.path.as_str().starts_with(path.as_str());
     let found: Vec<sandbox::Entry> = listed.into_iter().filter(begins).collect();
     match found.is_empty() {
-        true => Err(context.missing(&path)),
+        true => {
+            let near = context.missing(&path);
+            let error =
+                Error::new(ErrorKind::NotFound, "no folder has this path, and no path begins with it").at(&path);
+            Err(near.remedy().map_or(error.clone(), |remedy| error.with_remedy(remedy)))
+        }
         false => Ok(found),
     }
 }

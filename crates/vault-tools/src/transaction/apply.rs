@@ -235,7 +235,8 @@ impl VaultStore {
             match self.act(id, action, restore, TransactionKind::Undo) {
                 // Something is in the way.
                 Err(error) if error.kind() == ErrorKind::Conflict => {
-                    left.extend(action.all_paths().last().map(|path| format!("{path}: {CHANGED}")));
+                    let text = action.all_paths().last().map(|path| format!("{path}: {CHANGED}"));
+                    left.extend(text.filter(|text| !left.contains(text)));
                     reverted = reverted.saturating_sub(1);
                 }
                 acted => acted?,

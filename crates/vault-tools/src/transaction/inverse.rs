@@ -2,6 +2,8 @@
 //!
 //! It does no harm to revert what was not done, so that a rollback may be interrupted itself and begun again.
 
+use std::collections::HashSet;
+
 use crate::action::{Action, DeleteMode};
 use crate::content::{Content, ContentHash};
 use crate::error::{ErrorKind, Result};
@@ -61,6 +63,9 @@ impl<'v> Inverses<'v> {
             }
             inverses.reverted += usize::from(inverses.restore.len() > before);
         }
+        // Several actions may have changed one file.
+        let mut known = HashSet::new();
+        inverses.left.retain(|left| known.insert(left.clone()));
         Ok(inverses)
     }
 

@@ -55,6 +55,25 @@ fn what_a_forced_undo_loses_is_in_its_preview() {
 }
 
 #[test]
+fn a_file_is_named_once_however_often_it_was_changed() {
+    let fixture = Fixture::new("//- a.md\none\n//- b.md\n[[a]] and [[a]]\n");
+    let change = |overlay: &mut Overlay<'_>| {
+        for text in ["two", "three", "four"] {
+            overlay.write(&path("a.md"), text)?;
+            overlay.mark();
+        }
+        overlay.delete(&path("a.md"), DeleteMode::Trash)
+    };
+    let mut overlay = fixture.vault.overlay();
+    change(&mut overlay).unwrap();
+    assert_eq!(overlay.change().preview().notices.len(), 1, "one line with two links that dangle");
+    fixture.change(change).unwrap();
+    write(fixture.root(), ".trash/a.md", "changed");
+    let preview = fixture.vault.preview_undo(None, Force::Yes).unwrap().preview();
+    assert_eq!(preview.notices, ["lost: a.md: what was changed in it after the transaction"]);
+}
+
+#[test]
 fn a_folder_that_stays_is_not_said_to_go() {
     for file in ["f/mine.md", "f/.DS_Store"] {
         let fixture = Fixture::new("//- a.md\n\n");

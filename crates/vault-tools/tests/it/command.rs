@@ -223,7 +223,12 @@ fn a_write_without_a_terminal_needs_yes() {
     let delete = stats.as_array().unwrap().iter().find(|row| row["tool"] == "delete_note").unwrap();
     assert_eq!((&delete["calls"], &delete["refusals"]), (&json!(2), &json!(1)));
     assert!(shell.done(&["log", "-n", "1", "--jsonl"]).contains("delete_note"));
-    shell.done(&["prune", "--older-than", "0"]);
+    // That drops nothing, so nobody has to agree; this drops all.
+    shell.done(&["prune", "--older-than", "30"]);
+    let unasked = shell.run(&["prune", "--older-than", "0"]);
+    assert!(unasked.code == 3 && unasked.err.contains("every transaction"), "{}", unasked.err);
+    assert!(!shell.done(&["undo", "--list"]).is_empty());
+    shell.done(&["prune", "--older-than", "0", "--yes"]);
     assert_eq!(shell.done(&["undo", "--list"]), "");
 }
 
@@ -233,6 +238,8 @@ fn chat_tools_ask_before_they_read() {
     let args = r#"{"filePaths":["a.md"]}"#;
     let refused = shell.run(&["call", "file_read", args]);
     assert_eq!((refused.code, refused.out.as_str()), (3, ""));
+    let dry = shell.run(&["call", "file_read", args, "--dry-run"]);
+    assert!(dry.code == 3 && dry.err.contains("--yes in place of --dry-run"), "{}", dry.err);
     assert!(shell.done(&["log"]).contains("refused  file_read"));
     assert!(shell.done(&["call", "file_read", args, "--yes"]).contains("hello"));
 }
@@ -273,6 +280,7 @@ fn the_example_plan() {
     let wrong = shell.run(&["plan", "run", file, selection[0], selection[1], "--digest", "00"]);
     assert_eq!(wrong.code, 3, "{}", wrong.err);
     assert_same(&shell.vault.tree(), &before, "nothing was agreed to");
+    assert!(!wrong.err.contains(digest.split('@').next().unwrap()), "a script could just use it: {}", wrong.err);
     shell.done(&["plan", "run", file, selection[0], selection[1], "--digest", &digest]);
     let after = shell.vault.tree();
     assert_eq!(shell.vault.read("Projects/two 🚲 ${x}.md"), "# two 🚲 ${x}\n");
@@ -339,10 +347,29 @@ fn macros_from_the_command_line() {
         shown["plan"].clone()
     };
     assert!(plan("file") == plan("last") && plan("last") == plan("first"));
-    shell.done(&["prune", "--older-than", "0"]);
+    shell.done(&["prune", "--older-than", "0", "--yes"]);
     assert_eq!(shell.run(&["macro", "save", "late"]).code, 2);
-    shell.done(&["macro", "delete", "b"]);
+    let unasked = shell.run(&["macro", "delete", "b"]);
+    assert!(unasked.code == 3 && unasked.err.contains("--yes"), "{}", unasked.err);
+    shell.done(&["macro", "delete", "b", "--yes"]);
     assert_eq!(shell.run(&["macro", "show", "b"]).code, 2);
+}
+
+/// The history of a vault that has moved is still where it was, and only its index says whose it is.
+#[test]
+fn a_vault_that_has_moved_is_told_of_its_history() {
+    let shell = Shell::new("//- one/.obsidian/app.json\n{}\n//- one/a.md\nx\n");
+    let at = |folder: &str| shell.vault.root().join(folder).to_string_lossy().into_owned();
+    let (old, new) = (at("one"), at("two"));
+    shell.done(&["call", "search_notes", r#"{"query": "x"}"#, "--vault", &old]);
+    shell.done(&["call", "write_note", r#"{"path":"b.md","content":"b"}"#, "--yes", "--vault", &old]);
+    std::fs::rename(&old, &new).unwrap();
+    let list = shell.run(&["undo", "--list", "--vault", &new]);
+    assert!(list.code == 0 && list.err.contains("adopt") && list.err.contains("one"), "{}", list.err);
+    shell.done(&["adopt", &old, "--vault", &new]);
+    let undone = shell.run(&["undo", "--yes", "--vault", &new]);
+    assert!(undone.code == 0 && !undone.err.contains("adopt"), "{}", undone.err);
+    assert!(!shell.vault.root().join("two/b.md").exists());
 }
 
 #[test]
@@ -365,6 +392,10 @@ fn the_editor_is_described_by_flags() {
     let beyond = shell.run(&["call", "editor.getSelection", "--selection-from", "a.md:2-9"]);
     assert_eq!(beyond.code, 2);
     assert!(beyond.err.contains("2 lines"), "{}", beyond.err);
+    let swapped = shell.run(&["call", "editor.getSelection", "--selection-from", "a.md:2-1"]);
+    assert!(swapped.code == 2 && swapped.err.contains("give 1-2"), "{}", swapped.err);
+    let missing = shell.run(&["call", "vault.listFiles", r#"{"prefix": "nosuch"}"#]);
+    assert!(missing.code == 2 && !missing.err.contains("Note not found"), "{}", missing.err);
 }
 
 #[test]

@@ -8,6 +8,7 @@ mod bulk;
 mod command;
 #[cfg(feature = "cli")]
 mod journal;
+mod leave_out;
 mod macros;
 mod plan_laws;
 mod plans;

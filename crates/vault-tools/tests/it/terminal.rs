@@ -119,17 +119,17 @@ fn arguments_can_be_edited_and_are_checked_again() {
     let mut session = Session::new(&vault, &home, &APPEND);
     session.until("] ");
     session.answer("e");
-    session.until("leave them: ");
+    session.until("no change: ");
     session.answer(r#"{"path": "Log.md", "text": "- other"}"#);
     let shown = session.until("] ");
     assert!(shown.contains("/text"), "the fault is named: {shown}");
     session.answer("e");
-    session.until("leave them: ");
+    session.until("no change: ");
     session.answer(r#"{"path": "../Log.md", "content": "- other"}"#);
     let shown = session.until("] ");
     assert!(shown.contains("Invalid path"), "out of the vault, whoever asks: {shown}");
     session.answer("e");
-    session.until("leave them: ");
+    session.until("no change: ");
     session.answer(r#"{"path": "Log.md", "content": "- other"}"#);
     assert!(session.until("] ").contains("+- other"));
     session.answer("y");
@@ -153,6 +153,124 @@ fn a_long_diff_is_shown_whole_when_asked() {
     session.answer("y");
     assert_eq!(session.end().1, 0);
     assert!(vault.read("New.md").ends_with("line 200\n"));
+}
+
+/// A note of forty lines, and what changes its first and its last.
+fn long_note() -> (String, String) {
+    let lines = |first: &str, last: &str| {
+        let middle: String = (2..40).map(|line| format!("line {line}\n")).collect();
+        format!("{first}\n{middle}{last}\n")
+    };
+    (lines("first", "last"), lines("FIRST", "LAST"))
+}
+
+#[test]
+fn a_hunk_can_be_left_out_and_the_answer_says_so() {
+    let (before, after) = long_note();
+    let (vault, home) = (TestVault::new(&format!("//- Long.md\n{before}")), tempfile::tempdir().unwrap());
+    let tree = vault.tree();
+    let args = serde_json::json!({ "path": "Long.md", "content": after, "mode": "replace" }).to_string();
+    let mut session = Session::new(&vault, &home, &["call", "write_note", &args, "--json"]);
+    assert!(session.until("] ").contains("p choose parts"));
+    session.answer("p");
+    assert!(session.until("help] ").contains("hunk 1 of 2"));
+    session.answer("y");
+    assert!(session.until("help] ").contains("+LAST"));
+    session.answer("n");
+    let shown = session.until("] ");
+    assert!(shown.contains("+FIRST") && !shown.contains("+LAST"), "{shown}");
+    // What is chosen can be chosen again, from the whole.
+    session.answer("p");
+    session.until("help] ");
+    session.answer("d");
+    assert!(session.until("] ").contains("nothing would be left"));
+    session.answer("p");
+    session.until("help] ");
+    session.answer("y");
+    session.until("help] ");
+    session.answer("n");
+    session.until("] ");
+    session.answer("y");
+    let (out, code) = session.end();
+    assert_eq!(code, 0);
+    assert_eq!(vault.read("Long.md"), after.replace("LAST", "last"));
+    let answer: serde_json::Value = serde_json::from_str(&out).unwrap();
+    let left_out = &answer["left_out"][0];
+    assert_eq!((&left_out["path"], &left_out["hunks"], &left_out["of"]), (&"Long.md".into(), &1.into(), &2.into()));
+    assert!(left_out["diff"].as_str().unwrap().contains("+LAST"), "{out}");
+    assert!(answer["notices"][0].as_str().unwrap().contains("left out 1 of the 2 hunks in Long.md"), "{out}");
+    let mut read = Session::new(&vault, &home, &["call", "read_note", r#"{"path": "Long.md"}"#, "--json"]);
+    let read = (read.child.stdin.take(), read.end().0).1;
+    let read: serde_json::Value = serde_json::from_str(&read).unwrap();
+    assert_eq!(answer["output"]["version"], read["output"]["version"], "the version is that of what was written");
+    let mut undo = Session::new(&vault, &home, &["undo", "--yes"]);
+    assert_eq!((undo.child.stdin.take(), undo.end().1).1, 0);
+    assert_same(&vault.tree(), &tree, "undone");
+}
+
+#[test]
+fn a_rename_and_its_links_are_one() {
+    let notes = "//- A.md\na\n//- B.md\n[[A]]\n";
+    let (vault, home) = (TestVault::new(notes), tempfile::tempdir().unwrap());
+    let before = vault.tree();
+    let args = ["call", "rename_note", r#"{"path": "A.md", "new_path": "C.md"}"#];
+    let mut session = Session::new(&vault, &home, &args);
+    session.until("] ");
+    session.answer("p");
+    assert!(session.until("] ").contains("belongs together"));
+    session.answer("n");
+    assert_eq!(session.end().1, 3);
+    assert_same(&vault.tree(), &before, "refused");
+}
+
+#[test]
+fn calls_of_a_plan_can_be_left_out_and_the_plan_edited() {
+    let (long, changed) = long_note();
+    let notes = format!("//- A.md\na\n//- B.md\nb\n//- Links.md\n[[A]] [[B]]\n//- Long.md\n{long}");
+    let (vault, home) = (TestVault::new(&notes), tempfile::tempdir().unwrap());
+    let before = vault.tree();
+    let list = "- A\n- B\n- None";
+    let plan = serde_json::json!({
+        "version": "1.0", "goal": "Tidy up", "riskLevel": "writes",
+        "steps": [
+            { "id": "items", "tool": "util.parseMarkdownBullets", "args": { "text": list } },
+            { "id": "move", "tool": "rename_note", "onError": "skip", "foreach": { "from": "$steps.items.items" },
+              "args": { "path": "${item.text}.md", "new_path": "Old/${item.text} 1.md" } },
+            { "id": "log", "tool": "append_to_note", "foreach": { "from": "$steps.move.items" },
+              "args": { "path": "Log/${item.new_path}", "content": "moved" }, "onError": "skip" },
+            { "id": "write", "tool": "write_note", "args": { "path": "Long.md", "content": changed } }
+        ]
+    });
+    let file = home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let editor = r#"sed -i 's/Tidy up/Tidy up slowly/; s/ 1\.md/ one.md/'"#;
+    let args = ["plan", "run", file.to_str().unwrap()];
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", editor)]);
+    session.until("Run this plan? [");
+    session.answer("e");
+    let shown = session.until("Run this plan? [");
+    assert!(shown.contains("Tidy up slowly") && shown.contains("Old/B one.md"), "{shown}");
+    session.answer("p");
+    let shown = session.until("help] ");
+    assert!(shown.contains("item 1") && shown.contains("rename A.md -> Old/A one.md"), "{shown}");
+    session.answer("n");
+    assert!(session.until("help] ").contains("rename B.md"));
+    // To the second hunk of the note.
+    session.answer("/hunk 2");
+    session.until("help] ");
+    session.answer("q");
+    let shown = session.until("Run this plan? [");
+    assert!(shown.contains("left out: item 1, A: a person left it out"), "{shown}");
+    assert!(!shown.contains("+LAST") && !shown.contains("rename A.md"), "{shown}");
+    session.answer("y");
+    let shown = session.until("left out 1 of the 2 hunks in Long.md");
+    assert!(shown.contains("item 1, A: a person left it out"), "{shown}");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("Links.md"), "[[A]] [[B one]]\n");
+    assert_eq!(vault.read("Long.md"), changed.replace("LAST", "last"));
+    let mut undo = Session::new(&vault, &home, &["undo", "--yes"]);
+    assert_eq!((undo.child.stdin.take(), undo.end().1).1, 0);
+    assert_same(&vault.tree(), &before, "undone");
 }
 
 #[test]
