@@ -11,6 +11,9 @@ mod collision;
 mod known_notes;
 mod note_filter;
 mod ranked;
+mod moment;
+mod obsidian_settings;
+mod templates;
 
 mod read;
 mod write;
@@ -26,10 +29,10 @@ mod search_notes;
 mod search_text;
 mod search_by_tag;
 mod links;
+mod attachments;
 mod metadata;
 mod tags;
 mod random_note;
-mod moment;
 mod daily_settings;
 mod daily_note;
 mod editor;
@@ -330,6 +333,13 @@ fn bulk() -> Vec<Tool> {
             "Replace the text under a heading, subsections included, and keep the heading and the rest of the note. For a \
              smaller passage use edit_note.",
             section::replace_section,
+        ),
+        Tool::new(
+            "list_attachments",
+            Read,
+            "List images, PDFs and other files that are no notes, with type, size and the links to each; or only those \
+             that nothing uses. Also lists the embeds that lead to no file.",
+            attachments::list_attachments,
         ),
     ]
 }
