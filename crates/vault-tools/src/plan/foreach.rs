@@ -1,7 +1,7 @@
-//! The items of a loop: which of them its filter takes, and the names that its arguments know them by.
+//! The items of a loop: which of them it takes, and the names that its arguments know them by.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -61,27 +61,31 @@ impl LeftOut {
     }
 }
 
-/// The items of a list that a loop's filter takes, and the others.
+/// The items of a list that a loop takes, and those that it leaves out by `filter` and `unique`.
 ///
 /// # Errors
-/// References of the filter without a value.
-pub(super) fn filter<'a>(
+/// References of the two without a value.
+pub(super) fn choose(
     foreach: &Foreach,
     list: Vec<Value>,
-    scope: &mut Scope<'a>,
+    scope: &mut Scope<'_>,
     version: Version,
 ) -> Result<(Vec<Item>, Vec<LeftOut>), Vec<Issue>> {
-    let mut taken = Vec::with_capacity(list.len());
-    let mut filtered = Vec::new();
+    let (mut taken, mut filtered) = (Vec::with_capacity(list.len()), Vec::new());
+    // By their values, the positions of those that were taken.
+    let mut known: HashMap<String, usize> = HashMap::new();
     for (position, value) in list.into_iter().enumerate() {
-        let unmet = match &foreach.filter {
-            None => None,
-            Some(condition) => {
-                bind_item(scope, foreach, version, value.clone());
-                condition.unmet(scope, "/foreach/filter")?
+        bind_item(scope, foreach, version, value.clone());
+        let unmet = foreach.filter.as_ref().map(|filter| filter.unmet(scope, "/foreach/filter")).transpose()?.flatten();
+        let reason = match (&foreach.unique, unmet) {
+            (Some(unique), None) => {
+                let key = scope.resolve_or_null(unique, "/foreach/unique")?.to_string();
+                let first = *known.entry(key).or_insert(position);
+                (first != position).then(|| format!("{unique} is the same as that of item {}", first + 1))
             }
+            (_, unmet) => unmet,
         };
-        match unmet {
+        match reason {
             None => taken.push(Item { position, value }),
             Some(reason) => filtered.push(LeftOut::new(position, &value, |_| reason)),
         }

@@ -55,8 +55,8 @@ fn dependencies(step: &Step, sources: &BTreeMap<Root, usize>) -> BTreeSet<usize>
     let mut dependencies: BTreeSet<usize> = named.filter_map(|root| sources.get(&root).copied()).collect();
     let filter = step.foreach.iter().filter_map(|foreach| foreach.filter.as_ref());
     let conditions = step.condition.iter().chain(filter).flat_map(Condition::values).map(|(_, value)| value);
-    let from = step.foreach.iter().map(|foreach| foreach.from.clone());
-    for value in conditions.chain(from).chain([step.args.clone().into()]) {
+    let of_loop = step.foreach.iter().flat_map(|foreach| [foreach.from.clone(), foreach.unique.clone().into()]);
+    for value in conditions.chain(of_loop).chain([step.args.clone().into()]) {
         let note = |reference: &Reference, _: Option<&Value>| {
             dependencies.extend(sources.get(&reference.root));
             Ok(PLACEHOLDER.into())

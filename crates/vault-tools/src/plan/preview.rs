@@ -87,7 +87,7 @@ pub struct StepPreview {
     /// all, the step is skipped.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOut>,
-    /// Items that its loop's filter leaves out.
+    /// Items that its loop leaves out by `filter` and `unique`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub filtered: Vec<LeftOut>,
     /// What its calls say besides their outputs: a list that was cut, a file that is left as it is. Each once.
@@ -432,7 +432,7 @@ impl DryRun<'_, '_> {
             }
         };
         let (items, filtered) =
-            foreach::filter(foreach, list, &mut scope, self.plan.version).map_err(|issues| unresolved(&issues))?;
+            foreach::choose(foreach, list, &mut scope, self.plan.version).map_err(|issues| unresolved(&issues))?;
         if items.len() > MAX_ITEMS {
             let message = format!("a loop over {} items; {MAX_ITEMS} at most", items.len());
             return Err(
@@ -523,12 +523,12 @@ fn too_much_output() -> Error {
         .with_remedy("make it several plans, or read less in one: fewer notes, or shorter lists")
 }
 
-/// How many items a filter leaves of a list, or that a loop has none.
+/// How many items a loop takes of its list, or that it has none.
 fn what_is_left(taken: usize, filtered: usize) -> String {
     match (taken, filtered) {
         (0, 0) => "its list is empty, so that there is nothing to do".to_string(),
-        (0, all) => format!("its filter leaves none of {all} items, so that there is nothing to do"),
-        (taken, filtered) => format!("its filter takes {taken} of {} items", taken + filtered),
+        (0, all) => format!("its loop takes none of {all} items, so that there is nothing to do"),
+        (taken, filtered) => format!("its loop takes {taken} of {} items", taken + filtered),
     }
 }
 

@@ -13,7 +13,7 @@ use crate::tool::{Issue, argument_schema, check, tidy};
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Plan {
-    /// The version of this format. `if`, `filter`, a list in `from`, `[*]` and `${loop.number}` need "1.1".
+    /// The version of this format. `if`, `filter`, `unique`, a list in `from`, `[*]` and `${loop.number}` need "1.1".
     pub version: Version,
     /// What the plan is for, in a sentence.
     pub goal: String,
@@ -153,6 +153,9 @@ pub struct Foreach {
     /// The loop takes only the items for which this holds; they are numbered without the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<Condition>,
+    /// Of the items for which this is the same, the loop takes the first: `${item.path}` takes each note once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unique: Option<String>,
 }
 
 fn item() -> String {

@@ -244,12 +244,23 @@ impl Checker<'_> {
         }
         let list = self.list(&foreach.from, &format!("{at}/from"));
         let bound = foreach::schemas(foreach, self.plan.version, &list);
+        // What is left is numbered when the items are chosen.
+        let is_item = |name: &String| *name == foreach.item_name;
+        let known =
+            |(name, schema): (&String, &Value)| (name.clone(), if is_item(name) { schema.clone() } else { HIDDEN });
+        let known = bound.iter().map(known).collect();
         if let Some(filter) = &foreach.filter {
-            // What is left is numbered when the filter has taken its items.
-            let is_item = |name: &String| *name == foreach.item_name;
-            let known =
-                |(name, schema): (&String, &Value)| (name.clone(), if is_item(name) { schema.clone() } else { HIDDEN });
-            self.condition(filter, &format!("{at}/filter"), &bound.iter().map(known).collect());
+            self.condition(filter, &format!("{at}/filter"), &known);
+        }
+        if let Some(unique) = &foreach.unique {
+            let at = format!("{at}/unique");
+            if self.plan.version < Version::V1_1 {
+                self.issue(&at, format!("this {NEEDS_1_1}"));
+            }
+            if !reference::is_open(&unique.as_str().into()) {
+                self.issue(&at, format!("`{unique}` is always the same; write a reference, such as ${{item.path}}"));
+            }
+            self.references(&unique.as_str().into(), &Value::Null, &at, &known);
         }
         bound
     }
@@ -335,7 +346,7 @@ impl Checker<'_> {
             (None, Root::Name(name)) => match bound.get(name) {
                 Some(Value::Bool(false)) => {
                     return Err(format!(
-                        "`{written}` is not known yet: `if` comes before the loop, and `filter` before its items are numbered"
+                        "`{written}` is not known yet: `if` comes before the loop, `filter` and `unique` before its items are numbered"
                     ));
                 }
                 Some(schema) => schema,

@@ -11,6 +11,9 @@ mod collision;
 mod known_notes;
 mod note_filter;
 mod ranked;
+mod moment;
+mod obsidian_settings;
+mod templates;
 
 mod read;
 mod write;
@@ -25,10 +28,10 @@ mod search_notes;
 mod search_text;
 mod search_by_tag;
 mod links;
+mod attachments;
 mod metadata;
 mod tags;
 mod random_note;
-mod moment;
 mod daily_settings;
 mod daily_note;
 mod editor;
@@ -315,6 +318,13 @@ fn bulk() -> Vec<Tool> {
             "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
              touched. A note that cannot be changed keeps it and is named.",
             tags::of_vault,
+        ),
+        Tool::new(
+            "list_attachments",
+            Read,
+            "List images, PDFs and other files that are no notes, with type, size and the links to each; or only those \
+             that nothing uses. Also lists the embeds that lead to no file.",
+            attachments::list_attachments,
         ),
     ]
 }

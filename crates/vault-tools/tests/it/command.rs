@@ -674,7 +674,18 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
     shell.vault.write(".obsidian/app.json", r#"{"trashOption":"local"}"#);
     delete("n.md", &["--yes"]);
     assert_eq!(shell.vault.read(".trash/n.md"), "x\n");
-    for _ in 0..3 {
+    shell.done(&["undo", "--yes"]);
+    // What the person does not say, the vault may.
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\n").unwrap();
+    for (option, goes_to_system) in [("none", false), ("system", true)] {
+        shell.vault.write(".obsidian/app.json", format!(r#"{{"trashOption":"{option}"}}"#));
+        let shown = delete("n.md", &["--dry-run"]);
+        assert_eq!(shown.contains("the system's trash"), goes_to_system, "{shown}");
+    }
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'vault'\n").unwrap();
+    assert!(delete("n.md", &["--dry-run"]).contains(".trash/n.md"));
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'system'\n").unwrap();
+    for _ in 0..2 {
         shell.done(&["undo", "--yes"]);
     }
     std::fs::remove_dir_all(shell.vault.root().join(".obsidian")).unwrap();

@@ -52,8 +52,8 @@ fn a_preview_says_what_conditions_leave_out_and_why() {
     assert_eq!(
         preview.notices,
         [
-            "the step move: its filter takes 1 of 3 items",
-            "the step none: its filter leaves none of 3 items, so that there is nothing to do",
+            "the step move: its loop takes 1 of 3 items",
+            "the step none: its loop takes none of 3 items, so that there is nothing to do",
             "the step empty: its list is empty, so that there is nothing to do",
         ]
     );
@@ -80,6 +80,32 @@ fn an_item_that_fails_is_named_as_the_list_has_it() {
     assert_eq!((preview.steps[0].left_out[0].item, preview.steps[0].left_out[0].what.as_str()), (3, "none"));
     ran(&mut toolbox, &preview).unwrap();
     assert_eq!((vault.read("b.md"), vault.read("c.md")), ("1\n".to_string(), "3\n".to_string()));
+}
+
+/// A note that is found several times is changed once.
+#[test]
+fn a_loop_takes_each_note_once() {
+    let vault = TestVault::new("//- a.md\nx\nx\n//- b.md\nx\n");
+    let mut toolbox = vault.toolbox();
+    let mut plan = newest(json!([
+        { "id": "find", "tool": "vault.searchText", "args": { "query": "x" } },
+        {
+            "id": "add", "tool": "append_to_note", "args": { "path": "${item.path}", "content": "${loop.number}" },
+            "foreach": { "from": "$steps.find.matches", "unique": "${item.path}" }
+        }
+    ]));
+    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
+    let [twice] = &preview.steps[1].filtered[..] else { panic!("{:?}", preview.steps[1].filtered) };
+    assert_eq!((twice.item, twice.reason.as_str()), (2, "${item.path} is the same as that of item 1"));
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((vault.read("a.md"), vault.read("b.md")), ("x\nx\n\n1\n".to_string(), "x\n\n2\n".to_string()));
+    plan["version"] = "1.0".into();
+    plan["steps"][1]["foreach"]["unique"] = "path".into();
+    let invalid = validate(&plan, &toolbox).unwrap_err().to_string();
+    assert!(
+        invalid.contains("/steps/1/foreach/unique: this needs") && invalid.contains("always the same"),
+        "{invalid}"
+    );
 }
 
 #[test]
