@@ -54,7 +54,8 @@ pub fn take_lines(
                 spans.extend(taken.map(|line| (line, BlockKind::Paragraph)));
             }
             BlockKind::Quote | BlockKind::Table | BlockKind::Heading => {
-                done.passed_over += lines.filter(|line| matches(bare(&text[line.clone()]))).count();
+                let in_quote = |line: &Range<usize>| bare(&text[line.clone()]).trim_start_matches(['>', ' ']);
+                done.passed_over += lines.filter(|line| matches(in_quote(line))).count();
             }
             _ => {}
         }
