@@ -10,4 +10,4 @@ pub(crate) use format::LinkFormat;
 pub(crate) use index::{Delta, DiskLinks, LinkIndex, lossy, not_looked_through, readable};
 pub(crate) use occurrences::link_keys;
 pub use relink::{LinkAt, Rewritten};
-pub(crate) use relink::{Relinked, Relinking};
+pub(crate) use relink::{Permits, Relinked, Relinking};

@@ -14,7 +14,7 @@ use crate::action::Action;
 use crate::change::{Carried, Change, Notice, Preconditions, origin_of};
 use crate::content::{Content, ContentHash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::links::LinkIndex;
+use crate::links::{LinkIndex, Permits};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
@@ -22,9 +22,6 @@ pub use edits::{Deleted, Renamed, Written};
 
 /// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
 const MAX_CHANGE_BYTES: usize = if cfg!(test) { 32_000_000 } else { 256_000_000 };
-
-/// Whether a path may be read.
-type Permits = dyn Fn(&str) -> bool + Send + Sync;
 
 /// The vault as it would be.
 ///

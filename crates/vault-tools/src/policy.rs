@@ -111,8 +111,8 @@ pub struct Settings {
     /// Paths that may be neither read nor written. Folders or globs; as in `.gitignore`, one without a `/` matches at
     /// any depth, and one with a `/` in it or in front is relative to the vault's root.
     pub denied_paths: Vec<String>,
-    /// Where deleted files go. By default into the vault's `.trash`.
-    pub trash: DeleteMode,
+    /// Where deleted files go. By default where the vault's Obsidian is set to, and into its `.trash` if that says nothing.
+    pub trash: Option<DeleteMode>,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
 }
@@ -128,7 +128,7 @@ impl Default for Settings {
             denied_tools: Vec::new(),
             allowed_paths: Vec::new(),
             denied_paths: Vec::new(),
-            trash: DeleteMode::default(),
+            trash: None,
             tools: BTreeMap::new(),
         }
     }
@@ -285,8 +285,8 @@ impl Policy {
         self.path_refusal(path).is_none()
     }
 
-    /// Where deleted files go.
-    pub fn trash(&self) -> DeleteMode {
+    /// Where the settings say that deleted files go.
+    pub fn trash(&self) -> Option<DeleteMode> {
         self.settings.trash
     }
 

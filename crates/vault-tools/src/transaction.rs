@@ -6,6 +6,7 @@
 //!                                    └── undo, redo       └──> rollback ──> journal: rolled back
 //! ```
 
+mod closing;
 mod expected;
 mod inverse;
 mod apply;

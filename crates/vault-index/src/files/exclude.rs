@@ -275,7 +275,8 @@ fn without_alternatives(line: &str) -> Cow<'_, str> {
 /// path's beginning as text (`Arch` covers `Archive/a.md`), both without regard to case.
 fn obsidian_filters(root: &Path, warnings: &mut Vec<(String, Warning)>) -> RegexSet {
     let file = Path::new(APP_JSON);
-    if !fs::symlink_metadata(root.join(file)).is_ok_and(|m| m.is_file()) {
+    // It may lie behind a symbolic link: people share settings between vaults.
+    if !fs::metadata(root.join(file)).is_ok_and(|m| m.is_file()) {
         return RegexSet::empty();
     }
     let Some(text) = rule_text(root, file, warnings) else { return RegexSet::empty() };

@@ -277,7 +277,7 @@ impl Walk {
 
 #[cfg(test)]
 mod tests {
-    use super::super::exclude::Exclusion;
+    use super::super::exclude::{APP_JSON, Exclusion};
     use super::*;
     use crate::path::FileKind;
 
@@ -383,6 +383,15 @@ mod tests {
             &[],
             &["(1984.md)", "(Archive/a.md)", "(Caf\u{e9}/a.md)", "(archive.md)", "x/1984.md", "x/Archive.md"],
         );
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn obsidians_settings_may_lie_behind_a_link() {
+        let outside = vault("//- app.json\n{\"userIgnoreFilters\":[\"b\"]}");
+        let root = vault("//- .obsidian/x\n//- a.md\n//- b.md\n");
+        std::os::unix::fs::symlink(outside.path().join("app.json"), root.path().join(APP_JSON)).unwrap();
+        assert_eq!(names(&list(root.path(), &[])), ["a.md", "(b.md)"]);
     }
 
     #[test]

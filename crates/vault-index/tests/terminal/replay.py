@@ -6,14 +6,15 @@ screen is compared with the file of its name beside this script, with scores, ti
 vector masked, which depend on the machine. `--write` writes the files instead. Afterwards no process of the program may be left. Needs tmux, Python 3.9 and Linux.
 """
 
-import difflib
 import os
 import re
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(Path(__file__).resolve().parents[4] / ".ci"))
+from screens import differs, screen_of, still_running
 
 HERE = Path(__file__).resolve().parent
 # Screens: name, columns, rows, arguments of vault-search.
@@ -38,18 +39,9 @@ def main():
         vault = Path(folder) / "notes"
         make_vault(vault)
         for name, columns, rows, arguments in SCREENS:
-            screen = masked(screen_of(program, folder, name, vault, columns, rows, arguments))
-            file = HERE / f"{name}.txt"
-            if sys.argv[2:]:
-                file.write_text(screen)
-                continue
-            expected = file.read_text()
-            difference = list(difflib.unified_diff(expected.splitlines(), screen.splitlines(), file.name, "now", lineterm=""))
-            print(f"{name}: {'differs' if difference else 'as expected'}")
-            print("\n".join(difference))
-            failed |= bool(difference)
-    left = [pid for pid in os.listdir("/proc") if pid.isdigit() and program_of(pid) == str(program)]
-    if left:
+            screen = screen_of(program, folder, name, vault, columns, rows, f"vault-search {arguments}")
+            failed |= differs(HERE / f"{name}.txt", masked(screen), write=bool(sys.argv[2:]))
+    if left := still_running(program):
         sys.exit(f"still running: {left}")
     sys.exit(1 if failed else 0)
 
@@ -77,49 +69,10 @@ def make_vault(vault):
         os.utime(file, (1_600_000_000 + note, 1_600_000_000 + note))
 
 
-def screen_of(program, folder, name, vault, columns, rows, arguments):
-    """What a terminal of this size shows at the end of a search."""
-    environment = {
-        "PATH": f"{program.parent}:{os.environ['PATH']}",
-        "HOME": folder,
-        "TERM": "xterm-256color",
-        "LANG": "C.UTF-8",
-        "XDG_CACHE_HOME": f"{folder}/cache",
-        "XDG_CONFIG_HOME": f"{folder}/config",
-    }
-    tmux = ["tmux", "-f", "/dev/null", "-S", f"{folder}/{name}"]
-
-    def run(*command):
-        return subprocess.run([*tmux, *command], env=environment, check=True, capture_output=True, text=True).stdout
-
-    command = f"vault-search {arguments}"
-    shell = f"printf '$ {command}\\n'; {command}; printf '$ '; tmux wait-for -S done; exec sleep 600"
-    run("new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(vault), f"tmux set status off; {shell}")
-    try:
-        subprocess.run([*tmux, "wait-for", "done"], env=environment, check=True, timeout=300)
-        # The last of what was written may still be on its way to the screen.
-        end = time.monotonic() + 30
-        while True:
-            screen = run("capture-pane", "-p", "-J")
-            if screen.rstrip().endswith("\n$") or time.monotonic() > end:
-                return screen
-            time.sleep(0.05)
-    finally:
-        run("kill-server")
-
-
 def masked(screen):
     screen = re.sub(r"\b[01]\.\d\d\b", "#.##", screen)
     screen = re.sub(r"note: \d+ passages", "note: # passages", screen)
-    screen = re.sub(r"in about [0-9a-z ]+", "in about #", screen)
-    return "\n".join(line.rstrip() for line in screen.rstrip().split("\n")) + "\n"
-
-
-def program_of(pid):
-    try:
-        return os.readlink(f"/proc/{pid}/exe")
-    except OSError:
-        return None
+    return re.sub(r"in about [0-9a-z ]+", "in about #", screen)
 
 
 if __name__ == "__main__":

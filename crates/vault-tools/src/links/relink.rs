@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use rayon::prelude::*;
 use serde::Serialize;
 use vault_index::FileId;
 use vault_index::links::{Names, Resolver, link_key};
@@ -20,6 +21,9 @@ use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::sandbox::SafePath;
+
+/// Whether a path may be read.
+pub(crate) type Permits = dyn Fn(&str) -> bool + Send + Sync;
 
 /// A link, where it stands after the change.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -64,6 +68,15 @@ pub(crate) struct Relinked {
 }
 
 impl Relinked {
+    fn extend(&mut self, other: Self) {
+        self.edits.extend(other.edits);
+        self.rewritten.extend(other.rewritten);
+        self.satisfied.extend(other.satisfied);
+        self.dangling.extend(other.dangling);
+        self.redirected.extend(other.redirected);
+        self.notices.extend(other.notices);
+    }
+
     /// Bytes of the contents in its edits.
     pub(crate) fn content_bytes(&self) -> u64 {
         self.edits.iter().map(|(_, before, after)| (before.len() + after.len()) as u64).sum()
@@ -89,14 +102,14 @@ struct Sides<'a> {
     old: &'a HashMap<FileId, SafePath>,
     deleted: &'a BTreeSet<FileId>,
     format: LinkFormat,
-    permits: &'a dyn Fn(&str) -> bool,
+    permits: &'a Permits,
 }
 
 /// Where a link leads, if that may be known.
 fn leads_to(
     names: &Names,
     resolver: &Resolver<'_>,
-    permits: &dyn Fn(&str) -> bool,
+    permits: &Permits,
     link: &str,
     source: &SafePath,
 ) -> Option<FileId> {
@@ -108,18 +121,13 @@ fn leads_to(
 pub(crate) struct Relinking<'d> {
     delta: &'d Delta,
     sources: Vec<Source>,
-    permits: &'d dyn Fn(&str) -> bool,
+    permits: &'d Permits,
 }
 
 impl<'d> Relinking<'d> {
     /// Of some notes, where they are now, with content and text, while the names are still those before the change.
     /// A link to a file that `permits` does not permit counts as one that leads nowhere.
-    pub fn new(
-        delta: &'d Delta,
-        notes: Vec<(SafePath, Content, String)>,
-        names: &Names,
-        permits: &'d dyn Fn(&str) -> bool,
-    ) -> Self {
+    pub fn new(delta: &'d Delta, notes: Vec<(SafePath, Content, String)>, names: &Names, permits: &'d Permits) -> Self {
         let new_paths: HashMap<&SafePath, &SafePath> = delta.moves.iter().map(|(from, to)| (from, to)).collect();
         let resolver = Resolver::new(names);
         let source = |(before, content, text): (SafePath, Content, String)| {
@@ -129,7 +137,7 @@ impl<'d> Relinking<'d> {
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
             Source { before, after, content, text, fragments, targets }
         };
-        Self { delta, sources: notes.into_iter().map(source).collect(), permits }
+        Self { delta, sources: notes.into_par_iter().map(source).collect(), permits }
     }
 
     /// The keys of the links within notes that move.
@@ -153,21 +161,23 @@ impl<'d> Relinking<'d> {
         let resolver = Resolver::new(&index.names);
         let names =
             Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format, permits: self.permits };
-        let mut relinked = Relinked::default();
-        for source in self.sources {
-            source.relink(&names, &mut relinked)?;
+        let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
+        let mut all = Relinked::default();
+        for relinked in of_each {
+            all.extend(relinked?);
         }
-        Ok(relinked)
+        Ok(all)
     }
 }
 
 impl Source {
-    fn relink(self, names: &Sides<'_>, relinked: &mut Relinked) -> Result<()> {
+    fn relink(self, names: &Sides<'_>) -> Result<Relinked> {
+        let mut relinked = Relinked::default();
         let mut file_edits = Vec::new();
         for (fragment, targets) in self.fragments.iter().zip(&self.targets) {
             let mut edits: Vec<TextEdit> = Vec::new();
             for (link, target) in fragment.links.iter().zip(targets) {
-                let Some(edit) = self.rewrite(fragment, link, *target, names, relinked)? else { continue };
+                let Some(edit) = self.rewrite(fragment, link, *target, names, &mut relinked)? else { continue };
                 // Links that share a definition.
                 if !edits.contains(&edit) {
                     edits.push(edit);
@@ -190,12 +200,12 @@ impl Source {
             }
         }
         if file_edits.is_empty() {
-            return Ok(());
+            return Ok(relinked);
         }
         let text = apply_edits(&self.text, &file_edits)?;
         self.check(&text, names)?;
         relinked.edits.push((self.after, self.content, text));
-        Ok(())
+        Ok(relinked)
     }
 
     /// The edit that one link needs, if any.

@@ -58,7 +58,7 @@ impl Overlay<'_> {
         notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         let known = self.permits.clone();
-        let permits = |path: &str| known.as_ref().is_none_or(|permits| permits(path));
+        let permits = move |path: &str| known.as_ref().is_none_or(|permits| permits(path));
         notes.retain(|note| !deleted.contains(note) && permits(note.as_str()));
 
         let mut notices = index.disk.unread();

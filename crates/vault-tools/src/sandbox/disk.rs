@@ -139,7 +139,7 @@ impl Sandbox {
         SafePath::found(VaultPath::new(&text)?)
     }
 
-    /// The text of one of Obsidian's settings files, `app.json` or `daily-notes.json`; `None` when there is none.
+    /// The text of one of Obsidian's settings files, `app.json` or `plugins/ID/data.json`; `None` when there is none.
     ///
     /// The only hidden files that are ever read, and the only ones that may lie behind a link out of the vault:
     /// people share settings between vaults, and no tool hands on what they hold.
@@ -147,7 +147,9 @@ impl Sandbox {
     /// # Errors
     /// When it is there and cannot be read.
     pub fn obsidian_setting(&self, file: &str) -> Result<Option<String>> {
-        if file.starts_with('.') || file.contains(['/', '\\']) {
+        let plugin = file.strip_prefix("plugins/").and_then(|rest| rest.strip_suffix("/data.json"));
+        let name = plugin.unwrap_or(file);
+        if name.starts_with('.') || name.contains(['/', '\\']) {
             return Ok(None);
         }
         let path = format!(".obsidian/{file}");

@@ -45,29 +45,35 @@ impl Sandbox {
     }
 
     /// Puts new content into a file; its permissions, owner and attributes stay. The path itself is the file, not a
-    /// link to it.
+    /// link to it. Returns the old file, still open, where the system lets a file that is open be replaced.
     ///
     /// # Errors
     /// [`ErrorKind::Conflict`](crate::ErrorKind::Conflict) when the file is gone.
-    pub(crate) fn replace(&self, path: &SafePath, content: &Content, temporary: &str) -> Result<()> {
+    pub(crate) fn replace(&self, path: &SafePath, content: &Content, temporary: &str) -> Result<Option<File>> {
         let place = self.place_to_write(path)?;
         let old = match Self::metadata(&place, path)? {
             Some(metadata) if metadata.is_file() => metadata,
             _ => return Err(Error::conflict(path, "is no longer a file")),
         };
-        let write = || -> std::io::Result<()> {
+        let write = || {
             // Nobody but the user reads it before it has the permissions of the old one.
             let mut file = new_file(&place.folder, temporary, Some(0o600))?;
             fill(&mut file, content)?;
-            carry_over(&place, &old, &file)?;
+            let replaced = carry_over(&place, &old, &file)?;
             drop(file);
             failpoint::step();
-            place.folder.rename(temporary, &place.folder, &place.name)
+            place.folder.rename(temporary, &place.folder, &place.name)?;
+            Ok(replaced)
         };
         Self::put(&place, path, temporary, write)
     }
 
-    fn put(place: &Place, path: &SafePath, temporary: &str, write: impl FnOnce() -> std::io::Result<()>) -> Result<()> {
+    fn put<T>(
+        place: &Place,
+        path: &SafePath,
+        temporary: &str,
+        write: impl FnOnce() -> std::io::Result<T>,
+    ) -> Result<T> {
         let result = write();
         failpoint::step();
         result.map_err(|error| {
@@ -246,20 +252,22 @@ fn fill(file: &mut File, content: &Content) -> std::io::Result<()> {
     file.write_all(rest)
 }
 
-/// Gives a file what the one that it replaces has besides its content.
+/// Gives a file what the one that it replaces has besides its content. Returns that one, if it can be read.
 #[cfg(unix)]
-fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<()> {
+fn carry_over(place: &Place, old: &Metadata, file: &File) -> std::io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).follow(FollowSymlinks::No);
     cap_std::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
     let source = place.folder.open_with(&place.name, &options).ok().map(cap_std::fs::File::into_std);
-    metadata::carry_over(old, source.as_ref(), file)
+    metadata::carry_over(old, source.as_ref(), file)?;
+    Ok(source)
 }
 
 /// Gives a file what the one that it replaces has besides its content.
 #[cfg(not(unix))]
-fn carry_over(_: &Place, old: &Metadata, file: &File) -> std::io::Result<()> {
-    file.set_permissions(old.permissions().into_std(file)?)
+fn carry_over(_: &Place, old: &Metadata, file: &File) -> std::io::Result<Option<File>> {
+    file.set_permissions(old.permissions().into_std(file)?)?;
+    Ok(None)
 }
 
 fn is_same_file(one: &Place, other: &Place) -> bool {

@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Host, Leaf};
 use crate::overlay::Overlay;
 use crate::policy::Policy;
-use crate::sandbox::{Entry, EntryKind, SafePath, View, missing};
+use crate::sandbox::{Entry, EntryKind, HAS_SYSTEM_TRASH, SafePath, View, missing};
 use crate::tool::schema::PathArg;
 use crate::vault::Vault;
 
@@ -223,16 +223,14 @@ impl Context<'_, '_> {
     }
 
     /// Where deleted files go: where the user's settings say, but into `.trash` in a vault that Obsidian is set to keep
-    /// deleted files in. The vault's settings cannot make a delete permanent.
+    /// deleted files in; if they say nothing, where Obsidian is set to. The vault's settings cannot make a delete permanent.
     pub fn deletion(&self) -> DeleteMode {
-        let keeps_its_own = || {
-            let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
-            let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
-            settings["trashOption"] == "local"
-        };
-        match self.policy.trash() {
-            DeleteMode::SystemTrash if keeps_its_own() => DeleteMode::Trash,
-            mode => mode,
+        let settings = self.vault.sandbox().obsidian_setting("app.json").ok().flatten().unwrap_or_default();
+        let settings: serde_json::Value = serde_json::from_str(&settings).unwrap_or_default();
+        match (self.policy.trash(), settings["trashOption"].as_str()) {
+            (Some(DeleteMode::SystemTrash), Some("local")) => DeleteMode::Trash,
+            (None, Some("system")) if HAS_SYSTEM_TRASH => DeleteMode::SystemTrash,
+            (mode, _) => mode.unwrap_or_default(),
         }
     }
 
@@ -303,7 +301,7 @@ pub(crate) struct FoundLink {
 pub(crate) struct StepCache {
     exclusion: OnceCell<Exclusion>,
     names: OnceCell<Names>,
-    links: OnceCell<HashMap<VaultPath, Vec<FoundLink>>>,
+    links: OnceCell<HashMap<Option<VaultPath>, Vec<FoundLink>>>,
 }
 
 impl StepCache {
@@ -317,11 +315,11 @@ impl StepCache {
         get_or_try_init(&self.names, compute)
     }
 
-    /// All links, by the file that they lead to.
+    /// All links, by the file that they lead to; `None` for none.
     pub fn links(
         &self,
-        compute: impl FnOnce() -> Result<HashMap<VaultPath, Vec<FoundLink>>>,
-    ) -> Result<&HashMap<VaultPath, Vec<FoundLink>>> {
+        compute: impl FnOnce() -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>>,
+    ) -> Result<&HashMap<Option<VaultPath>, Vec<FoundLink>>> {
         get_or_try_init(&self.links, compute)
     }
 }

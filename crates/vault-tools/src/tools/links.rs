@@ -35,7 +35,7 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
         Some(found) => found,
         None => {
             let all = context.cache.links(|| links_by_target(context))?;
-            all.get(path.vault_path()).cloned().unwrap_or_default()
+            all.get(&Some(path.vault_path().clone())).cloned().unwrap_or_default()
         }
     };
     let mut permitted = Vec::with_capacity(found.len());
@@ -49,20 +49,18 @@ pub(super) fn links_to(path: &SafePath, context: &Context<'_, '_>) -> Result<Vec
     Ok(permitted)
 }
 
-/// All links by target, for an overlay with changes: each link is resolved again, since names may have changed.
-fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<FoundLink>>> {
+/// All links by target, for an overlay with changes: each link is resolved again, since names may have changed. Those that
+/// lead nowhere are under `None`.
+pub(super) fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<Option<VaultPath>, Vec<FoundLink>>> {
     let names = names(context)?;
     let changed = changed_paths(context.overlay);
-    let mut found: HashMap<VaultPath, Vec<FoundLink>> = HashMap::new();
+    let mut found: HashMap<Option<VaultPath>, Vec<FoundLink>> = HashMap::new();
     context.vault.index()?.all_links(&mut |mut row| {
         let is_current = SafePath::found(row.source.clone()).is_some_and(|source| !is_among(&changed, &source));
         if is_current {
-            let leads_to = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id));
-            if let Some(target) = leads_to {
-                row.target = Some(target.clone());
-                let link = of_row(row);
-                found.entry(target.clone()).or_default().push(link);
-            }
+            row.target = resolve(names, &row.path, &row.source).target.and_then(|id| names.path(id)).cloned();
+            let link = of_row(row);
+            found.entry(link.target.clone()).or_default().push(link);
         }
         Ok(())
     })?;
@@ -71,9 +69,7 @@ fn links_by_target(context: &Context<'_, '_>) -> Result<HashMap<VaultPath, Vec<F
         let notes = files_at(changed, context.overlay)?.into_iter().filter(SafePath::is_note);
         for note in notes.filter(|note| listing.has_file(note)) {
             for link in links_in(&note, names, context)? {
-                if let Some(target) = link.target.clone() {
-                    found.entry(target).or_default().push(link);
-                }
+                found.entry(link.target.clone()).or_default().push(link);
             }
         }
     }

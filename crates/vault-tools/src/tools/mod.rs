@@ -11,11 +11,15 @@ mod collision;
 mod known_notes;
 mod note_filter;
 mod ranked;
+mod moment;
+mod obsidian_settings;
+mod templates;
 
 mod read;
 mod write;
 mod edit_note;
 mod append;
+mod section;
 mod frontmatter;
 mod rename;
 mod delete;
@@ -25,10 +29,10 @@ mod search_notes;
 mod search_text;
 mod search_by_tag;
 mod links;
+mod attachments;
 mod metadata;
 mod tags;
 mod random_note;
-mod moment;
 mod daily_settings;
 mod daily_note;
 mod editor;
@@ -315,6 +319,27 @@ fn bulk() -> Vec<Tool> {
             "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
              touched. A note that cannot be changed keeps it and is named.",
             tags::of_vault,
+        ),
+        Tool::new(
+            "insert_in_note",
+            Write,
+            "Add text at a given place in a note: at its top or end, at the top or end of a section, before a heading, before \
+             or after a block. Existing text is not changed.",
+            section::insert_in_note,
+        ),
+        Tool::new(
+            "replace_section",
+            Write,
+            "Replace the text under a heading, subsections included, and keep the heading and the rest of the note. For a \
+             smaller passage use edit_note.",
+            section::replace_section,
+        ),
+        Tool::new(
+            "list_attachments",
+            Read,
+            "List images, PDFs and other files that are no notes, with type, size and the links to each; or only those \
+             that nothing uses. Also lists the embeds that lead to no file.",
+            attachments::list_attachments,
         ),
     ]
 }

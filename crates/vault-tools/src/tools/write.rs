@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use super::arguments::yes;
 use super::collision::{Collision, free, taken};
+use super::templates::Templates;
 use super::{locate, version};
 use crate::edit::{self, frontmatter};
 use crate::error::{Error, ErrorKind, Result};
@@ -85,10 +86,22 @@ pub(super) struct CreateArgs {
     if_not_exists: bool,
     /// What happens if the path exists.
     collision_strategy: Option<Collision>,
+    /// A template to begin with, in which date, time and title are filled in: its path, or its name in the vault's
+    /// folder of templates. The content follows it.
+    template: Option<String>,
     /// Properties for the YAML frontmatter.
     frontmatter: Option<Map<String, Value>>,
     /// With collisionStrategy overwrite, the etag of the file to overwrite: if it has changed since, nothing is written.
     expected_etag: Option<String>,
+}
+
+/// A template filled in, and the content after it.
+fn from_template(template: &str, content: &str, path: &SafePath, context: &mut Context<'_, '_>) -> Result<String> {
+    let begun = Templates::of(context.vault, context.now)?.first_text(template, path, context)?;
+    match content.is_empty() {
+        true => Ok(begun),
+        false => Ok(edit::append_to_end(&begun, content)?.text),
+    }
 }
 
 /// The file.
@@ -108,17 +121,21 @@ pub(super) struct CreatedFile {
 pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<CreatedFile> {
     let mut path = context.path(&args.path)?;
     version::require(args.expected_etag.as_deref(), &path, context)?;
+    if args.collision_strategy == Some(Collision::CreateUnique) {
+        path = free(&path, context.overlay)?;
+    }
+    let content = match &args.template {
+        Some(template) => from_template(template, &args.content, &path, context)?,
+        None => args.content,
+    };
     let content = match &args.frontmatter {
         Some(properties) if !properties.is_empty() && !path.is_markdown() => {
             let what = "only Markdown notes have frontmatter";
             return Err(Error::new(ErrorKind::InvalidArguments, what).at(path).with_remedy("name a .md file"));
         }
-        Some(properties) if !properties.is_empty() => frontmatter::update(&args.content, properties)?,
-        _ => args.content,
+        Some(properties) if !properties.is_empty() => frontmatter::update(&content, properties)?,
+        _ => content,
     };
-    if args.collision_strategy == Some(Collision::CreateUnique) {
-        path = free(&path, context.overlay)?;
-    }
     let created = !context.overlay.exists(&path)?;
     match (args.collision_strategy, args.if_not_exists) {
         _ if created => context.overlay.create(&path, content)?,

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::fs::File;
 
 use serde::Serialize;
 
+use super::closing::Closing;
 use super::expected::{Expected, ExpectedPaths};
 use super::inverse::{CHANGED, Force, Inverses};
 use crate::action::{Action, ActionOutline, DeleteMode};
@@ -113,6 +115,7 @@ impl VaultStore {
         let writer = Writer::begin(&self.state, new, &actions)?;
         self.index.mark_stale();
         let mut running = Running { store: self, writer, planned: &planned, done: 0 };
+        let closing = Closing::of(planned.len());
         let total = change.actions.len();
         let plain = SavedMetadata::default();
         for (number, next) in planned.iter().enumerate() {
@@ -128,9 +131,12 @@ impl VaultStore {
                 return running.end(stays);
             }
             let restored = restore.get(next.index).unwrap_or(&plain);
-            if let Err(error) = self.act(running.writer.entry.id, next.action, restored, new.kind) {
-                let what = format!("action {} of {total} failed, and all was put back", next.index + 1);
-                return Err(running.give_up(error.within(what)));
+            match self.act(running.writer.entry.id, next.action, restored, new.kind) {
+                Ok(replaced) => replaced.into_iter().for_each(|file| closing.close(file)),
+                Err(error) => {
+                    let what = format!("action {} of {total} failed, and all was put back", next.index + 1);
+                    return Err(running.give_up(error.within(what)));
+                }
             }
             running.done = number + 1;
             failpoint::step();
@@ -157,15 +163,17 @@ impl VaultStore {
 
     /// Checks that all is as it was read. Returns folders to be made that exist by now.
     fn check_preconditions(&self, change: &Change) -> Result<BTreeSet<SafePath>> {
+        let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
+        let before = ExpectedPaths::before(outlines.iter());
         for (path, hash) in &change.reads {
-            if self.sandbox.found(path)? != Found::File(*hash) {
+            let is_checked_below = before.0.get(path) == Some(&Expected::File(*hash));
+            if !is_checked_below && self.sandbox.found(path)? != Found::File(*hash) {
                 return Err(Error::conflict(path, "changed since it was read"));
             }
         }
         change.preconditions.check(self)?;
         let mut existing = BTreeSet::new();
-        let outlines: Vec<ActionOutline> = change.actions.iter().map(Action::outline).collect();
-        for (path, expected, found) in self.unmet(ExpectedPaths::before(outlines.iter()))? {
+        for (path, expected, found) in self.unmet(before)? {
             let first = change.actions.iter().find(|action| action.all_paths().any(|touched| *touched == path));
             if found == Found::Folder && matches!(first, Some(Action::MakeFolder { .. })) {
                 existing.insert(path);
@@ -193,30 +201,39 @@ impl VaultStore {
         Ok(unmet)
     }
 
-    /// Does one action. `restore` is the metadata of what it creates or moves.
-    fn act(&self, id: TransactionId, action: &Action, restore: &SavedMetadata, kind: TransactionKind) -> Result<()> {
+    /// Does one action. `restore` is the metadata of what it creates or moves. Returns the file that it replaced, open.
+    fn act(
+        &self,
+        id: TransactionId,
+        action: &Action,
+        restore: &SavedMetadata,
+        kind: TransactionKind,
+    ) -> Result<Option<File>> {
         let sandbox = &self.sandbox;
         match action {
-            Action::MakeFolder { path } => sandbox.make_folder(path, restore),
-            Action::RemoveFolder { path } => match sandbox.remove_folder(path)? {
+            Action::MakeFolder { path } => sandbox.make_folder(path, restore)?,
+            Action::RemoveFolder { path } => {
+                let is_removed = sandbox.remove_folder(path)?;
                 // A folder that is to be deleted was empty when it was shown; one that an undo removes may stay.
-                false if kind == TransactionKind::Apply => Err(Error::conflict(path, "is not empty by now")),
-                _ => Ok(()),
-            },
-            Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore),
+                if !is_removed && kind == TransactionKind::Apply {
+                    return Err(Error::conflict(path, "is not empty by now"));
+                }
+            }
+            Action::Create { path, content } => sandbox.create(path, content, &temporary(id), restore)?,
             Action::Edit { path, before, after } => {
                 self.is_still(path, before)?;
-                sandbox.replace(path, after, &temporary(id))
+                return sandbox.replace(path, after, &temporary(id));
             }
-            Action::Move { from, to } => sandbox.rename(from, to, restore),
+            Action::Move { from, to } => sandbox.rename(from, to, restore)?,
             Action::Delete { path, content, mode } => {
                 self.is_still(path, content)?;
                 match mode {
-                    DeleteMode::SystemTrash => sandbox.to_system_trash(path),
-                    DeleteMode::Permanent | DeleteMode::Trash => sandbox.remove_file(path),
+                    DeleteMode::SystemTrash => sandbox.to_system_trash(path)?,
+                    DeleteMode::Permanent | DeleteMode::Trash => sandbox.remove_file(path)?,
                 }
             }
         }
+        Ok(None)
     }
 
     /// Reverts actions of a transaction, the last one first, and makes that durable. What somebody changed since
@@ -239,7 +256,7 @@ impl VaultStore {
                     left.extend(text.filter(|text| !left.contains(text)));
                     reverted = reverted.saturating_sub(1);
                 }
-                acted => acted?,
+                acted => drop(acted?),
             }
         }
         self.sandbox.sync(done.iter().flat_map(|done| done.outline.all_paths()))?;

@@ -70,7 +70,7 @@ impl Shell {
 fn tools_are_listed_and_described() {
     let shell = Shell::new("//- a.md\nx\n");
     let list: Value = serde_json::from_str(&shell.done(&["list", "--json"])).unwrap();
-    assert_eq!(list.as_array().unwrap().len(), 37);
+    assert_eq!(list.as_array().unwrap().len(), 40);
     assert_eq!(shell.done(&["list", "--toolset", "chat"]).lines().count(), 2);
     let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
     assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
@@ -674,7 +674,18 @@ fn a_deleted_note_can_go_to_the_systems_trash() {
     shell.vault.write(".obsidian/app.json", r#"{"trashOption":"local"}"#);
     delete("n.md", &["--yes"]);
     assert_eq!(shell.vault.read(".trash/n.md"), "x\n");
-    for _ in 0..3 {
+    shell.done(&["undo", "--yes"]);
+    // What the person does not say, the vault may.
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\n").unwrap();
+    for (option, goes_to_system) in [("none", false), ("system", true)] {
+        shell.vault.write(".obsidian/app.json", format!(r#"{{"trashOption":"{option}"}}"#));
+        let shown = delete("n.md", &["--dry-run"]);
+        assert_eq!(shown.contains("the system's trash"), goes_to_system, "{shown}");
+    }
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'vault'\n").unwrap();
+    assert!(delete("n.md", &["--dry-run"]).contains(".trash/n.md"));
+    std::fs::write(folder.join("tools.toml"), "allow_delete = true\ntrash = 'system'\n").unwrap();
+    for _ in 0..2 {
         shell.done(&["undo", "--yes"]);
     }
     std::fs::remove_dir_all(shell.vault.root().join(".obsidian")).unwrap();

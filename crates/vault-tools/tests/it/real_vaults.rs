@@ -242,3 +242,149 @@ fn symbolic_links_that_lead_nowhere_now_are_named() {
     let output = toolbox.call("vault.delete", json!({ "path": "F" }), Approval::Approved).unwrap();
     assert_eq!(output.notices, Vec::<String>::new());
 }
+
+#[test]
+fn daily_notes_are_made_as_periodic_notes_and_templater_are_set_up() {
+    let vault = TestVault::new(
+        "//- T/Day.md
+        # {{title}}
+        {{yesterday}} <% tp.date.now() %> {{date:dddd}}
+        //- .obsidian/daily-notes.json
+        {\"folder\": \"Core\", \"template\": \"Day\"}
+        //- .obsidian/templates.json
+        {\"folder\": \"T\"}
+        //- .obsidian/plugins/periodic-notes/data.json
+        {\"daily\": {\"enabled\": true, \"folder\": \"Days\", \"format\": \"DD.MM.YYYY\", \"template\": \"T/Day.md\"}}
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    // The plugin is not switched on.
+    assert_eq!(call(&mut toolbox, "create_daily_note", json!({}))["path"], "Core/2026-03-02.md");
+    assert_eq!(vault.read("Core/2026-03-02.md"), "# 2026-03-02\n{{yesterday}} <% tp.date.now() %> Monday\n");
+    vault.write(".obsidian/community-plugins.json", r#"["periodic-notes"]"#);
+    let output = toolbox.call("create_daily_note", json!({ "content": "- x" }), Approval::Approved).unwrap();
+    assert_eq!(output.value["path"], "Days/02.03.2026.md");
+    assert_eq!(vault.read("Days/02.03.2026.md"), "# 02.03.2026\n01.03.2026 <% tp.date.now() %> Monday\n\n- x\n");
+    assert!(output.notices[0].starts_with("T/Day.md has commands of Templater"), "{:?}", output.notices);
+    vault.write(".obsidian/plugins/periodic-notes/data.json", "{");
+    let broken = toolbox.call("create_daily_note", json!({}), Approval::Approved).unwrap_err().to_string();
+    assert!(broken.contains(".obsidian/plugins/periodic-notes/data.json"), "{broken}");
+}
+
+#[test]
+fn a_file_is_made_from_a_template() {
+    let vault = TestVault::new(
+        "//- Meta/Book.md
+        ---
+        type: book
+        ---
+        # {{title}}
+        read {{date}}
+        //- Templates/Person.md
+        Met {{time}}
+        //- .obsidian/templates.json
+        {\"folder\": \"/Templates/\", \"timeFormat\": \"HH\"}
+        //- .obsidian/plugins/templater-obsidian/data.json
+        {\"templates_folder\": \"Meta\"}
+        //- .obsidian/community-plugins.json
+        [\"templater-obsidian\"]
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let mut make = |args: Value| {
+        let made = toolbox.call("vault.createFile", args, Approval::Approved);
+        made.map(|made| vault.read(made.value["path"].as_str().unwrap())).map_err(|error| error.to_string())
+    };
+    let book = json!({ "path": "Dune.md", "content": "Sand.", "template": "Book", "frontmatter": { "by": "Herbert" } });
+    assert_eq!(make(book).unwrap(), "---\ntype: book\nby: Herbert\n---\n# Dune\nread 2026-03-02\n\nSand.\n");
+    let person = json!({ "path": "P/Ada.md", "content": "", "template": "Templates/Person.md" });
+    assert_eq!(make(person).unwrap(), "Met 15\n");
+    let missing = make(json!({ "path": "x.md", "content": "", "template": "Perso" })).unwrap_err();
+    assert!(missing.contains("Perso.md") && missing.contains("in Templates or Meta"), "{missing}");
+    assert!(make(json!({ "path": "x.md", "content": "", "template": "../x" })).unwrap_err().contains("Invalid path"));
+}
+
+#[test]
+fn attachments_are_listed_with_what_uses_them() {
+    let vault = TestVault::new(
+        "//- Home.md
+        ---
+        cover: \"[[Cover.png]]\"
+        banner: img/Banner.PNG
+        ---
+        ![[scan.pdf#page=2]] ![](img/my%20pic.png) ![[gone.png|100]] [[later.png]] ![x](https://example.org/a.png)
+        <img src='img/in%20html.png'>
+        //- Board.canvas
+        {\"nodes\": [{\"id\": \"a\", \"type\": \"file\", \"file\": \"clip.mp4\", \"x\": 0, \"y\": 0, \"width\": 1, \"height\": 1}]}
+        //- Left out/n.md
+        ![[archived.ogg]]
+        //- Left out/own.png
+        x
+        //- .vaultignore
+        Left out/
+        //- .obsidian/app.json
+        {\"attachmentFolderPath\": \"./img\"}
+        //- Query.base
+        x
+        ",
+    );
+    for file in [
+        "Cover.png",
+        "img/Banner.PNG",
+        "scan.pdf",
+        "img/my pic.png",
+        "img/in html.png",
+        "clip.mp4",
+        "archived.ogg",
+        "lost.zip",
+    ] {
+        vault.write(file, "12345");
+    }
+    let mut toolbox = vault.toolbox();
+    let all = call(&mut toolbox, "list_attachments", json!({}));
+    let line = |file: &Value| {
+        let notes = |key: &str| file[key].as_array().unwrap().len();
+        let path = file["path"].as_str().unwrap();
+        format!("{path} {} {} {}", file["type"].as_str().unwrap(), notes("used_by"), notes("named_in"))
+    };
+    let lines: Vec<String> = all["attachments"].as_array().unwrap().iter().map(line).collect();
+    assert_eq!(
+        lines,
+        [
+            "Cover.png image 1 0",
+            "archived.ogg audio 0 1",
+            "clip.mp4 video 1 0",
+            "img/Banner.PNG image 0 1",
+            "img/in html.png image 0 1",
+            "img/my pic.png image 1 0",
+            "lost.zip other 0 0",
+            "scan.pdf pdf 1 0",
+        ]
+    );
+    assert_eq!(all["attachments"][7]["used_by"], json!([{ "path": "Home.md", "line": 5, "link_type": "embed" }]));
+    assert_eq!((&all["count"], &all["bytes"], &all["new_go_to"]), (&json!(8), &json!(40), &json!("./img")));
+    // A link that is no embed leads to what may come yet.
+    let broken = json!([{ "path": "Home.md", "line": 5, "target": "gone.png" }]);
+    assert_eq!((&all["broken_count"], &all["broken_embeds"]), (&json!(1), &broken));
+    let unused = call(&mut toolbox, "list_attachments", json!({ "show": "unused" }));
+    assert_eq!((unused["attachments"][0]["path"].as_str(), &unused["count"]), (Some("lost.zip"), &json!(1)));
+    let some = call(&mut toolbox, "list_attachments", json!({ "folder": "img", "type": "image", "limit": 2 }));
+    assert_eq!((some["attachments"].as_array().unwrap().len(), &some["next_offset"]), (2, &json!(2)));
+    let rest = call(&mut toolbox, "list_attachments", json!({ "folder": "img", "offset": 2, "limit": 2 }));
+    assert_eq!(
+        (line(&rest["attachments"][0]).as_str(), &rest["next_offset"]),
+        ("img/my pic.png image 1 0", &Value::Null)
+    );
+    let only_broken = call(&mut toolbox, "list_attachments", json!({ "show": "broken" }));
+    assert_eq!((&only_broken["count"], &only_broken["broken_embeds"]), (&json!(0), &broken));
+
+    // What is denied is as if it were not there, and that this may mislead is said.
+    let mut policy = Settings::default();
+    policy.denied_paths = vec!["Home.md".into(), "clip.mp4".into()];
+    let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+    let output = toolbox.call("list_attachments", json!({}), Approval::Approved).unwrap();
+    let text = output.value.to_string();
+    assert!(!text.contains("Home") && !text.contains("\"path\":\"clip.mp4"), "{text}");
+    assert_eq!(output.value["broken_embeds"][0]["target"], "clip.mp4");
+    assert!(output.notices[0].contains("settings deny are not looked at"), "{:?}", output.notices);
+}

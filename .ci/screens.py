@@ -1,0 +1,93 @@
+"""What a command shows in a terminal of a fixed size, with tmux, beside the screens that are in the repository.
+
+Needs tmux, Python 3.9 and Linux.
+"""
+
+import difflib
+import os
+import subprocess
+import time
+from pathlib import Path
+
+
+def screen_of(program, folder, name, vault, columns, rows, command, answers=(), **environment):
+    """The screen of a terminal of this size after a command.
+
+    `answers` are pairs: a text to wait for, and what is typed then. Where the last of them types nothing, the screen is
+    that of the question that has the text, and then n is typed.
+    """
+    environment = {
+        "PATH": f"{program.parent}:{os.environ['PATH']}",
+        "HOME": folder,
+        "TERM": "xterm-256color",
+        "LANG": "C.UTF-8",
+        "XDG_CACHE_HOME": f"{folder}/cache",
+        "XDG_CONFIG_HOME": f"{folder}/config",
+        "XDG_STATE_HOME": f"{folder}/state",
+        **environment,
+    }
+    tmux = ["tmux", "-f", "/dev/null", "-S", f"{folder}/{name}"]
+
+    def run(*arguments):
+        return subprocess.run([*tmux, *arguments], env=environment, check=True, capture_output=True, text=True).stdout
+
+    def wait_for(happens):
+        end = time.monotonic() + 300
+        while not (found := happens()):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{command}:\n{run('capture-pane', '-p', '-J')}")
+            time.sleep(0.05)
+        return found
+
+    def screen_ending_with(ending):
+        screen = run("capture-pane", "-p", "-J").rstrip()
+        return screen if screen.endswith(ending) else None
+
+    shown = Path(folder) / f"{name}.shown"
+    shown.touch()
+    start = f"tmux set status off; tmux pipe-pane 'cat >> {shown}'"
+    script = Path(folder) / f"{name}.sh"
+    script.write_text(f"printf '%s\\n' {quoted('$ ' + command)}\n{command}\nprintf '$ '\nexec sleep 600\n")
+    run("new-session", "-d", "-x", str(columns), "-y", str(rows), "-c", str(vault), f"{start}; . {script}")
+    try:
+        at, question = 0, None
+        for text, answer in answers:
+            # Behind what was waited for before: questions repeat.
+            at = wait_for(lambda: shown.read_text(errors="replace").find(text, at) + 1) + len(text)
+            if not answer:
+                question = wait_for(lambda: screen_ending_with("]"))
+            run("send-keys", "-l", answer or "n")
+            run("send-keys", "Enter")
+        screen = wait_for(lambda: screen_ending_with("\n$"))
+        return question or screen
+    finally:
+        run("kill-server")
+
+
+def quoted(text):
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
+def differs(file, screen, write):
+    """Whether a screen is not the one in the file, which is printed; with `write`, the file is written instead."""
+    screen = "\n".join(line.rstrip() for line in screen.rstrip().split("\n")) + "\n"
+    if write:
+        file.write_text(screen)
+        return False
+    expected = file.read_text()
+    difference = list(difflib.unified_diff(expected.splitlines(), screen.splitlines(), file.name, "now", lineterm=""))
+    print(f"{file.stem}: {'differs' if difference else 'as expected'}")
+    print("".join(f"{line}\n" for line in difference), end="")
+    return bool(difference)
+
+
+def still_running(program):
+    """The processes of a program, by their numbers."""
+
+    def program_of(pid):
+        try:
+            return os.readlink(f"/proc/{pid}/exe")
+        except OSError:
+            return None
+
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and program_of(pid) == str(program)]
