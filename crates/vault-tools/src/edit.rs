@@ -3,13 +3,15 @@
 
 mod spans;
 mod section;
+mod insert;
 pub mod frontmatter;
 mod tags;
 mod list;
 
-pub use list::{EditedList, edit_list};
-pub use section::{
-    Appended, Section, append, append_to_end, append_to_section, find_block, find_lines, find_section, outline,
+pub use insert::{
+    Anchor, Appended, ReplacedSection, Side, append, append_to_end, append_to_section, insert, replace_section,
 };
+pub use list::{EditedList, edit_list};
+pub use section::{Section, find_block, find_lines, find_section, outline};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once};
 pub use tags::{EditedTags, TagChanges, edit_tags};

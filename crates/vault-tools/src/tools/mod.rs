@@ -19,6 +19,7 @@ mod read;
 mod write;
 mod edit_note;
 mod append;
+mod section;
 mod frontmatter;
 mod rename;
 mod delete;
@@ -318,6 +319,20 @@ fn bulk() -> Vec<Tool> {
             "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
              touched. A note that cannot be changed keeps it and is named.",
             tags::of_vault,
+        ),
+        Tool::new(
+            "insert_in_note",
+            Write,
+            "Add text at a given place in a note: at its top or end, at the top or end of a section, before a heading, before \
+             or after a block. Existing text is not changed.",
+            section::insert_in_note,
+        ),
+        Tool::new(
+            "replace_section",
+            Write,
+            "Replace the text under a heading, subsections included, and keep the heading and the rest of the note. For a \
+             smaller passage use edit_note.",
+            section::replace_section,
         ),
         Tool::new(
             "list_attachments",

@@ -113,3 +113,32 @@ fn every_occurrence_of_a_passage() {
     assert_eq!(vault.read("a.md"), "blue, blue\nblue\n");
     assert_eq!(refused(&mut toolbox, "edit_note", all).kind(), ErrorKind::NotFound);
 }
+
+#[test]
+fn text_under_a_heading() {
+    let vault = TestVault::new("//- a.md\n# A\n## Log\n- one ^one\n## End\n//- b.md\n[[a#^one]]\n");
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let top = json!({ "path": "a.md", "heading": "Log", "position": "start", "content": "- zero" });
+    let added = call(&mut toolbox, "insert_in_note", top);
+    assert_eq!(added["line"], 3);
+    let after = json!({
+        "path": "a.md", "block": "one", "position": "after", "content": "- two", "expected_version": added["version"]
+    });
+    call(&mut toolbox, "insert_in_note", after.clone());
+    assert_eq!(vault.read("a.md"), "# A\n## Log\n- zero\n- one ^one\n- two\n\n## End\n");
+    assert_eq!(refused(&mut toolbox, "insert_in_note", after).kind(), ErrorKind::Conflict);
+    let replace = json!({ "path": "a.md", "heading": "Log", "content": "none" });
+    let output = toolbox.call("replace_section", replace, Approval::Approved).unwrap();
+    assert_eq!(output.value["gone"], json!(["#^one"]));
+    assert!(output.notices[0].starts_with("a.md: #^one no longer exist"), "{:?}", output.notices);
+    assert_eq!(vault.read("a.md"), "# A\n## Log\nnone\n\n## End\n");
+    let missing = json!({ "path": "a.md", "heading": "Lo", "content": "x" });
+    assert_eq!(refused(&mut toolbox, "replace_section", missing).kind(), ErrorKind::NotFound);
+    let both = json!({ "path": "a.md", "heading": "Log", "block": "one", "position": "end", "content": "x" });
+    assert_eq!(refused(&mut toolbox, "insert_in_note", both).kind(), ErrorKind::InvalidArguments);
+    for _ in 0..3 {
+        toolbox.vault().undo(None, Force::No).unwrap();
+    }
+    assert_same(&vault.tree(), &before, "undo");
+}

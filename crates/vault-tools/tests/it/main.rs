@@ -17,5 +17,6 @@ mod real_vaults;
 mod renames;
 #[cfg(unix)]
 mod terminal;
+mod tokens;
 mod tools;
 mod vault;

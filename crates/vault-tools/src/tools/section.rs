@@ -1,0 +1,122 @@
+//! Adds text at a place in a note, and replaces a section: `insert_in_note`, `replace_section`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{locate, version};
+use crate::edit::{self, Anchor, Side};
+use crate::error::{Error, ErrorKind, Result};
+use crate::sandbox::View;
+use crate::tool::{Context, PathArg};
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct InsertArgs {
+    /// The note.
+    path: PathArg,
+    /// The text to add, in Markdown.
+    #[schemars(length(min = 1))]
+    content: String,
+    /// Where it is added.
+    position: Position,
+    /// The section that is meant: `Plan`, `## Plan` or `Work#Plan`; default: the whole note.
+    heading: Option<String>,
+    /// Instead, the block with this id, as in `[[Note#^id]]`.
+    block: Option<String>,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Position {
+    /// Before the block or the heading.
+    Before,
+    /// Right under the heading, or at the top of the note after its frontmatter.
+    Start,
+    /// At the end of the section, subsections included, or of the note.
+    End,
+    /// After the block.
+    After,
+}
+
+/// Where text was added.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct InsertedText {
+    /// The note.
+    path: String,
+    /// The first line of the new text, from 1.
+    line: u32,
+    /// The note's new version.
+    version: String,
+}
+
+pub(super) fn insert_in_note(args: InsertArgs, context: &mut Context<'_, '_>) -> Result<InsertedText> {
+    let anchor = match (&args.heading, &args.block) {
+        (None, None) => Anchor::Note,
+        (Some(heading), None) => Anchor::Section(heading),
+        (None, Some(id)) => Anchor::Block(id),
+        _ => {
+            return Err(Error::new(ErrorKind::InvalidArguments, "heading and block exclude each other")
+                .with_remedy("give one of them, or neither for the whole note"));
+        }
+    };
+    let side = match args.position {
+        Position::Before => Side::Before,
+        Position::Start => Side::Start,
+        Position::End => Side::End,
+        Position::After => Side::After,
+    };
+    let path = locate::markdown(&args.path, "only Markdown notes can be added to", context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
+    let text = context.overlay.text(&path)?;
+    let added = edit::insert(&text, anchor, side, &args.content).map_err(|error| match error.path() {
+        None => error.at(&path),
+        Some(_) => error,
+    })?;
+    context.overlay.write(&path, added.text)?;
+    Ok(InsertedText { version: version::of(&path, context)?, path: path.to_string(), line: added.line })
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct ReplaceArgs {
+    /// The note.
+    path: PathArg,
+    /// The heading, which stays: `Plan`, `## Plan` or `Work#Plan`.
+    #[schemars(length(min = 1))]
+    heading: String,
+    /// The new text under it, subsections included; empty to leave only the heading.
+    content: String,
+    /// The version that read_note gave: if the note has changed since, nothing is written.
+    expected_version: Option<String>,
+}
+
+/// A section with another text.
+#[derive(Serialize, JsonSchema)]
+pub(super) struct NewSection {
+    /// The note.
+    path: String,
+    /// The line of its heading, from 1.
+    line: u32,
+    /// The headings and block ids that it no longer has, as links name them: `#Heading`, `#^id`.
+    gone: Vec<String>,
+    /// The note's new version.
+    version: String,
+}
+
+pub(super) fn replace_section(args: ReplaceArgs, context: &mut Context<'_, '_>) -> Result<NewSection> {
+    let path = locate::markdown(&args.path, "only Markdown notes have sections", context)?;
+    version::require(args.expected_version.as_deref(), &path, context)?;
+    let text = context.overlay.text(&path)?;
+    let replaced = edit::replace_section(&text, &args.heading, &args.content).map_err(|error| error.at(&path))?;
+    context.overlay.write(&path, replaced.text)?;
+    if !replaced.gone.is_empty() {
+        let gone = replaced.gone.join(", ");
+        context.overlay.notice(format!("{path}: {gone} no longer exist, so links to them lead to the note only"));
+    }
+    Ok(NewSection {
+        version: version::of(&path, context)?,
+        path: path.to_string(),
+        line: replaced.line,
+        gone: replaced.gone,
+    })
+}
