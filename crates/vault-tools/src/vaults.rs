@@ -141,10 +141,10 @@ impl Vaults {
     /// # Errors
     /// An unknown tool; a path that begins with no vault's name; paths of several vaults; a write that names none.
     pub fn route(&self, name: &str, mut args: Value) -> Result<Route> {
-        let tool = self.named[0].1.tool(name)?;
         if self.named.len() == 1 {
             return Ok(Route { vaults: vec![0], args });
         }
+        let tool = self.named[0].1.tool(name)?;
         let given = args.as_object_mut().and_then(|args| args.remove(VAULT));
         let mut named = match given.as_ref().filter(|given| !given.is_null()) {
             None => None,
