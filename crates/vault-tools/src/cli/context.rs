@@ -17,6 +17,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
 use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
+use crate::policy::Policy;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 use crate::vault::Vault;
@@ -63,10 +64,7 @@ fn toolbox(vault: Vault, context: &ContextArgs) -> CliResult<Toolbox> {
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
     let policy = policy.compile()?;
-    let editor = editor(&vault, context)?;
-    if let Some(denied) = editor.active_file.as_ref().filter(|path| !policy.permits_path(path.as_str())) {
-        return Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(denied).into());
-    }
+    let editor = editor(&vault, &policy, context)?;
     Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy))
 }
 
@@ -164,14 +162,14 @@ pub(super) fn standard_input() -> Result<String> {
     Ok(text)
 }
 
-fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
+fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<Editor> {
     let mut editor = Editor::default();
     if let Some(active) = &context.active_file {
-        let path = existing(vault, active)?;
+        let path = existing(vault, policy, active)?;
         editor.show(&path, crate::host::Leaf::Current);
     }
     if let Some(from) = &context.selection_from {
-        let (path, selection) = selected_lines(vault, from)?;
+        let (path, selection) = selected_lines(vault, policy, from)?;
         if editor.active_file.as_ref().is_some_and(|active| *active != path) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the selection is not in the active file")
                 .with_remedy("leave out --active-file"));
@@ -197,19 +195,24 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
 }
 
 /// A file that the user named; the error for a missing one may name similar files.
-fn existing(vault: &Vault, path: &str) -> Result<SafePath> {
-    let path = SafePath::new_or_existing(path, |path| vault.sandbox().is_there(path).unwrap_or(false))?;
-    if vault.sandbox().exists(&path)? { Ok(path) } else { Err(missing(&path, vault.sandbox(), &|_| true)) }
+fn existing(vault: &Vault, policy: &Policy, path: &str) -> Result<SafePath> {
+    let sandbox = vault.sandbox();
+    let path = SafePath::new_or_existing(path, |path| sandbox.is_there(path).unwrap_or(false))?;
+    let permits = |path: &SafePath| policy.permits_path(path.as_str());
+    if !permits(&path) || sandbox.real(&path).is_ok_and(|real| !permits(&real)) {
+        return Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(path));
+    }
+    if sandbox.exists(&path)? { Ok(path) } else { Err(missing(&path, sandbox, &|entry| permits(&entry.path))) }
 }
 
 /// `FILE:FROM-TO` or `FILE:LINE`, lines from 1; the last line without its end.
-fn selected_lines(vault: &Vault, text: &str) -> Result<(SafePath, Selection)> {
+fn selected_lines(vault: &Vault, policy: &Policy, text: &str) -> Result<(SafePath, Selection)> {
     let wrong = || wrong("--selection-from", text, "FILE:FROM-TO, lines from 1");
     let (file, lines) = text.rsplit_once(':').ok_or_else(wrong)?;
     let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
     let number = |text: &str| text.trim().parse::<u32>().ok().filter(|line| *line > 0).ok_or_else(wrong);
     let (from, to) = (number(from)?, number(to)?);
-    let path = existing(vault, file)?;
+    let path = existing(vault, policy, file)?;
     let content = vault.sandbox().text(&path)?;
     let wrong_lines = |message| Err(Error::new(ErrorKind::InvalidArguments, message).at(&path));
     let count = content.lines().count();

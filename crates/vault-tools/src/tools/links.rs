@@ -98,7 +98,7 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
 }
 
 /// The names that links can resolve to.
-fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
+pub(super) fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
     context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());

@@ -52,6 +52,13 @@ impl Shell {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Writes a file of the user's configuration.
+    pub fn configure(&self, name: &str, text: &str) {
+        let folder = self.home.path().join("vault-index");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
     /// The vault's own folder in the state folder of the user.
     pub fn state(&self) -> std::path::PathBuf {
         let folders = std::fs::read_dir(self.home.path().join("vault-tools")).unwrap();
