@@ -50,9 +50,9 @@ pub(super) struct ToolsArgs {
 #[command(next_help_heading = "Vault and index")]
 pub(super) struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
-    /// configured vault, else the current folder
+    /// configured vault, else the current folder; `call` takes several: paths then begin with the folder's name
     #[arg(long, value_name = "DIR", global = true)]
-    pub vault: Option<PathBuf>,
+    pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,
@@ -61,7 +61,9 @@ pub(super) struct VaultArgs {
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
     /// List the tools
-    #[command(after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json")]
+    #[command(
+        after_help = "Examples:\n  vault-tools list\n  vault-tools list --toolset actions --json\n  vault-tools list --tokens"
+    )]
     List(ListToolsArgs),
     /// Print the JSON schemas of a tool's arguments and output, or of all tools
     #[command(after_help = "Examples:\n  vault-tools schema edit_note\n  vault-tools schema plan\n  \
@@ -120,6 +122,9 @@ pub(super) struct ListToolsArgs {
     /// Only the tools of one toolset
     #[arg(long, value_name = "TOOLSET")]
     pub toolset: Option<Toolset>,
+    /// Print what each tool costs in tokens when it is offered to a model
+    #[arg(long)]
+    pub tokens: bool,
     #[command(flatten)]
     pub output: ListArgs,
 }

@@ -24,11 +24,17 @@ pub(super) struct ToolRow {
     pub risk: Risk,
     /// What it does and when to choose it.
     pub description: String,
+    /// What its name, description and arguments cost in tokens, counted with o200k_base.
+    pub tokens: u32,
+    /// The same with the schema of its output, which few APIs take.
+    pub tokens_with_output: u32,
 }
 
-impl From<&ToolSpec> for ToolRow {
-    fn from(spec: &ToolSpec) -> Self {
+impl ToolRow {
+    pub fn new(spec: &ToolSpec, [tokens, tokens_with_output]: [u32; 2]) -> Self {
         Self {
+            tokens,
+            tokens_with_output,
             name: spec.name.clone(),
             alias: spec.alias.clone(),
             toolset: spec.toolset,

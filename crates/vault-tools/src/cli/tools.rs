@@ -1,5 +1,7 @@
 //! `vault-tools list` and `schema`: the tools, without any vault.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 use vault_cli::{CliResult, Out, Outcome, padded};
 
@@ -16,9 +18,14 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
     }
     let tools = all();
     let specs = tools.iter().map(Tool::spec).filter(|spec| args.toolset.is_none_or(|wanted| spec.toolset == wanted));
-    let rows: Vec<ToolRow> = specs.map(ToolRow::from).collect();
+    let counts = token_counts();
+    let rows: Vec<ToolRow> =
+        specs.map(|spec| ToolRow::new(spec, counts.get(&spec.name).copied().unwrap_or_default())).collect();
     out.list(args.output.format(), &rows, |out, rows| {
         let width = rows.iter().map(|row| row.name.len()).max().unwrap_or(0);
+        if args.tokens {
+            return print_tokens(rows, width, out);
+        }
         for row in rows {
             let head = format!("{}  {:7}  {:7}", padded(&row.name, width), row.toolset.name(), row.risk.name());
             // Descriptions begin with what the tool does; the rest says when to choose it.
@@ -27,6 +34,32 @@ pub(super) fn list(args: &ListToolsArgs, out: &mut Out) -> CliResult {
         }
         Ok(())
     })
+}
+
+/// What each tool costs in tokens, without and with the schema of its output. A test counts again.
+fn token_counts() -> BTreeMap<String, [u32; 2]> {
+    serde_json::from_str(include_str!("tool_tokens.json")).expect("the counts are JSON")
+}
+
+fn print_tokens(rows: &[ToolRow], width: usize, out: &mut Out) -> std::io::Result<()> {
+    let print = |out: &mut Out, name: &str, tokens: u32, with_output: u32| {
+        out.line(&format!(
+            "{}  {tokens:>5} tokens  {with_output:>5} with the schema of its output",
+            padded(name, width)
+        ))
+    };
+    for rows in rows.chunk_by(|a, b| a.toolset == b.toolset) {
+        let sum = |tokens: fn(&ToolRow) -> u32| rows.iter().map(tokens).sum();
+        rows.iter().try_for_each(|row| print(out, &row.name, row.tokens, row.tokens_with_output))?;
+        print(
+            out,
+            &format!("all of {}", rows[0].toolset.name()),
+            sum(|row| row.tokens),
+            sum(|row| row.tokens_with_output),
+        )?;
+        out.line("")?;
+    }
+    Ok(())
 }
 
 pub(super) fn schema(args: &SchemaArgs, out: &mut Out) -> CliResult {

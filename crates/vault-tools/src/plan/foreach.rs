@@ -75,7 +75,9 @@ pub(super) fn choose(
     // By their values, the positions of those that were taken.
     let mut known: HashMap<String, usize> = HashMap::new();
     for (position, value) in list.into_iter().enumerate() {
-        bind_item(scope, foreach, version, value.clone());
+        if foreach.filter.is_some() || foreach.unique.is_some() {
+            bind_item(scope, foreach, version, value.clone());
+        }
         let unmet = foreach.filter.as_ref().map(|filter| filter.unmet(scope, "/foreach/filter")).transpose()?.flatten();
         let reason = match (&foreach.unique, unmet) {
             (Some(unique), None) => {
@@ -116,16 +118,18 @@ pub(super) fn bind(
 
 fn bind_item(scope: &mut Scope<'_>, foreach: &Foreach, version: Version, mut item: Value) {
     let root = Root::Name(foreach.item_name.clone());
-    let names = item.as_object().and_then(names_of);
-    if let (Some(names), Some(fields), true) = (names, item.as_object_mut(), version >= Version::V1_1) {
-        if !fields.contains_key("folder") {
-            scope.set_in_folder(root.clone());
-        }
-        for (name, value) in names {
-            fields.entry(name).or_insert_with(|| value.into());
-        }
+    let names = item.as_object().filter(|_| version >= Version::V1_1).and_then(names_of);
+    let (Some(names), Some(fields)) = (names, item.as_object_mut()) else {
+        return scope.bind(root, Cow::Owned(item));
+    };
+    let has_folder = fields.contains_key("folder");
+    for (name, value) in names {
+        fields.entry(name).or_insert_with(|| value.into());
     }
-    scope.bind(root, Cow::Owned(item));
+    match has_folder {
+        true => scope.bind(root, Cow::Owned(item)),
+        false => scope.bind_in_folder(root, Cow::Owned(item)),
+    }
 }
 
 /// What an item with a path has besides, unless it has fields of these names: its file's name, that without the

@@ -97,11 +97,13 @@ impl<'a> Scope<'a> {
     /// Gives a root its value; what a loop binds replaces a parameter of the same name.
     pub(super) fn bind(&mut self, root: Root, value: Cow<'a, Value>) {
         self.given.remove(&root);
+        self.in_folder = self.in_folder.take().filter(|other| *other != root);
         self.values.insert(root, value);
     }
 
-    /// Says that the field `folder` of a root is a folder of the vault.
-    pub(super) fn set_in_folder(&mut self, root: Root) {
+    /// Gives a root its value, of which the field `folder` is a folder of the vault.
+    pub(super) fn bind_in_folder(&mut self, root: Root, value: Cow<'a, Value>) {
+        self.bind(root.clone(), value);
         self.in_folder = Some(root);
     }
 
@@ -259,6 +261,57 @@ mod tests {
         check("no reference $steps.parse", json!("no reference $steps.parse"));
         check("${$steps.parse}", output());
         check("x${$vars.all.items}", json!("x[{\"text\":\"a/b\\n\\\"c\\\" ${selection}\"}]"));
+    }
+
+    #[test]
+    fn every_entry_of_a_list() {
+        let parameters = Parameters::default();
+        let mut scope = Scope::new(&parameters);
+        let list = json!([{ "p": "a", "t": [1, 2] }, { "p": "b", "t": null }, { "p": "c" }, { "p": "d", "t": [3] }]);
+        scope.bind(Root::Var("l".to_string()), Cow::Owned(list));
+        scope.bind(Root::Var("none".to_string()), Cow::Owned(json!([])));
+        let resolve = |value: Value| {
+            let resolved = scope.resolve(&value, &Value::Null, "");
+            resolved.map_err(|issues| issues.iter().map(ToString::to_string).collect::<Vec<_>>())
+        };
+        for (written, value) in [
+            (json!("$vars.l[*].p"), json!(["a", "b", "c", "d"])),
+            (json!("${$vars.l[*].t}"), json!([[1, 2], null, [3]])),
+            (json!("$vars.l[*].t[*]"), json!([1, 2, 3])),
+            (json!("$vars.none[*].t[*].x"), json!([])),
+            (json!(["$vars.l[*].t[*]", 4, "$vars.none[*]", "$vars.l[0].p"]), json!([1, 2, 3, 4, "a"])),
+            (json!("x ${$vars.l[*].p}"), json!("x [\"a\",\"b\",\"c\",\"d\"]")),
+        ] {
+            assert_eq!(resolve(written.clone()).unwrap(), value, "{written}");
+        }
+        for (written, error) in [
+            (json!("$vars.l[*].q"), ": `$vars.l[*].q`: there is no `q`; there are: "),
+            (
+                json!("$vars.l[*].p[*]"),
+                ": `$vars.l[*].p[*]`: [*] stands for the entries of a list; it is a plain value",
+            ),
+            (json!(["$vars.l[0].t"]), "/0: `$vars.l[0].t` is a list, which would be a list within a list"),
+        ] {
+            let errors = resolve(written.clone()).unwrap_err();
+            assert!(errors.len() == 1 && errors[0].contains(error), "{written}: {errors:?}");
+        }
+        let lists = json!({ "type": "array", "items": { "type": "array" } });
+        assert_eq!(scope.resolve(&json!(["$vars.l[0].t"]), &lists, "").ok(), Some(json!([[1, 2]])));
+    }
+
+    #[test]
+    fn a_folder_stays_folders_in_a_path_and_the_root_none() {
+        let parameters = Parameters::default();
+        let schema = json!({ "type": "string", "x-vault-path": true });
+        for (folder, expected) in [("A/B", "New/A/B/x.md"), ("", "New/x.md")] {
+            let mut scope = Scope::new(&parameters);
+            let item = Root::Name("item".to_string());
+            scope.bind_in_folder(item, Cow::Owned(json!({ "folder": folder, "other": "A/B" })));
+            let resolve = |text: &str| scope.resolve(&text.into(), &schema, "").unwrap_or_default();
+            assert_eq!(resolve("New/${item.folder}/x.md"), expected);
+            assert_eq!(resolve("${item.folder}/x.md"), expected["New/".len()..]);
+            assert_eq!(resolve("New/${item.other}/x.md"), "New/A-B/x.md");
+        }
     }
 
     #[test]

@@ -356,9 +356,9 @@ impl Checker<'_> {
                 }
                 None if name == LOOP => return Err(format!("`{written}` {NEEDS_1_1}, and a loop")),
                 None => {
-                    return Err(format!(
-                        "`{written}`: this step has no loop over `{name}`, and a parameter has no fields"
-                    ));
+                    let names = bound.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
+                    let known = if names.is_empty() { "has no loop".to_string() } else { format!("knows {names}") };
+                    return Err(format!("`{written}`: this step {known}, and a parameter has no fields"));
                 }
             },
             (None, Root::Var(name)) => return Err(format!("`{written}`: no step captures `{name}` with captureAs")),

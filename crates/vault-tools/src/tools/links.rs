@@ -98,7 +98,7 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
 }
 
 /// The names that links can resolve to.
-fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
+pub(super) fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
     context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());
@@ -172,6 +172,7 @@ pub(super) struct BacklinksArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Backlink {
     /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
     source_path: String,
     /// The title of that note.
     source_title: String,
@@ -204,6 +205,7 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ForwardLink {
     /// The file it leads to; null if that does not exist or may not be read.
+    #[schemars(extend("x-vault-path" = true))]
     target_path: Option<String>,
     /// Its target as written.
     target: String,

@@ -30,6 +30,7 @@ mod search_text;
 mod search_by_tag;
 mod links;
 mod attachments;
+mod make_link;
 mod metadata;
 mod tags;
 mod merge;
@@ -356,6 +357,13 @@ fn bulk() -> Vec<Tool> {
             "List images, PDFs and other files that are no notes, with type, size and the links to each; or only those \
              that nothing uses. Also lists the embeds that lead to no file.",
             attachments::list_attachments,
+        ),
+        Tool::new(
+            "make_link",
+            Read,
+            "Write a link to a file as the vault writes links: wikilink or Markdown, with the shortest, a relative or the \
+             full path. Choose it in plans that write notes with links.",
+            make_link::make_link,
         ),
     ]
 }

@@ -52,6 +52,13 @@ impl Shell {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap()
     }
 
+    /// Writes a file of the user's configuration.
+    pub fn configure(&self, name: &str, text: &str) {
+        let folder = self.home.path().join("vault-index");
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+
     /// The vault's own folder in the state folder of the user.
     pub fn state(&self) -> std::path::PathBuf {
         let folders = std::fs::read_dir(self.home.path().join("vault-tools")).unwrap();
@@ -70,7 +77,8 @@ impl Shell {
 fn tools_are_listed_and_described() {
     let shell = Shell::new("//- a.md\nx\n");
     let list: Value = serde_json::from_str(&shell.done(&["list", "--json"])).unwrap();
-    assert_eq!(list.as_array().unwrap().len(), 42);
+    // How many each toolset has is tested in `tools.rs`.
+    assert!(list.as_array().unwrap().iter().any(|tool| tool["name"] == "vault.createFile"));
     assert_eq!(shell.done(&["list", "--toolset", "chat"]).lines().count(), 2);
     let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
     assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));

@@ -15,7 +15,9 @@ mod plans;
 mod plan_loops;
 mod real_vaults;
 mod renames;
+mod several_vaults;
 #[cfg(unix)]
 mod terminal;
+mod tokens;
 mod tools;
 mod vault;
