@@ -15,6 +15,7 @@ mod plans;
 mod plan_loops;
 mod real_vaults;
 mod renames;
+mod shipped_macros;
 #[cfg(unix)]
 mod terminal;
 mod tokens;
