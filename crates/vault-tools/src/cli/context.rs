@@ -21,6 +21,7 @@ use crate::policy::Policy;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 use crate::vault::Vault;
+use crate::vaults::Vaults;
 
 /// Opens the tools of the vault that is meant, with the editor that was stated, and acts with them. Warns of a missing
 /// line in the log, which changes nothing about what was done.
@@ -32,18 +33,45 @@ pub(super) fn with_toolbox(
     context: &ContextArgs,
     act: impl FnOnce(&mut Toolbox) -> CliResult,
 ) -> CliResult {
-    let vault = settings::open(vault_args)?;
+    let mut toolbox = toolbox(settings::open(vault_args)?, context)?;
+    let ended = act(&mut toolbox);
+    warn_of_log(&mut toolbox);
+    ended
+}
+
+/// As [`with_toolbox`], of one vault or several.
+pub(super) fn with_vaults(
+    vault_args: &VaultArgs,
+    context: &ContextArgs,
+    act: impl FnOnce(&mut Vaults) -> CliResult,
+) -> CliResult {
+    let vaults = settings::open_all(vault_args)?;
+    if vaults.len() > 1 && (context.active_file.is_some() || context.selection_from.is_some()) {
+        let message = "an active file and a selection are of one vault, and several are open";
+        return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());
+    }
+    let toolboxes = vaults.into_iter().map(|vault| toolbox(vault, context)).collect::<CliResult<Vec<Toolbox>>>()?;
+    let mut vaults = Vaults::new(toolboxes)?;
+    let ended = act(&mut vaults);
+    for at in 0..vaults.names().count() {
+        warn_of_log(vaults.toolbox(at));
+    }
+    ended
+}
+
+fn toolbox(vault: Vault, context: &ContextArgs) -> CliResult<Toolbox> {
     vault.check_settings()?;
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
     let policy = policy.compile()?;
     let editor = editor(&vault, &policy, context)?;
-    let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy);
-    let ended = act(&mut toolbox);
+    Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy))
+}
+
+fn warn_of_log(toolbox: &mut Toolbox) {
     if let Some(error) = toolbox.take_log_error() {
         say("warning", &format!("this could not be logged: {error}"));
     }
-    ended
 }
 
 /// The parameters of a plan at the end of a sentence; nothing if it has none.

@@ -172,6 +172,7 @@ pub(super) struct BacklinksArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Backlink {
     /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
     source_path: String,
     /// The title of that note.
     source_title: String,
@@ -206,6 +207,7 @@ pub(super) struct ForwardLink {
     /// The note that contains it.
     source_path: String,
     /// The file it leads to; null if that does not exist or may not be read.
+    #[schemars(extend("x-vault-path" = true))]
     target_path: Option<String>,
     /// Its target as written.
     target: String,
