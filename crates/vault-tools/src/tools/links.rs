@@ -205,6 +205,7 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ForwardLink {
     /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
     source_path: String,
     /// The file it leads to; null if that does not exist or may not be read.
     #[schemars(extend("x-vault-path" = true))]
