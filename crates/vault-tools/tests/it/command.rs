@@ -77,7 +77,8 @@ impl Shell {
 fn tools_are_listed_and_described() {
     let shell = Shell::new("//- a.md\nx\n");
     let list: Value = serde_json::from_str(&shell.done(&["list", "--json"])).unwrap();
-    assert_eq!(list.as_array().unwrap().len(), 41);
+    // How many each toolset has is tested in `tools.rs`.
+    assert!(list.as_array().unwrap().iter().any(|tool| tool["name"] == "vault.createFile"));
     assert_eq!(shell.done(&["list", "--toolset", "chat"]).lines().count(), 2);
     let schema: Value = serde_json::from_str(&shell.done(&["schema", "edit_note"])).unwrap();
     assert_eq!(schema["input_schema"]["required"], json!(["path", "old_text", "new_text"]));
