@@ -44,7 +44,8 @@ fn every_shipped_macro_is_valid_and_has_its_parameters() {
         let checked = validate(&shipped.plan, &toolbox).unwrap_or_else(|error| panic!("{}: {error}", shipped.name));
         let mut needed: Vec<String> = checked.parameters.into_iter().filter(|name| name != "today").collect();
         let mut given: Vec<String> = shipped.parameters.into_iter().map(|parameter| parameter.name).collect();
-        (needed.sort(), given.sort());
+        needed.sort();
+        given.sort();
         assert_eq!(needed, given, "{}", shipped.name);
     }
 }
