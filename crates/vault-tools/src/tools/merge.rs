@@ -30,14 +30,17 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MergedNotes {
     /// The note that was merged.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The note that is left.
+    #[schemars(extend("x-vault-path" = true))]
     into: String,
     /// Where the merged note is now: a path in `.trash`, or `the system's trash`.
     trashed_to: Option<String>,
     /// The number of rewritten links.
     links_updated: usize,
     /// The notes that contain them.
+    #[schemars(extend("x-vault-path" = true))]
     notes_updated: Vec<String>,
     /// Properties of the merged note that were dropped, since the other had another value.
     dropped_properties: Vec<String>,

@@ -48,8 +48,10 @@ enum Tasks {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct MovedLines {
     /// The note that the lines were in.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The note that they are in.
+    #[schemars(extend("x-vault-path" = true))]
     to_path: String,
     /// How many lines matched; what is nested in them went along. With 0 nothing was changed.
     moved: usize,
