@@ -35,4 +35,4 @@ pub use signals::{Ignoring, Listening, Writing, ignore_signals, install_handler,
 pub use terminal::{
     Paint, ask, ask_for_lines, can_ask, confirm, stderr_is_terminal, terminal_input, url_path, url_text,
 };
-pub use vault_folders::{NamedVaults, VaultSources, find_vaults};
+pub use vault_folders::{FolderList, NamedVaults, VaultSources, find_vaults};

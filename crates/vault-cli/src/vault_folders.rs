@@ -3,7 +3,30 @@
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+
 use crate::exit::{CliResult, Failure, note};
+
+/// Folders in a settings file: one as a text, or a list.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(from = "OneOrMore")]
+pub struct FolderList(pub Vec<String>);
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "a folder, or a list of folders")]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
+}
+
+impl From<OneOrMore> for FolderList {
+    fn from(folders: OneOrMore) -> Self {
+        match folders {
+            OneOrMore::One(folder) => Self(vec![folder]),
+            OneOrMore::More(folders) => Self(folders),
+        }
+    }
+}
 
 /// Where a vault may be named.
 #[derive(Debug, Clone, Default)]
@@ -14,8 +37,9 @@ pub struct VaultSources<'a> {
     pub variable: Option<OsString>,
     /// The current folder.
     pub current: PathBuf,
-    /// The default of the user's configuration, where `~/` is the home folder, and the file that it stands in.
-    pub configured: Option<(String, PathBuf)>,
+    /// The default of the user's configuration, one folder or several, where `~/` is the home folder, and the file that it
+    /// stands in.
+    pub configured: Option<(Vec<String>, PathBuf)>,
     /// The home folder.
     pub home: Option<PathBuf>,
     /// The nearest folder upward that has an index of its own, if one has.
@@ -46,12 +70,12 @@ pub fn find_vaults(sources: &VaultSources<'_>) -> CliResult<NamedVaults> {
     }
     let above = sources.current.ancestors().find(|folder| folder.join(".obsidian").is_dir());
     match (above, &sources.configured) {
-        (None, Some((vault, file))) => {
-            let folder = match (vault.strip_prefix("~/"), &sources.home) {
+        (None, Some((vaults, file))) if !vaults.is_empty() => {
+            let folder = |vault: &String| match (vault.strip_prefix("~/"), &sources.home) {
                 (Some(rest), Some(home)) => home.join(rest),
                 _ => PathBuf::from(vault),
             };
-            Ok(NamedVaults { folders: vec![folder], named_in: Some(file.clone()) })
+            Ok(NamedVaults { folders: vaults.iter().map(folder).collect(), named_in: Some(file.clone()) })
         }
         (above, _) => {
             let home = sources.home.as_deref();
@@ -119,7 +143,7 @@ mod tests {
             || VaultSources { current: home.join("plain"), home: Some(home.clone()), ..VaultSources::default() };
         assert_eq!(found(&plain(), &home), ["plain"]);
         let file = PathBuf::from("config.toml");
-        let configured = || VaultSources { configured: Some(("~/notes".into(), file.clone())), ..plain() };
+        let configured = || VaultSources { configured: Some((vec!["~/notes".into()], file.clone())), ..plain() };
         assert_eq!(found(&configured(), &home), ["notes"]);
         let variable = || VaultSources { variable: Some(home.join("notes/a").into()), ..configured() };
         assert_eq!(found(&variable(), &home), ["notes/a"]);
@@ -147,7 +171,7 @@ mod tests {
         };
         assert_eq!(found(&in_plain(&home.join("notes")), &home), ["notes"]);
         assert_eq!(found(&in_plain(&home), &home), ["plain"], "what is refused unnamed is not taken");
-        let configured = Some(("~/notes/a".to_string(), PathBuf::from("config.toml")));
+        let configured = Some((vec!["~/notes/a".to_string()], PathBuf::from("config.toml")));
         assert_eq!(found(&VaultSources { configured, ..in_plain(&home.join("notes")) }, &home), ["notes/a"]);
         let inside = VaultSources { current: home.join("notes/a"), ..in_plain(&home.join("notes/a")) };
         assert_eq!(found(&inside, &home), ["notes"]);

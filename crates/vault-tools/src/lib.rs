@@ -59,6 +59,7 @@ mod log;
 mod tool;
 mod tools;
 mod toolbox;
+mod vaults;
 pub mod plan;
 mod macros;
 #[cfg(feature = "cli")]
@@ -87,6 +88,7 @@ pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, 
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].
 pub use vault_index::Options as IndexOptions;
+pub use vaults::{Route, Vaults};
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Deserialize;
-use vault_cli::{CliResult, VaultSources, find_vaults};
+use vault_cli::{CliResult, FolderList, VaultSources, find_vaults};
 
 use super::hyperlink::Hyperlink;
 use crate::files::{check_globs, read_toml};
@@ -15,7 +15,7 @@ use crate::{Error, ErrorKind, Mode, ModelName, Options, Result, dirs};
 pub(super) const SETTINGS_HELP: &str = "\
 Settings: flags override the environment (VAULT_DIR, VAULT_INDEX_FILE, VAULT_MODEL, VAULT_BASE_URL), which overrides \
 config.toml in the user's configuration folder (~/.config/vault-index on Linux, \
-~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault, model, \
+~/Library/Application Support/vault-index on macOS, %APPDATA%\\vault-index on Windows), which may hold vault (a folder, or a list of them), model, \
 base_url, exclude, limit, mode, best_last = true (as --best-last) and hyperlink, which says where printed paths lead when \
 they are clicked: file, obsidian (the note and its heading), advanced-uri (Obsidian's plugin of that name, with the line), \
 vscode, vscodium, cursor, zed, none, or a URL with {path}, {line}, {file}, {vault} and {heading}. A vault's own .vault.toml may hold exclude only. \
@@ -111,7 +111,7 @@ impl Settings {
         // A variable that is set to nothing is not set.
         let variable = |name| variable(name).filter(|value| !value.is_empty());
         let text = |name| variable(name).map(|value| value.to_string_lossy().into_owned());
-        let configured = config.vault.clone().map(|vault| (vault, config_file()));
+        let configured = Some((config.vault.0.clone(), config_file()));
         // An index that is named may be of any folder.
         let is_default = args.index.is_none() && variable("VAULT_INDEX_FILE").is_none();
         let indexed = if is_default { dirs::indexed_above(&current) } else { None };
@@ -185,8 +185,8 @@ fn model(args: &VaultArgs, variable: Option<String>, config: &UserConfig) -> Res
 #[derive(Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct UserConfig {
-    /// The vault, where neither a flag nor the current folder names one. `~/` is the home folder.
-    pub vault: Option<String>,
+    /// The vault, or a list of vaults, where neither a flag nor the current folder names one. `~/` is the home folder.
+    pub vault: FolderList,
     /// As `--model` takes it.
     pub model: Option<String>,
     /// As `--base-url` takes it.
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn the_users_file() {
         let config = user("vault = '~/Notes'\nexclude = ['Old/**']\nlimit = 5\nmode = 'lexical'\n").unwrap();
-        assert_eq!(config.vault.as_deref(), Some("~/Notes"));
+        assert_eq!(config.vault.0, ["~/Notes"]);
         assert_eq!((config.exclude.as_slice(), config.limit), (&["Old/**".to_string()][..], Some(5)));
         assert_eq!(config.mode, Some(Mode::Lexical));
         assert_eq!(user("").unwrap(), UserConfig::default());
@@ -404,7 +404,7 @@ mod tests {
     fn a_missing_folder_that_no_flag_names_says_where_it_is_named() {
         let variable = VaultSources { variable: Some("/no/such/folder".into()), ..VaultSources::default() };
         let file = PathBuf::from("/c/config.toml");
-        let configured = Some(("/no/such/folder".to_string(), file));
+        let configured = Some((vec!["/no/such/folder".to_string()], file));
         let configured = VaultSources { configured, current: std::env::temp_dir(), ..VaultSources::default() };
         for (sources, says) in [(variable, "VAULT_DIR: "), (configured, "config.toml: ")] {
             let Err(Failure::Error(error)) = find(&sources, false) else { panic!() };

@@ -50,9 +50,9 @@ pub(super) struct ToolsArgs {
 #[command(next_help_heading = "Vault and index")]
 pub(super) struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
-    /// configured vault, else the current folder
+    /// configured vault, else the current folder; `call` takes several: paths then begin with the folder's name
     #[arg(long, value_name = "DIR", global = true)]
-    pub vault: Option<PathBuf>,
+    pub vault: Vec<PathBuf>,
     /// The index file [env: VAULT_INDEX_FILE]; default: one per vault in the user's cache folder
     #[arg(long, value_name = "FILE", global = true)]
     pub index: Option<PathBuf>,

@@ -3,19 +3,20 @@
 use std::path::Path;
 
 use serde_json::Value;
-use vault_cli::{CliResult, Out, Outcome, can_ask, note, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Out, Outcome, Writing, can_ask, note, sanitize, sanitize_line, say};
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
 use super::args::{CallArgs, VaultArgs};
 use super::choose::choose_hunks;
-use super::context::{json, json_of, with_toolbox};
+use super::context::{json, json_of, with_vaults};
 use super::preview_text::{has_parts, texts_of};
 use super::records::CallRecord;
+use crate::change::Preview;
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Approval;
 use crate::policy::{Grants, Permission, Toolset};
 use crate::tool::Cancel;
-use crate::toolbox::{Proposal, Toolbox, content_of, text_of};
+use crate::toolbox::{Output, Proposal, Toolbox, content_of, text_of};
 
 /// What a person can edit.
 const ARGUMENTS: &str = "arguments";
@@ -24,30 +25,60 @@ const ARGUMENTS: &str = "arguments";
 const MAX_ATTEMPTS: usize = 20;
 
 pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> CliResult {
-    with_toolbox(vault_args, &args.context, |toolbox| call_on(toolbox, args, out))
+    with_vaults(vault_args, &args.context, |vaults| {
+        let given = match args.args.as_str() {
+            "-" => json_of(Path::new("-"))?,
+            text => json(text, "arguments")?,
+        };
+        let route = vaults.route(&args.tool, given)?;
+        // Held until the output is printed: a signal that comes after the change must not end the command.
+        let mut writing = None;
+        let mut all = Vec::new();
+        for vault in route.vaults {
+            let mut made = make(vaults.toolbox(vault), args, route.args.clone(), &mut writing)?;
+            made.output.value = vaults.shown(vault, &args.tool, made.output.value)?;
+            all.push(made);
+        }
+        let made = all.into_iter().reduce(|mut merged, next| {
+            merged.output.value = vaults.merged(&args.tool, &route.args, vec![merged.output.value, next.output.value]);
+            merged.output.notices.extend(next.output.notices);
+            merged
+        });
+        made.map_or(Ok(Outcome::Done), |made| print_made(made, args, out))
+    })
 }
 
-fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
-    let given = match args.args.as_str() {
-        "-" => json_of(Path::new("-"))?,
-        text => json(text, "arguments")?,
-    };
+/// A call that was made, or only proposed.
+struct Made {
+    tool: String,
+    args: Value,
+    output: Output,
+    /// Whether a person saw the change.
+    was_shown: bool,
+    /// The change that was proposed only, as diffs and as text.
+    proposed: Option<(Preview, String)>,
+}
+
+/// Makes a call in one vault, or proposes it where that is all that is asked for.
+fn make(toolbox: &mut Toolbox, args: &CallArgs, given: Value, writing: &mut Option<Writing>) -> CliResult<Made> {
     let mut call = Calling { toolbox, args, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => call.propose(given)?,
     };
     if args.dry_run {
-        return dry_run(&proposal, args, out);
+        let preview = proposal.change.preview();
+        let text = if proposal.only_reads() { String::new() } else { texts_of(&preview).1 };
+        let output =
+            Output { value: proposal.output, run: None, notices: preview.notices.clone(), left_out: Vec::new() };
+        let proposed = Some((preview, text));
+        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, proposed });
     }
-    // Held until the output is printed: a signal that comes after the change must not end the command.
-    let mut writing = None;
     let mut attempts = 1;
-    let mut was_shown;
-    let (tool, used, output) = loop {
+    loop {
         let approved = call.approved(proposal)?;
         let (tool, used) = (approved.tool.clone(), approved.args.clone());
-        was_shown = !approved.only_reads() && matches!(call.decision, Approval::Approved | Approval::Edited);
+        let was_shown = !approved.only_reads() && matches!(call.decision, Approval::Approved | Approval::Edited);
         writing.get_or_insert_with(vault_cli::write_section);
         match call.toolbox.apply(approved, call.decision) {
             // Nobody was shown the files, so the call may build on what another process wrote meanwhile.
@@ -55,25 +86,32 @@ fn call_on(toolbox: &mut Toolbox, args: &CallArgs, out: &mut Out) -> CliResult {
                 attempts += 1;
                 proposal = call.propose(used)?;
             }
-            result => break (tool, used, result?),
+            output => return Ok(Made { tool, args: used, output: output?, was_shown, proposed: None }),
         }
-    };
-    match args.json {
-        true => {
-            let run = output.run.map(|run| run.0);
-            let (notices, left_out) = (output.notices, output.left_out);
-            out.json(&CallRecord { tool, args: used, output: output.value, run, notices, left_out, change: None })?;
-        }
-        false => {
-            if !was_shown {
-                output.notices.iter().for_each(|notice| note(notice));
-            }
-            output.left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
-            print(&output.value, out)?;
-            if let Some(run) = output.run {
-                note(&format!("transaction {run}; vault-tools undo reverts it"));
-            }
-        }
+    }
+}
+
+fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
+    let Made { tool, args: used, output, was_shown, proposed } = made;
+    let Output { value, run, notices, left_out } = output;
+    if args.json {
+        let change = proposed.map(|(preview, _)| preview);
+        let run = run.map(|run| run.0);
+        out.json(&CallRecord { tool, args: used, output: value, run, notices, left_out, change })?;
+        return Ok(Outcome::Done);
+    }
+    if let Some((_, text)) = proposed.filter(|(_, text)| !text.is_empty()) {
+        let text = out.paint.diff(&text);
+        out.text(&text)?;
+        return Ok(Outcome::Done);
+    }
+    if !was_shown {
+        notices.iter().for_each(|notice| note(notice));
+    }
+    left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
+    print(&value, out)?;
+    if let Some(run) = run {
+        note(&format!("transaction {run}; vault-tools undo reverts it"));
     }
     Ok(Outcome::Done)
 }
@@ -231,29 +269,6 @@ fn keep_ticked(question: &str, items: &mut Vec<Value>, name: impl Fn(&Value) -> 
     let names: Vec<String> = items.iter().map(name).collect();
     let mut ticked = tick(question, &names).into_iter();
     items.retain(|_| ticked.next() == Some(true));
-}
-
-fn dry_run(proposal: &Proposal, args: &CallArgs, out: &mut Out) -> CliResult {
-    let preview = proposal.change.preview();
-    if args.json {
-        let record = CallRecord {
-            tool: proposal.tool.clone(),
-            args: proposal.args.clone(),
-            output: proposal.output.clone(),
-            run: None,
-            notices: preview.notices.clone(),
-            left_out: Vec::new(),
-            change: Some(preview),
-        };
-        out.json(&record)?;
-    } else if proposal.only_reads() {
-        preview.notices.iter().for_each(|notice| note(notice));
-        print(&proposal.output, out)?;
-    } else {
-        let text = out.paint.diff(&texts_of(&preview).1);
-        out.text(&text)?;
-    }
-    Ok(Outcome::Done)
 }
 
 /// Of an object with a `content`, that alone goes to standard output, and the rest to standard error.

@@ -17,9 +17,11 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::host::{Editor, Headless, Position, Selection, Span};
 use crate::json_unique_keys::json_with_unique_keys;
 use crate::plan::Parameters;
+use crate::policy::Policy;
 use crate::sandbox::{SafePath, View, missing};
 use crate::toolbox::Toolbox;
 use crate::vault::Vault;
+use crate::vaults::Vaults;
 
 /// Opens the tools of the vault that is meant, with the editor that was stated, and acts with them. Warns of a missing
 /// line in the log, which changes nothing about what was done.
@@ -31,21 +33,45 @@ pub(super) fn with_toolbox(
     context: &ContextArgs,
     act: impl FnOnce(&mut Toolbox) -> CliResult,
 ) -> CliResult {
-    let vault = settings::open(vault_args)?;
+    let mut toolbox = toolbox(settings::open(vault_args)?, context)?;
+    let ended = act(&mut toolbox);
+    warn_of_log(&mut toolbox);
+    ended
+}
+
+/// As [`with_toolbox`], of one vault or several.
+pub(super) fn with_vaults(
+    vault_args: &VaultArgs,
+    context: &ContextArgs,
+    act: impl FnOnce(&mut Vaults) -> CliResult,
+) -> CliResult {
+    let vaults = settings::open_all(vault_args)?;
+    if vaults.len() > 1 && (context.active_file.is_some() || context.selection_from.is_some()) {
+        let message = "an active file and a selection are of one vault, and several are open";
+        return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one vault").into());
+    }
+    let toolboxes = vaults.into_iter().map(|vault| toolbox(vault, context)).collect::<CliResult<Vec<Toolbox>>>()?;
+    let mut vaults = Vaults::new(toolboxes)?;
+    let ended = act(&mut vaults);
+    for at in 0..vaults.names().count() {
+        warn_of_log(vaults.toolbox(at));
+    }
+    ended
+}
+
+fn toolbox(vault: Vault, context: &ContextArgs) -> CliResult<Toolbox> {
     vault.check_settings()?;
     let mut policy = settings::policy(&vault)?;
     policy.allow_delete |= context.allow_delete;
     let policy = policy.compile()?;
-    let editor = editor(&vault, context)?;
-    if let Some(denied) = editor.active_file.as_ref().filter(|path| !policy.permits_path(path.as_str())) {
-        return Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(denied).into());
-    }
-    let mut toolbox = Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy);
-    let ended = act(&mut toolbox);
+    let editor = editor(&vault, &policy, context)?;
+    Ok(Toolbox::new(Arc::new(vault), Box::new(Headless { editor }), policy))
+}
+
+fn warn_of_log(toolbox: &mut Toolbox) {
     if let Some(error) = toolbox.take_log_error() {
         say("warning", &format!("this could not be logged: {error}"));
     }
-    ended
 }
 
 /// The parameters of a plan at the end of a sentence; nothing if it has none.
@@ -136,14 +162,14 @@ pub(super) fn standard_input() -> Result<String> {
     Ok(text)
 }
 
-fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
+fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<Editor> {
     let mut editor = Editor::default();
     if let Some(active) = &context.active_file {
-        let path = existing(vault, active)?;
+        let path = existing(vault, policy, active)?;
         editor.show(&path, crate::host::Leaf::Current);
     }
     if let Some(from) = &context.selection_from {
-        let (path, selection) = selected_lines(vault, from)?;
+        let (path, selection) = selected_lines(vault, policy, from)?;
         if editor.active_file.as_ref().is_some_and(|active| *active != path) {
             return Err(Error::new(ErrorKind::InvalidArguments, "the selection is not in the active file")
                 .with_remedy("leave out --active-file"));
@@ -169,19 +195,24 @@ fn editor(vault: &Vault, context: &ContextArgs) -> Result<Editor> {
 }
 
 /// A file that the user named; the error for a missing one may name similar files.
-fn existing(vault: &Vault, path: &str) -> Result<SafePath> {
-    let path = SafePath::new_or_existing(path, |path| vault.sandbox().is_there(path).unwrap_or(false))?;
-    if vault.sandbox().exists(&path)? { Ok(path) } else { Err(missing(&path, vault.sandbox(), &|_| true)) }
+fn existing(vault: &Vault, policy: &Policy, path: &str) -> Result<SafePath> {
+    let sandbox = vault.sandbox();
+    let path = SafePath::new_or_existing(path, |path| sandbox.is_there(path).unwrap_or(false))?;
+    let permits = |path: &SafePath| policy.permits_path(path.as_str());
+    if !permits(&path) || sandbox.real(&path).is_ok_and(|real| !permits(&real)) {
+        return Err(Error::new(ErrorKind::Denied, "this path is denied by your settings").at(path));
+    }
+    if sandbox.exists(&path)? { Ok(path) } else { Err(missing(&path, sandbox, &|entry| permits(&entry.path))) }
 }
 
 /// `FILE:FROM-TO` or `FILE:LINE`, lines from 1; the last line without its end.
-fn selected_lines(vault: &Vault, text: &str) -> Result<(SafePath, Selection)> {
+fn selected_lines(vault: &Vault, policy: &Policy, text: &str) -> Result<(SafePath, Selection)> {
     let wrong = || wrong("--selection-from", text, "FILE:FROM-TO, lines from 1");
     let (file, lines) = text.rsplit_once(':').ok_or_else(wrong)?;
     let (from, to) = lines.split_once('-').unwrap_or((lines, lines));
     let number = |text: &str| text.trim().parse::<u32>().ok().filter(|line| *line > 0).ok_or_else(wrong);
     let (from, to) = (number(from)?, number(to)?);
-    let path = existing(vault, file)?;
+    let path = existing(vault, policy, file)?;
     let content = vault.sandbox().text(&path)?;
     let wrong_lines = |message| Err(Error::new(ErrorKind::InvalidArguments, message).at(&path));
     let count = content.lines().count();

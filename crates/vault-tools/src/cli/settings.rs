@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use vault_cli::{CliResult, Failure, VaultSources, find_vaults, note, say};
+use vault_cli::{CliResult, FolderList, VaultSources, find_vaults, note, say};
 use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
@@ -20,7 +20,8 @@ use crate::vault::{Vault, VaultOptions};
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct SearchConfig {
-    vault: Option<String>,
+    /// One, or a list.
+    vault: FolderList,
     /// The index is shared: a sync without these globs would add what they leave out.
     exclude: Vec<String>,
 }
@@ -30,11 +31,37 @@ struct SearchConfig {
 /// # Errors
 /// No such folder; the home folder or `/` when nobody named them; a configuration that cannot be parsed.
 pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
-    let mut options = VaultOptions::new();
-    options.index.index_file = vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"));
     let mut config = search_config()?;
-    options.index.exclude = std::mem::take(&mut config.exclude);
-    let vault = Vault::open_unchecked(find(vault_args, config)?, options)?;
+    let exclude = std::mem::take(&mut config.exclude);
+    open_folder(find(vault_args, config)?, vault_args, exclude)
+}
+
+/// Opens the vaults that are meant, one or several.
+///
+/// # Errors
+/// As [`open`]; one index file for several vaults.
+pub(super) fn open_all(vault_args: &VaultArgs) -> CliResult<Vec<Vault>> {
+    let mut config = search_config()?;
+    let exclude = std::mem::take(&mut config.exclude);
+    let folders = find_all(vault_args, config)?;
+    if folders.len() > 1 && index_file(vault_args).is_some() {
+        let message = "an index file holds one vault, and several are named";
+        return Err(Error::new(ErrorKind::InvalidArguments, message)
+            .with_remedy("leave out --index (VAULT_INDEX_FILE), or name one vault")
+            .into());
+    }
+    folders.into_iter().map(|folder| open_folder(folder, vault_args, exclude.clone())).collect()
+}
+
+fn index_file(vault_args: &VaultArgs) -> Option<PathBuf> {
+    vault_args.index.clone().or_else(|| variable("VAULT_INDEX_FILE"))
+}
+
+fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) -> CliResult<Vault> {
+    let mut options = VaultOptions::new();
+    options.index.index_file = index_file(vault_args);
+    options.index.exclude = exclude;
+    let vault = Vault::open_unchecked(folder, options)?;
     if let Some(recovered) = vault.recovered() {
         let except = if recovered.left.is_empty() { "" } else { ", except for the following" };
         let transaction = format!("transaction {} ({})", recovered.id, recovered.label);
@@ -108,19 +135,26 @@ pub(super) fn folder(vault_args: &VaultArgs) -> CliResult<PathBuf> {
 }
 
 fn find(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<PathBuf> {
+    match <[PathBuf; 1]>::try_from(find_all(vault_args, config)?) {
+        Ok([folder]) => Ok(folder),
+        Err(several) => {
+            let message = format!("this command works on one vault at a time, and {} are named", several.len());
+            Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("name one with --vault DIR").into())
+        }
+    }
+}
+
+fn find_all(vault_args: &VaultArgs, config: SearchConfig) -> CliResult<Vec<PathBuf>> {
     let current = std::env::current_dir().map_err(|error| Error::io(".", &error))?;
     let sources = VaultSources {
-        flags: vault_args.vault.as_slice(),
+        flags: &vault_args.vault,
         variable: variable("VAULT_DIR").map(PathBuf::into_os_string),
         indexed: indexed_above(&current),
         current,
-        configured: config.vault.zip(config_folder().map(|folder| folder.join("config.toml"))),
+        configured: config_folder().map(|folder| (config.vault.0, folder.join("config.toml"))),
         home: home(),
     };
-    match <[PathBuf; 1]>::try_from(find_vaults(&sources)?.folders) {
-        Ok([folder]) => Ok(folder),
-        Err(_) => Err(Failure::Error("VAULT_DIR: this command works on one vault at a time".to_string())),
-    }
+    Ok(find_vaults(&sources)?.folders)
 }
 
 /// A variable that is set to nothing is not set.

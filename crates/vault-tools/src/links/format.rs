@@ -22,12 +22,35 @@ impl LinkFormat {
     /// As `.obsidian/app.json` has it.
     pub fn of(settings: Option<&str>) -> Self {
         let settings: Option<serde_json::Value> = settings.and_then(|text| serde_json::from_str(text).ok());
-        match settings.as_ref().and_then(|settings| settings["newLinkFormat"].as_str()) {
-            Some("relative") => Self::Relative,
-            Some("absolute") => Self::Absolute,
+        Self::named(settings.as_ref().and_then(|settings| settings["newLinkFormat"].as_str()).unwrap_or_default())
+    }
+
+    /// As Obsidian calls it; the shortest for any other name.
+    pub fn named(name: &str) -> Self {
+        match name {
+            "relative" => Self::Relative,
+            "absolute" => Self::Absolute,
             _ => Self::Shortest,
         }
     }
+}
+
+/// The path of a new link in `source` that leads to the file `target`, with `.md` or without; `None` when no path could.
+pub(crate) fn new_path(
+    (source, target): (&VaultPath, &VaultPath),
+    encoding: LinkEncoding,
+    names: &Names,
+    format: LinkFormat,
+) -> Option<String> {
+    let path = match format {
+        LinkFormat::Shortest => target.file_name().to_owned(),
+        LinkFormat::Relative => relative(source.folder(), target.as_str()),
+        LinkFormat::Absolute => target.to_string(),
+    };
+    let keeps_ending = encoding == LinkEncoding::Destination || target.kind() != FileKind::Markdown;
+    let written = if keeps_ending { &path } else { &path[..path.len() - ".md".len()] };
+    let (source, target, id) = ((source, source), (target, target), names.id(target)?);
+    LinkRewrite { written, encoding, source, target, id, names, format }.new_path()
 }
 
 /// A link that has to be written anew.

@@ -353,6 +353,20 @@ impl Serialize for SafePath {
 mod tests {
     use super::*;
 
+    proptest::proptest! {
+        /// Whatever is said to be there: nothing hidden, nothing outside, and nothing that strict rules would read otherwise.
+        #[test]
+        fn no_name_leads_out(text in "(/|\\.|\\.\\.|~|[a-zA-Z]:|\\\\|\\PC|\\x00|\n| |aux){0,12}", is_there in proptest::bool::ANY) {
+            let strict = SafePath::new(&text);
+            let Ok(path) = SafePath::new_or_existing(&text, |_| is_there) else {
+                proptest::prop_assert!(strict.is_err());
+                return Ok(());
+            };
+            proptest::prop_assert!(!path.as_str().starts_with('/') && !is_hidden(path.as_str()), "{path:?}");
+            proptest::prop_assert!(strict.is_ok_and(|strict| strict == path) || (is_there && cfg!(not(windows))));
+        }
+    }
+
     #[test]
     fn new_names_have_no_white_space_but_plain() {
         for (name, shown, instead) in [

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value};
 
 use super::schema::{OR_ROOT, PATH_MARK};
+use crate::error::Result;
 
 /// How similar the name of a field must be to be suggested, from 0 to 1.
 const LEAST_SIMILARITY: f32 = 0.5;
@@ -103,6 +104,28 @@ pub(crate) fn each_path(schema: &Value, value: &Value, at: &str, visit: &mut dyn
         }
         _ => {}
     }
+}
+
+/// Replaces every text that is a vault path, of arguments or of an output.
+pub(crate) fn map_paths(schema: &Value, value: &mut Value, map: &mut dyn FnMut(&str) -> Result<String>) -> Result<()> {
+    let mark = schema.get(PATH_MARK);
+    match value {
+        Value::String(text) if mark.is_some() => *text = map(text)?,
+        Value::Array(items) => {
+            // A list may be marked in place of its items.
+            let below = schema.get("items").filter(|_| mark.is_none()).unwrap_or(schema);
+            items.iter_mut().try_for_each(|item| map_paths(below, item, map))?;
+        }
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                if let Some(below) = schema.get("properties").and_then(|known| known.get(name)) {
+                    map_paths(below, value, map)?;
+                }
+            }
+        }
+        _ => {}
+    }
+    Ok(())
 }
 
 fn walk(schema: &Value, value: &Value, at: &str, is_open: IsOpen<'_>, issues: &mut Vec<Issue>) {

@@ -215,9 +215,8 @@ impl Context<'_, '_> {
     /// As [`Self::listing`].
     pub(crate) fn notice_if_left_out(&mut self, folder: &SafePath) -> Result<()> {
         if self.cache.exclusion(|| self.vault.exclusion())?.covers_folder(folder.vault_path()) {
-            let what =
-                "lists and searches leave out this folder, as an ignore file or the excluded files of the vault say";
-            self.overlay.notice(format!("{folder}: {what}"));
+            let what = "is excluded from the index, so lists and searches leave out what is in it";
+            self.overlay.notice(format!("{folder} {what}"));
         }
         Ok(())
     }

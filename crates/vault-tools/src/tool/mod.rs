@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Call, Risk, Toolset};
 
 pub use check::Issue;
-pub(crate) use check::{check, each_path, expected, pointer, tidy};
+pub(crate) use check::{check, each_path, expected, map_paths, pointer, tidy};
 pub use context::{Cancel, Context, HostEffect};
 pub(crate) use context::{Draft, FoundLink, StepCache};
 pub use schema::PathArg;
@@ -47,6 +47,7 @@ pub(crate) use schema::{PATH_MARK, argument_schema};
 pub struct Tool {
     spec: ToolSpec,
     marked_schema: Value,
+    marked_output: Value,
     separable: Separable,
     run: Box<Run>,
 }
@@ -97,7 +98,7 @@ impl Tool {
         Args: DeserializeOwned + JsonSchema,
         Output: Serialize + JsonSchema,
     {
-        let marked_schema = argument_schema::<Args>();
+        let (marked_schema, marked_output) = (argument_schema::<Args>(), schema::output_schema::<Output>());
         let alias = name.replace('.', "_");
         let spec = ToolSpec {
             name: name.to_string(),
@@ -106,7 +107,7 @@ impl Tool {
             risk,
             description: description.to_string(),
             input_schema: schema::without_marks(&marked_schema),
-            output_schema: schema::output_schema::<Output>(),
+            output_schema: schema::without_marks(&marked_output),
         };
         let name = name.to_string();
         let run = move |args: Value, context: &mut Context<'_, '_>| {
@@ -118,7 +119,7 @@ impl Tool {
                 Error::new(ErrorKind::Unsupported, format!("{name}: the output is not valid JSON: {error}"))
             })
         };
-        Self { spec, marked_schema, separable: Separable::default(), run: Box::new(run) }
+        Self { spec, marked_schema, marked_output, separable: Separable::default(), run: Box::new(run) }
     }
 
     /// Puts it into another toolset.
@@ -148,6 +149,11 @@ impl Tool {
     /// The schema of its arguments, with the marks that say which texts are paths.
     pub(crate) fn marked_schema(&self) -> &Value {
         &self.marked_schema
+    }
+
+    /// The schema of its output, with the same marks.
+    pub(crate) fn marked_output(&self) -> &Value {
+        &self.marked_output
     }
 
     /// Calls it with checked arguments.

@@ -27,6 +27,7 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct AppendedText {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The first line of the new text, from 1.
     line: u32,

@@ -83,6 +83,7 @@ pub(super) struct Attachments {
 #[derive(Serialize, JsonSchema)]
 struct Attachment {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its type: image, audio, video, pdf or other.
     #[serde(rename = "type")]
@@ -93,6 +94,7 @@ struct Attachment {
     /// The links that lead to it.
     used_by: Vec<Use>,
     /// If there is none: the notes in whose text its name stands. An unused attachment has neither.
+    #[schemars(extend("x-vault-path" = true))]
     named_in: Vec<String>,
 }
 
@@ -100,6 +102,7 @@ struct Attachment {
 #[derive(Serialize, JsonSchema)]
 struct Use {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its line, from 1.
     line: u32,
@@ -112,6 +115,7 @@ struct Use {
 #[derive(Serialize, JsonSchema)]
 struct BrokenEmbed {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its line, from 1.
     line: u32,

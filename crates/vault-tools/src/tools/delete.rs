@@ -22,8 +22,10 @@ pub(super) struct NoteArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeletedNote {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Where it went: a path in `.trash`, or `the system's trash`.
+    #[schemars(extend("x-vault-path" = true))]
     trashed_to: Option<String>,
     /// Links that now lead nowhere, in readable notes.
     dangling_links: Vec<DanglingLink>,
@@ -33,6 +35,7 @@ pub(super) struct DeletedNote {
 #[derive(Serialize, JsonSchema)]
 struct DanglingLink {
     /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its line, from 1.
     line: u32,
@@ -75,6 +78,7 @@ pub(super) struct PathArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct DeletedPath {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether it existed.
     deleted: bool,

@@ -29,6 +29,7 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EditedPassage {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The first line of the new text, from 1.
     first_line: u32,

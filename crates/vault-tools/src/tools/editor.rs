@@ -21,6 +21,7 @@ pub(super) struct SelectedText {
     /// Whether nothing is selected.
     is_empty: bool,
     /// The file that contains it, if any.
+    #[schemars(extend("x-vault-path" = true))]
     file_path: Option<String>,
     /// Its position in that file.
     range: Option<Span>,
@@ -50,6 +51,7 @@ pub(super) struct ReplaceArgs {
 #[serde(rename_all = "camelCase")]
 pub(super) struct ReplacedSelection {
     /// The file.
+    #[schemars(extend("x-vault-path" = true))]
     file_path: String,
     /// The position of the new text.
     range: Span,
@@ -98,6 +100,7 @@ pub(super) struct InsertArgs {
 #[serde(rename_all = "camelCase")]
 pub(super) struct InsertedText {
     /// The file.
+    #[schemars(extend("x-vault-path" = true))]
     file_path: String,
     /// The cursor, after the text.
     cursor_after: Position,
@@ -127,6 +130,7 @@ pub(super) fn insert_at_cursor(args: InsertArgs, context: &mut Context<'_, '_>) 
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ActiveFile {
     /// Its path; null if no file is active.
+    #[schemars(extend("x-vault-path" = true))]
     path: Option<String>,
     /// Whether it exists.
     exists: bool,

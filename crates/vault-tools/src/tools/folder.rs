@@ -16,6 +16,7 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EnsuredFolder {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether it was created now.
     created: bool,

@@ -27,6 +27,7 @@ pub(super) struct UpdatedNote {
     /// What was done.
     message: String,
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its new version.
     version: String,
@@ -66,6 +67,7 @@ pub(super) struct ListArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct EditedProperty {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The property.
     property: String,

@@ -19,6 +19,7 @@ use crate::tool::Context;
 pub(super) struct KnownNote {
     /// The note.
     #[schemars(with = "String")]
+    #[schemars(extend("x-vault-path" = true))]
     pub path: SafePath,
     /// Its title.
     pub title: String,

@@ -98,7 +98,7 @@ fn links_in(path: &SafePath, names: &Names, context: &Context<'_, '_>) -> Result
 }
 
 /// The names that links can resolve to.
-fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
+pub(super) fn names<'c>(context: &'c Context<'_, '_>) -> Result<&'c Names> {
     context.cache.names(|| {
         let files = context.overlay.walk(None)?.into_iter().filter(|entry| entry.stat.kind == EntryKind::File);
         let paths = files.map(|entry| entry.path.vault_path().clone());
@@ -172,6 +172,7 @@ pub(super) struct BacklinksArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Backlink {
     /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
     source_path: String,
     /// The title of that note.
     source_title: String,
@@ -203,7 +204,11 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
 /// A link of the note.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ForwardLink {
+    /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
+    source_path: String,
     /// The file it leads to; null if that does not exist or may not be read.
+    #[schemars(extend("x-vault-path" = true))]
     target_path: Option<String>,
     /// Its target as written.
     target: String,
@@ -221,6 +226,7 @@ pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) 
     let may_be_named =
         |target: &VaultPath| SafePath::found(target.clone()).is_some_and(|target| context.permits(&target));
     let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
+        source_path: path.to_string(),
         target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
         target: link.points_at,
         link_text: link.text,

@@ -49,6 +49,7 @@ pub(super) struct Page {
 #[serde(rename_all = "camelCase")]
 struct Item {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// `file` or `folder`.
     kind: &'static str,

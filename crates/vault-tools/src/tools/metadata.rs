@@ -16,6 +16,7 @@ use crate::tool::Context;
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NoteMetadata {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its title.
     title: String,

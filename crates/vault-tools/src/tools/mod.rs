@@ -30,6 +30,7 @@ mod search_text;
 mod search_by_tag;
 mod links;
 mod attachments;
+mod make_link;
 mod metadata;
 mod tags;
 mod random_note;
@@ -41,6 +42,7 @@ mod commands;
 mod bullets;
 mod slug;
 
+use crate::change::Separable;
 use crate::policy::Risk::{Command, Delete, Read, Write};
 use crate::policy::Toolset;
 use crate::tool::Tool;
@@ -319,7 +321,8 @@ fn bulk() -> Vec<Tool> {
             "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
              touched. A note that cannot be changed keeps it and is named.",
             tags::of_vault,
-        ),
+        )
+        .separable(Separable::Files),
         Tool::new(
             "insert_in_note",
             Write,
@@ -340,6 +343,13 @@ fn bulk() -> Vec<Tool> {
             "List images, PDFs and other files that are no notes, with type, size and the links to each; or only those \
              that nothing uses. Also lists the embeds that lead to no file.",
             attachments::list_attachments,
+        ),
+        Tool::new(
+            "make_link",
+            Read,
+            "Write a link to a file as the vault writes links: wikilink or Markdown, with the shortest, a relative or the \
+             full path. Choose it in plans that write notes with links.",
+            make_link::make_link,
         ),
     ]
 }

@@ -27,6 +27,7 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RandomNote {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its title.
     title: String,

@@ -46,6 +46,7 @@ pub(super) struct NoteArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NoteText {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The version of the whole note: give it as expected_version when you write.
     version: String,
@@ -109,6 +110,7 @@ pub(super) struct FilesArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SharedFile {
     /// The requested path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its text, or what is wrong.
     content: String,
@@ -151,6 +153,7 @@ pub(super) struct FileArgs {
 #[serde(rename_all = "camelCase")]
 pub(super) struct FileText {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its text.
     content: String,

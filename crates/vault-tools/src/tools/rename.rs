@@ -23,14 +23,18 @@ pub(super) struct NoteArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct RenamedNote {
     /// The old path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The new path.
+    #[schemars(extend("x-vault-path" = true))]
     new_path: String,
     /// The number of rewritten links.
     links_updated: usize,
     /// The notes that contain them.
+    #[schemars(extend("x-vault-path" = true))]
     notes_updated: Vec<String>,
     /// Links that led nowhere and now lead to the note, as `path:line`.
+    #[schemars(extend("x-vault-path" = true))]
     now_resolved: Vec<String>,
     /// Its new version: the note's links to itself may have been rewritten.
     version: String,
@@ -77,8 +81,10 @@ pub(super) struct PathArgs {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RenamedPath {
     /// The old path.
+    #[schemars(extend("x-vault-path" = true))]
     from_path: String,
     /// The new path.
+    #[schemars(extend("x-vault-path" = true))]
     to_path: String,
 }
 

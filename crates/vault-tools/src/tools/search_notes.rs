@@ -37,6 +37,7 @@ pub(super) struct Args {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FoundNote {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its title.
     title: String,
@@ -114,6 +115,7 @@ pub(super) struct FilesArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct FoundFile {
     /// The file.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its name without extension.
     basename: String,

@@ -72,6 +72,7 @@ pub(super) struct Matches {
 #[derive(Serialize, JsonSchema)]
 struct TextMatch {
     /// The file.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The line, from 1.
     line: u32,
@@ -87,6 +88,7 @@ struct TextMatch {
 #[derive(Serialize, JsonSchema)]
 struct SkippedFile {
     /// The file.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Why.
     reason: String,

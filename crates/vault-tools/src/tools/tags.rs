@@ -41,6 +41,7 @@ struct Rename {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct TaggedNote {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// All tags it has now, without `#`.
     tags: Vec<String>,
@@ -100,6 +101,7 @@ pub(super) struct RenamedTag {
     /// How many times it was renamed.
     renamed: usize,
     /// The notes that had it.
+    #[schemars(extend("x-vault-path" = true))]
     notes_updated: Vec<String>,
     /// Notes that keep it.
     left_out: Vec<LeftOut>,
@@ -109,6 +111,7 @@ pub(super) struct RenamedTag {
 #[derive(Serialize, JsonSchema)]
 struct LeftOut {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Why.
     reason: String,

@@ -166,6 +166,20 @@ mod tests {
         }
     }
 
+    proptest::proptest! {
+        /// A template is anybody's text: what is no variable stays as it is, and nothing panics.
+        #[test]
+        fn any_text_is_a_template(
+            parts in proptest::collection::vec("\\{\\{|\\}\\}|date|time|title|[+-][0-9]{1,20}|[yqmwdh]|:|\\[|YYYY| |é|\n", 0..16)
+        ) {
+            let text = parts.concat();
+            let filled = templates(None).fill(&text, &SafePath::new("a.md").unwrap());
+            if !text.contains("{{") || !text.contains("}}") {
+                proptest::prop_assert_eq!(filled.unwrap(), text);
+            }
+        }
+    }
+
     #[test]
     fn what_is_filled_in() {
         fn check(format: Option<&str>, template: &str, expected: &str) {

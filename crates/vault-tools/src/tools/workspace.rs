@@ -18,8 +18,10 @@ const PREVIEW: usize = 120;
 #[serde(rename_all = "camelCase")]
 pub(super) struct WorkspaceContext {
     /// The active file.
+    #[schemars(extend("x-vault-path" = true))]
     active_file_path: Option<String>,
     /// The files that are open.
+    #[schemars(extend("x-vault-path" = true))]
     open_leaves: Vec<String>,
     /// A summary of the selection.
     selection_summary: Option<SelectionSummary>,
@@ -63,6 +65,7 @@ pub(super) struct OpenArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct OpenedFile {
     /// The file; it is active for the next steps.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether the editor showed it.
     opened: bool,

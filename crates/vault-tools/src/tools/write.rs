@@ -42,6 +42,7 @@ pub(super) struct WrittenNote {
     /// What was done.
     message: String,
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Its new version.
     version: String,
@@ -109,6 +110,7 @@ fn from_template(template: &str, content: &str, path: &SafePath, context: &mut C
 #[serde(rename_all = "camelCase")]
 pub(super) struct CreatedFile {
     /// Its path; with create-unique it can differ from the requested one.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether it was created now.
     created: bool,
@@ -188,6 +190,7 @@ enum WriteMode {
 #[serde(rename_all = "camelCase")]
 pub(super) struct WrittenFile {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The hash of its new content.
     etag: String,

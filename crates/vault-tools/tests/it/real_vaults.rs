@@ -388,3 +388,70 @@ fn attachments_are_listed_with_what_uses_them() {
     assert_eq!(output.value["broken_embeds"][0]["target"], "clip.mp4");
     assert!(output.notices[0].contains("settings deny are not looked at"), "{:?}", output.notices);
 }
+
+#[cfg(feature = "cli")]
+#[test]
+fn the_command_passes_on_no_selection_of_a_denied_note() {
+    let shell = crate::command::Shell::new("//- Private/salary.md\n1000\n//- a.md\nx\n");
+    shell.configure("tools.toml", "denied_paths = ['Private']\n");
+    for (flag, file) in [
+        ("--selection-from", "Private/salary.md:1-1"),
+        ("--active-file", "private/Salary.md"),
+        ("--active-file", "Private/none.md"),
+    ] {
+        let ran = shell.run(&["call", "editor.getSelection", flag, file]);
+        assert!(ran.code == 3 && ran.out.is_empty() && ran.err.contains("denied by your settings"), "{}", ran.err);
+    }
+    let ran = shell.run(&["call", "editor.getSelection", "--active-file", "salary.md"]);
+    assert!(ran.code == 2 && !ran.err.contains("Private"), "{}", ran.err);
+}
+
+#[test]
+fn links_are_written_as_the_vault_writes_them() {
+    let vault = TestVault::new(
+        "//- A/Note.md
+        x
+        //- B/Note.md
+        x
+        //- A/Only one.md
+        x
+        //- img/p [1].png
+        x
+        //- img/q.png
+        x
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    for (settings, path, args, expected) in [
+        ("{}", "A/Only one.md", json!({}), "[[Only one]]"),
+        ("{}", "A/Only one.md", json!({ "text": "the [only] one" }), "[[Only one|the  only  one]]"),
+        ("{}", "A/Note.md", json!({ "from": "A/x.md" }), "[[A/Note]]"),
+        ("{}", "img/q.png", json!({ "embed": true }), "![[q.png]]"),
+        (r#"{"newLinkFormat":"absolute"}"#, "A/Only one.md", json!({}), "[[A/Only one]]"),
+        (r#"{"newLinkFormat":"relative"}"#, "A/Only one.md", json!({ "from": "B/x.md" }), "[[../A/Only one]]"),
+        (r#"{"newLinkFormat":"relative"}"#, "A/Note.md", json!({ "from": "A/x.md" }), "[[Note]]"),
+        (r#"{"useMarkdownLinks":true}"#, "A/Only one.md", json!({}), "[Only one](Only%20one.md)"),
+        (r#"{"useMarkdownLinks":true}"#, "img/p [1].png", json!({ "text": "a]b" }), "[a\\]b](p%20%5B1%5D.png)"),
+        (
+            r#"{"useMarkdownLinks":true,"newLinkFormat":"relative"}"#,
+            "img/q.png",
+            json!({ "from": "A/new.md", "embed": true }),
+            "![q.png](../img/q.png)",
+        ),
+    ] {
+        vault.write(".obsidian/app.json", settings);
+        let mut call_args = args.clone();
+        call_args["path"] = path.into();
+        let link = call(&mut toolbox, "make_link", call_args)["link"].as_str().unwrap().to_owned();
+        assert_eq!(link, expected, "{settings} {path} {args}");
+        // It leads there.
+        let from = args["from"].as_str().unwrap_or("root.md");
+        call(&mut toolbox, "write_note", json!({ "path": from, "content": link }));
+        let links = call(&mut toolbox, "list_forward_links", json!({ "path": from }));
+        assert_eq!(links[0]["target_path"], path, "{link}");
+        toolbox.vault().undo(None, Force::No).unwrap();
+    }
+    vault.write(".obsidian/app.json", "{}");
+    let refused = toolbox.call("make_link", json!({ "path": "img/p [1].png" }), Approval::Approved).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Refused);
+}

@@ -1,0 +1,48 @@
+//! The command with several vaults: paths begin with the vault's name, a change stays in one vault.
+
+use serde_json::{Value, json};
+
+use crate::command::Shell;
+
+/// Two vaults inside the folder of a shell.
+fn shell() -> Shell {
+    Shell::new(
+        "//- Home/Garden.md\n# Garden\n\nPrune the apple tree.\n//- Work/Garden.md\n# Garden\n\nThe office plants.\n\
+         //- Work/Log.md\n- [[Garden]]\n",
+    )
+}
+
+const BOTH: [&str; 4] = ["--vault", "Home", "--vault", "Work"];
+
+fn with_both<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    args.iter().copied().chain(BOTH).collect()
+}
+
+#[test]
+fn a_rename_stays_in_its_vault_and_is_undone_there() {
+    let shell = shell();
+    let args = r#"{"path": "Work/Garden.md", "new_path": "Work/Plants.md"}"#;
+    let out = shell.done(&with_both(&["call", "rename_note", args, "--yes"]));
+    let output: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&output["new_path"], &output["notes_updated"]), (&json!("Work/Plants.md"), &json!(["Work/Log.md"])));
+    let read = |path: &str| std::fs::read_to_string(shell.vault.root().join(path)).unwrap();
+    assert_eq!(read("Work/Log.md"), "- [[Plants]]\n");
+    assert!(read("Home/Garden.md").contains("apple"));
+    assert_eq!(shell.run(&with_both(&["undo", "--yes"])).code, 2);
+    assert!(shell.done(&["undo", "--list", "--vault", "Home"]).is_empty());
+    shell.done(&["undo", "--yes", "--vault", "Work"]);
+    assert_eq!(read("Work/Log.md"), "- [[Garden]]\n");
+}
+
+#[test]
+fn a_search_that_names_no_vault_is_of_all() {
+    let shell = shell();
+    let found: Value =
+        serde_json::from_str(&shell.done(&with_both(&["call", "search_notes", r#"{"query": "garden"}"#]))).unwrap();
+    let mut paths: Vec<&str> = found.as_array().unwrap().iter().map(|note| note["path"].as_str().unwrap()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["Home/Garden.md", "Work/Garden.md", "Work/Log.md"]);
+    let ran = shell.run(&with_both(&["call", "read_note", r#"{"path": "Garden.md"}"#]));
+    assert_eq!(ran.code, 2);
+    assert!(ran.err.contains("begins with no vault's name") && ran.err.contains("Home, Work"), "{}", ran.err);
+}
