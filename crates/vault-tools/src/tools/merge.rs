@@ -36,6 +36,7 @@ pub(super) struct MergedNotes {
     #[schemars(extend("x-vault-path" = true))]
     into: String,
     /// Where the merged note is now: a path in `.trash`, or `the system's trash`.
+    #[schemars(extend("x-vault-path" = true))]
     trashed_to: Option<String>,
     /// The number of rewritten links.
     links_updated: usize,

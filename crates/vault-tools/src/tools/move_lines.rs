@@ -91,7 +91,7 @@ pub(super) fn move_lines(args: Args, context: &mut Context<'_, '_>) -> Result<Mo
     let there = heading.filter(|_| is_same).and_then(|heading| edit::find_section(&text, heading).ok());
     let except = there.map_or(0..0, |section| section.body);
     let matches = filter(args.tasks, args.pattern.as_deref())?;
-    let taken = edit::take_lines(&text, &part, &except, &*matches).map_err(|error| error.at(&from))?;
+    let taken = edit::take_lines(&text, &part, &except, &matches).map_err(|error| error.at(&from))?;
     say_what_is_odd(&from, &taken, context);
     let mut moved = MovedLines {
         path: from.to_string(),
@@ -128,7 +128,7 @@ pub(super) fn move_lines(args: Args, context: &mut Context<'_, '_>) -> Result<Mo
     Ok(moved)
 }
 
-fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<Box<dyn Fn(&str) -> bool>> {
+fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<impl Fn(&str) -> bool> {
     if tasks.is_none() && pattern.is_none() {
         return Err(Error::new(ErrorKind::InvalidArguments, "it is not said which lines are moved")
             .with_remedy("give tasks, pattern or both"));
@@ -136,7 +136,7 @@ fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<Box<dyn Fn(&str
     let pattern = pattern.map(Regex::new).transpose().map_err(|error| {
         Error::new(ErrorKind::InvalidArguments, format!("not a regular expression: {error}")).at("/pattern")
     })?;
-    Ok(Box::new(move |line| {
+    Ok(move |line: &str| {
         let mark = edit::item::check_mark(line);
         let is_of_tasks = match tasks {
             None => true,
@@ -144,7 +144,7 @@ fn filter(tasks: Option<Tasks>, pattern: Option<&str>) -> Result<Box<dyn Fn(&str
             Some(Tasks::Open) => mark == Some(' '),
         };
         is_of_tasks && !line.trim().is_empty() && pattern.as_ref().is_none_or(|pattern| pattern.is_match(line))
-    }))
+    })
 }
 
 fn added_to(text: &str, part: &str, heading: Option<&str>) -> Result<Appended> {
