@@ -20,6 +20,15 @@ const FILE: &str = "macros.json";
 
 const VERSION: &str = "1.0";
 
+/// The macros that come with the program, each in the format of an entry of an export.
+const SHIPPED: [&str; 5] = [
+    include_str!("macros/broken-links.json"),
+    include_str!("macros/folder-index.json"),
+    include_str!("macros/inbox-to-notes.json"),
+    include_str!("macros/tag-cleanup.json"),
+    include_str!("macros/weekly-review.json"),
+];
+
 /// A plan that was saved.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -187,12 +196,20 @@ impl<'s> Macros<'s> {
         Ok(export.macros)
     }
 
-    /// The macro of a name.
+    /// The macros that come with the program, by name.
+    pub fn shipped() -> Vec<Macro> {
+        SHIPPED.iter().filter_map(|text| serde_json::from_str(text).ok()).collect()
+    }
+
+    /// The macro of a name: a saved one, else one that comes with the program.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`], with all names.
     pub fn get(&self, name: &str) -> Result<Macro> {
         let mut macros = self.list()?;
+        let is_saved = |shipped: &Macro| macros.iter().any(|saved| saved.name == shipped.name);
+        let others: Vec<Macro> = Self::shipped().into_iter().filter(|shipped| !is_saved(shipped)).collect();
+        macros.extend(others);
         let at = position(&macros, name)?;
         Ok(macros.swap_remove(at))
     }
@@ -252,16 +269,15 @@ impl<'s> Macros<'s> {
         self.write(macros)
     }
 
-    /// All macros, or those of the given names, to be stored elsewhere.
+    /// All saved macros, or those of the given names, to be stored elsewhere.
     ///
     /// # Errors
     /// An unknown name.
     pub fn export(&self, names: &[String]) -> Result<Export> {
-        let mut macros = self.list()?;
-        for name in names {
-            position(&macros, name)?;
-        }
-        macros.retain(|saved| names.is_empty() || names.contains(&saved.name));
+        let macros = match names {
+            [] => self.list()?,
+            names => names.iter().map(|name| self.get(name)).collect::<Result<_>>()?,
+        };
         Ok(Export { version: VERSION.into(), exported: now(), macros })
     }
 

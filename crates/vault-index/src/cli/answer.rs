@@ -246,6 +246,7 @@ pub(super) mod tests {
             mode: Mode::Hybrid,
             reranker: None,
             indexed: 3,
+            passages: 3,
             pending: 1,
             unread: 1,
             substitutions: Vec::new(),

@@ -22,6 +22,9 @@ pub struct Hits {
     pub reranker: Option<String>,
     /// Notes in the index.
     pub indexed: usize,
+    /// Passages in the index.
+    #[serde(default)]
+    pub passages: usize,
     /// Passages and file titles still without a vector, as a status counts them: they were ranked by their words
     /// and an estimate of their meaning.
     pub pending: usize,

@@ -528,9 +528,10 @@ pub(super) fn hit(store: &Store, scored: &Scored, terms: Vec<String>, weights: W
 }
 
 pub(super) fn hits(snapshot: &Snapshot, results: Vec<Hit>, mode: Mode, near_misses: Vec<NearMiss>) -> Hits {
-    let (indexed, pending, unread) = (snapshot.notes, snapshot.pending, snapshot.unread);
+    let (indexed, passages) = (snapshot.notes, snapshot.passages.len());
+    let (pending, unread) = (snapshot.pending, snapshot.unread);
     let substitutions = Vec::new();
-    Hits { results, mode, reranker: None, indexed, pending, unread, substitutions, near_misses }
+    Hits { results, mode, reranker: None, indexed, passages, pending, unread, substitutions, near_misses }
 }
 
 /// The best notes of a ranking none of which is a result.

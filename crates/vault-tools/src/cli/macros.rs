@@ -1,19 +1,19 @@
 //! `vault-tools macro`: saves plans, lists them, runs them, exports and imports them.
 
-use vault_cli::{CliResult, ListArgs, Out, Outcome, counted, sanitize_line, say};
+use vault_cli::{CliResult, Out, Outcome, counted, note, sanitize_line, say};
 
 use super::approve::agreed;
 use super::args::VaultArgs;
 use super::context::{json_of, list_of_parameters, pairs, with_toolbox};
 use super::forget::hint_at_adopt;
 use super::plan_args::{
-    ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroNameArgs, MacroRenameArgs, MacroRunArgs,
-    MacroSaveArgs,
+    ContextArgs, MacroDeleteArgs, MacroExportArgs, MacroImportArgs, MacroListArgs, MacroNameArgs, MacroRenameArgs,
+    MacroRunArgs, MacroSaveArgs,
 };
 use super::records::MacroRow;
 use super::{plan, settings};
 use crate::journal::TransactionId;
-use crate::macros::{IfExists, Macros, SaveOptions};
+use crate::macros::{IfExists, Macros, Parameter, SaveOptions};
 use crate::plan::last_successful;
 use crate::toolbox::Toolbox;
 
@@ -46,22 +46,37 @@ fn if_exists(force: bool) -> IfExists {
     if force { IfExists::Replace } else { IfExists::Refuse }
 }
 
-pub(super) fn list(vault_args: &VaultArgs, args: &ListArgs, out: &mut Out) -> CliResult {
-    if args.schema {
-        return out.list_schema::<MacroRow>(args);
+pub(super) fn list(vault_args: &VaultArgs, args: &MacroListArgs, out: &mut Out) -> CliResult {
+    if args.output.schema {
+        return out.list_schema::<MacroRow>(&args.output);
     }
-    let vault = settings::open(vault_args)?;
-    hint_at_adopt(&vault);
-    let rows: Vec<MacroRow> = Macros::new(vault.state()).list()?.into_iter().map(MacroRow::from).collect();
-    out.list(args.format(), &rows, |out, rows| {
+    let macros = match args.shipped {
+        true => Macros::shipped(),
+        false => {
+            let vault = settings::open(vault_args)?;
+            hint_at_adopt(&vault);
+            Macros::new(vault.state()).list()?
+        }
+    };
+    let rows: Vec<MacroRow> = macros.into_iter().map(MacroRow::from).collect();
+    if rows.is_empty() && !args.output.json && !args.output.jsonl {
+        note("none is saved yet; macro list --shipped lists those that come with the program");
+    }
+    out.list(args.output.format(), &rows, |out, rows| {
         for row in rows {
-            let given: Vec<&str> = row.parameters.iter().map(|parameter| parameter.name.as_str()).collect();
+            let given: Vec<String> = row.parameters.iter().map(in_short).collect();
             let name = out.paint.bold(&row.name);
             let line = format!("{name}  {}  {}", sanitize_line(&row.description), out.paint.dim(&given.join(", ")));
             out.line(line.trim_end())?;
         }
         Ok(())
     })
+}
+
+/// A parameter with its default.
+fn in_short(parameter: &Parameter) -> String {
+    let default = parameter.default.as_ref().map(|default| format!("={}", sanitize_line(default))).unwrap_or_default();
+    format!("{}{default}", sanitize_line(&parameter.name))
 }
 
 pub(super) fn show(vault_args: &VaultArgs, args: &MacroNameArgs, out: &mut Out) -> CliResult {
@@ -88,10 +103,13 @@ pub(super) fn rename(vault_args: &VaultArgs, args: &MacroRenameArgs, out: &mut O
 pub(super) fn delete(vault_args: &VaultArgs, args: &MacroDeleteArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
     let macros = Macros::new(vault.state());
-    let name = macros.get(&args.name)?.name;
-    let question = format!("Delete the macro {name}? Undo does not bring it back; macro export keeps a copy.");
-    agreed(args.yes, "this", "add --yes", &question)?;
-    macros.delete(&name)?;
+    let name = &args.name;
+    // One that comes with the program cannot be deleted.
+    if macros.list()?.iter().any(|saved| saved.name == *name) {
+        let question = format!("Delete the macro {name}? Undo does not bring it back; macro export keeps a copy.");
+        agreed(args.yes, "this", "add --yes", &question)?;
+    }
+    macros.delete(name)?;
     out.line(&format!("deleted {}", args.name))?;
     Ok(Outcome::Done)
 }

@@ -59,8 +59,8 @@ vault-tools macro save bullets --run 12 --description 'a note for each bullet'\n
 vault-tools macro save bullets plan.json --untried")]
     Save(MacroSaveArgs),
     /// List the macros
-    #[command(after_help = "Example:\n  vault-tools macro list --json")]
-    List(ListArgs),
+    #[command(after_help = "Examples:\n  vault-tools macro list --json\n  vault-tools macro list --shipped")]
+    List(MacroListArgs),
     /// Print a macro with its plan
     #[command(after_help = "Example:\n  vault-tools macro show bullets")]
     Show(MacroNameArgs),
@@ -156,6 +156,15 @@ pub(super) struct MacroSaveArgs {
 pub(super) struct MacroNameArgs {
     /// The macro
     pub name: String,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct MacroListArgs {
+    /// List the macros that come with the program; they run by their names, unless one of yours is called so
+    #[arg(long)]
+    pub shipped: bool,
+    #[command(flatten)]
+    pub output: ListArgs,
 }
 
 #[derive(Debug, Args)]

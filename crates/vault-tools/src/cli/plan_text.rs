@@ -69,11 +69,14 @@ pub(super) fn left_out(item: &LeftOut) -> String {
     format!("item {}, {}: {}", item.item, sanitize_line(&item.what), sanitize_line(&item.reason))
 }
 
-/// Paths of a call, or its arguments on one line.
+/// Paths of a call and how its content begins, or its arguments on one line.
 fn in_short(args: &Value) -> String {
     let named = ["path", "fromPath", "toPath", "new_path"].into_iter().filter_map(|name| args.get(name)?.as_str());
     let named: Vec<&str> = named.collect();
-    let text = if named.is_empty() { args.to_string() } else { named.join(" -> ") };
+    let content =
+        args.get("content").and_then(Value::as_str).and_then(|text| text.lines().find(|line| !line.is_empty()));
+    let content = content.map(|line| format!(": {line}")).unwrap_or_default();
+    let text = if named.is_empty() { args.to_string() } else { format!("{}{content}", named.join(" -> ")) };
     let mut short: String = sanitize_line(&text).chars().take(120).collect();
     if short.len() < text.len() {
         short.push_str("...");

@@ -1,17 +1,26 @@
 //! Parses Markdown lists: `util.parseMarkdownBullets`.
 
+use std::sync::LazyLock;
+
+use regex::Regex;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::arguments::yes;
 use crate::error::Result;
+use crate::sandbox::SafePath;
 use crate::tool::Context;
+
+/// About how many characters a name has at most.
+const LONGEST_NAME: usize = 80;
 
 /// An item of a list.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct Bullet {
     /// Its text on one line, without marker and check box.
     text: String,
+    /// Its text as the name of a note: of links what a reader sees, and no characters that a name cannot have.
+    name: String,
     /// Its source lines.
     raw: String,
     /// How deep it is nested: 0 for the outermost.
@@ -38,8 +47,25 @@ pub(super) struct Bullets {
 }
 
 pub(super) fn parse(args: Args, _: &mut Context<'_, '_>) -> Result<Bullets> {
-    let items = bullets(&args.text, args.allow_nested);
+    let mut items = bullets(&args.text, args.allow_nested);
+    items.iter_mut().for_each(|item| item.name = name_of(&item.text));
     Ok(Bullets { count: items.len(), items })
+}
+
+/// The name that a note of an item would have.
+fn name_of(text: &str) -> String {
+    static LINK: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"!?\[\[(?:[^\]|]*\|)?([^\]|]*)\]\]|!?\[([^\]]*)\]\([^)]*\)").ok());
+    let shown = LINK.as_ref().map_or(text.into(), |link| link.replace_all(text, "$1$2"));
+    let mut name = String::new();
+    for word in shown.split_whitespace() {
+        if !name.is_empty() && name.chars().count() + word.chars().count() >= LONGEST_NAME {
+            break;
+        }
+        let space = if name.is_empty() { "" } else { " " };
+        name.push_str(&format!("{space}{word}"));
+    }
+    if name.is_empty() { name } else { SafePath::segment(&name) }
 }
 
 /// The items of all lists in a text, in order. Code and lines outside of items are ignored.
@@ -73,7 +99,8 @@ pub(super) fn bullets(text: &str, nested: bool) -> Vec<Bullet> {
             open.push(indent + width);
             skipping = !nested && depth > 0;
             if !skipping {
-                found.push(Bullet { text: without_box(content).trim().to_string(), raw: line.to_string(), depth });
+                let (text, name, raw) = (without_box(content).trim().to_string(), String::new(), line.to_string());
+                found.push(Bullet { text, name, raw, depth });
             }
         } else if trimmed.is_empty() {
             // An item can continue after a blank line if the next line is indented.
@@ -143,6 +170,23 @@ mod tests {
         check("text\n**bold**\n---\n* * *\n-no\n- \"quoted\" 🚲 ${selection}", &[(0, "\"quoted\" 🚲 ${selection}")]);
         check("", &[]);
         check("- \n-", &[(0, ""), (0, "")]);
+    }
+
+    #[test]
+    fn names_of_notes() {
+        for (text, expected) in [
+            (
+                "write to [[Pastor Lindqvist]] about [[Ideas#^house-concert|the concert]]",
+                "write to Pastor Lindqvist about the concert",
+            ),
+            ("[the plan](a b.md): who/what?", "the plan- who-what-"),
+            ("", ""),
+            ("[[]]", ""),
+        ] {
+            assert_eq!(name_of(text), expected);
+        }
+        let long = name_of(&"word ".repeat(100));
+        assert!((70..=LONGEST_NAME).contains(&long.len()) && long.ends_with("word"), "{long}");
     }
 
     #[test]

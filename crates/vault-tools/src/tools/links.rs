@@ -204,6 +204,9 @@ pub(super) fn list_backlinks(args: BacklinksArgs, context: &mut Context<'_, '_>)
 /// A link of the note.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct ForwardLink {
+    /// The note that contains it.
+    #[schemars(extend("x-vault-path" = true))]
+    source_path: String,
     /// The file it leads to; null if that does not exist or may not be read.
     #[schemars(extend("x-vault-path" = true))]
     target_path: Option<String>,
@@ -223,6 +226,7 @@ pub(super) fn list_forward_links(args: NoteArgs, context: &mut Context<'_, '_>) 
     let may_be_named =
         |target: &VaultPath| SafePath::found(target.clone()).is_some_and(|target| context.permits(&target));
     let links = links_of(&path, context)?.into_iter().map(|link| ForwardLink {
+        source_path: path.to_string(),
         target_path: link.target.filter(|target| may_be_named(target)).map(|target| target.to_string()),
         target: link.points_at,
         link_text: link.text,

@@ -42,6 +42,7 @@ mod commands;
 mod bullets;
 mod slug;
 
+use crate::change::Separable;
 use crate::policy::Risk::{Command, Delete, Read, Write};
 use crate::policy::Toolset;
 use crate::tool::Tool;
@@ -320,7 +321,8 @@ fn bulk() -> Vec<Tool> {
             "Rename a tag in all notes, in frontmatter and text, with the tags nested below it. Code and links are not \
              touched. A note that cannot be changed keeps it and is named.",
             tags::of_vault,
-        ),
+        )
+        .separable(Separable::Files),
         Tool::new(
             "insert_in_note",
             Write,

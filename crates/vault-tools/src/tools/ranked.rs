@@ -68,7 +68,9 @@ fn notices(hits: &Hits, is_current: bool) -> Vec<String> {
     }
     let pending = hits.pending.saturating_sub(hits.unread);
     if pending > 0 {
-        notices.push(format!("{pending} passages have no vector yet and are ranked by their words"));
+        // File titles have vectors, too.
+        let (pending, all) = (pending.min(hits.passages), hits.passages);
+        notices.push(format!("{pending} of {all} passages have no vector yet and are ranked by their words"));
     }
     for read in &hits.substitutions {
         notices.push(format!("searched for {} ({} is in no note)", read.read_as.join(", "), read.word));

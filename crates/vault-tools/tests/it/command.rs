@@ -745,3 +745,18 @@ fn names_with_odd_spaces_can_be_renamed_but_not_created() {
     }
     assert_eq!(shell.vault.read("f/x y.md"), "2");
 }
+
+/// So many passages that no machine makes their vectors in the second that a search takes for them.
+#[test]
+fn a_search_says_how_far_the_index_is() {
+    let shell = Shell::new("//- pruning.md\nPrune the apple tree.\n");
+    for number in 0..2_000 {
+        let words: Vec<String> = (0..60).map(|word| format!("word{}", number * 60 + word)).collect();
+        shell.vault.write(&format!("{number}.md"), words.join(" "));
+    }
+    let ran = shell.run(&["call", "search_notes", r#"{"query": "pruning", "top_k": 1}"#]);
+    assert!(ran.out.contains("pruning.md"), "{}{}", ran.out, ran.err);
+    let notice = ran.err.lines().find(|line| line.contains("passages have no vector yet")).expect("a notice");
+    let numbers: Vec<usize> = notice.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!(matches!(numbers[..], [pending, all] if 0 < pending && pending <= all && all >= 2_001), "{notice}");
+}

@@ -118,3 +118,17 @@ fn what_is_left_is_bound_to_the_files_as_they_were_shown() {
     let log = vault_tools::read_log(toolbox.vault().state()).unwrap();
     assert!(log.iter().any(|record| record.left_out == ["a person left out 1 of the 2 hunks in Long.md"]));
 }
+
+#[test]
+fn a_tag_is_renamed_in_some_notes_only() {
+    let vault = TestVault::new("//- a.md\n#old\n//- b.md\n#old\n");
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "tag": "old", "new_tag": "new" });
+    let mut proposal = toolbox.propose("rename_tag", args, Cancel::default()).unwrap();
+    let mut files = proposal.separable_files();
+    files[0].leave_out(0);
+    proposal.keep(&files);
+    let output = toolbox.apply(proposal, Approval::Approved).unwrap();
+    assert_eq!((vault.read("a.md").as_str(), vault.read("b.md").as_str()), ("#old\n", "#new\n"));
+    assert_eq!(output.left_out[0].path, "a.md");
+}

@@ -15,6 +15,7 @@ mod plans;
 mod plan_loops;
 mod real_vaults;
 mod renames;
+mod shipped_macros;
 mod several_vaults;
 #[cfg(unix)]
 mod terminal;
