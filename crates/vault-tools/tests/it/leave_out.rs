@@ -75,6 +75,10 @@ fn a_plan_without_some_calls_and_hunks() {
     assert_eq!(done.left_out[0].1.reason, "a person left it out");
     let said = "the step append: a person left out 1 of the 2 hunks in Long.md";
     assert!(done.notices.iter().any(|notice| notice == said), "{:?}", done.notices);
+    let log = vault_tools::read_log(toolbox.vault().state()).unwrap();
+    let logged: Vec<&str> = log.iter().flat_map(|record| &record.left_out).map(String::as_str).collect();
+    let hunk = "a person left out 1 of the 2 hunks in Long.md";
+    assert_eq!(logged, ["a person left out item 2, b", hunk, hunk], "both steps that edit it");
     toolbox.vault().undo(None, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "undone");
 }
