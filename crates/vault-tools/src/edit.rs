@@ -4,14 +4,19 @@
 mod spans;
 mod section;
 mod insert;
+pub(crate) mod item;
+mod lines;
 pub mod frontmatter;
-mod tags;
 mod list;
+mod tags;
+mod merge;
 
 pub use insert::{
     Anchor, Appended, ReplacedSection, Side, append, append_to_end, append_to_section, insert, replace_section,
 };
+pub use lines::{TakenLines, take_lines};
 pub use list::{EditedList, edit_list};
+pub use merge::{Merged, merge};
 pub use section::{Section, find_block, find_lines, find_section, outline};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once};
 pub use tags::{EditedTags, TagChanges, edit_tags};

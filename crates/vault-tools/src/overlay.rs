@@ -5,6 +5,7 @@
 
 mod relink;
 mod edits;
+mod carry;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -18,6 +19,7 @@ use crate::links::{LinkIndex, Permits};
 use crate::sandbox::{Entry, EntryKind, SafePath, Stat, View, no_folder};
 use crate::store::VaultStore;
 
+pub(crate) use carry::Joined;
 pub use edits::{Deleted, Renamed, Written};
 
 /// Contents that one change may hold in memory, in bytes: those it writes and those that its undo would need.
@@ -203,7 +205,7 @@ impl<'v> Overlay<'v> {
         self.add_notice(text.into().into());
     }
 
-    fn add_notice(&mut self, notice: Notice) {
+    pub(super) fn add_notice(&mut self, notice: Notice) {
         self.notices.push((self.actions.len(), notice));
     }
 

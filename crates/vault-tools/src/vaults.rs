@@ -194,6 +194,15 @@ impl Vaults {
         Ok(output)
     }
 
+    /// An error of a vault's toolbox, which names paths without the vault, as the caller of several vaults reads it.
+    #[must_use]
+    pub fn shown_error(&self, vault: usize, error: Error) -> Error {
+        match &self.named[..] {
+            [_] => error,
+            several => error.within(format!("in the vault {}", several[vault].0)),
+        }
+    }
+
     /// The outputs of a search of all vaults, as [`Self::shown`], in one list: best first where they have scores, and no
     /// more than the call asked for.
     pub fn merged(&self, name: &str, args: &Value, outputs: Vec<Value>) -> Value {

@@ -34,9 +34,13 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
         // Held until the output is printed: a signal that comes after the change must not end the command.
         let mut writing = None;
         let mut all = Vec::new();
-        for vault in route.vaults {
-            let mut made = make(vaults.toolbox(vault), args, route.args.clone(), &mut writing)?;
+        for &vault in &route.vaults {
+            let made = make(vaults.toolbox(vault), args, route.args.clone(), &mut writing);
+            let mut made = made.map_err(|error| vaults.shown_error(vault, error))?;
             made.output.value = vaults.shown(vault, &args.tool, made.output.value)?;
+            if let Some(name) = vaults.names().nth(vault).filter(|_| route.vaults.len() > 1) {
+                made.output.notices.iter_mut().for_each(|notice| *notice = format!("{name}: {notice}"));
+            }
             all.push(made);
         }
         let made = all.into_iter().reduce(|mut merged, next| {
@@ -60,7 +64,7 @@ struct Made {
 }
 
 /// Makes a call in one vault, or proposes it where that is all that is asked for.
-fn make(toolbox: &mut Toolbox, args: &CallArgs, given: Value, writing: &mut Option<Writing>) -> CliResult<Made> {
+fn make(toolbox: &mut Toolbox, args: &CallArgs, given: Value, writing: &mut Option<Writing>) -> Result<Made> {
     let mut call = Calling { toolbox, args, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,

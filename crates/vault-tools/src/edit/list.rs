@@ -28,19 +28,11 @@ pub struct EditedList {
 pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Result<EditedList> {
     let properties = frontmatter::properties(text)?;
     let before = properties.get(key);
-    let items: Vec<Value> = match before {
-        None | Some(Property::Null) => Vec::new(),
-        Some(Property::List(items)) => items.iter().map(to_json).collect(),
-        Some(Property::Map(_)) => {
-            return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is no list: it has keys"))
-                .with_remedy("set its keys with update_frontmatter"));
-        }
-        // Tags have no commas, so a text can hold several.
-        Some(Property::Text(text)) if property_key(key) == "tags" => {
-            text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect()
-        }
-        Some(single) => vec![to_json(single)],
-    };
+    if let Some(Property::Map(_)) = before {
+        return Err(Error::new(ErrorKind::Frontmatter, format!("the property {key:?} is no list: it has keys"))
+            .with_remedy("set its keys with update_frontmatter"));
+    }
+    let items = before.map_or_else(Vec::new, |value| items_of(&property_key(key), value));
     let mut edited = EditedList::default();
     for item in items {
         let list = if contains(remove, &item) { &mut edited.removed } else { &mut edited.items };
@@ -61,9 +53,22 @@ pub fn edit_list(text: &str, key: &str, add: &[Value], remove: &[Value]) -> Resu
     Ok(edited)
 }
 
+/// The items of a property by its key as [`property_key`] has it: a single value is one. Tags have no commas, so a text can
+/// hold several.
+pub(super) fn items_of(key: &str, value: &Property) -> Vec<Value> {
+    match value {
+        Property::Null => Vec::new(),
+        Property::List(items) => items.iter().map(to_json).collect(),
+        Property::Text(text) if key == "tags" => {
+            text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect()
+        }
+        single => vec![to_json(single)],
+    }
+}
+
 /// Whether an item is among others: as a value, or as it is written, since `2024` is a number in one note and a text in
 /// another.
-fn contains(items: &[Value], item: &Value) -> bool {
+pub(super) fn contains(items: &[Value], item: &Value) -> bool {
     let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     items.iter().any(|other| property(other) == property(item) || written(other) == written(item))
 }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use vault_index::VaultPath;
 use vault_index::links::heading_at;
-use vault_index::note::{Note, ParseOptions, parse};
+use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -107,6 +107,14 @@ pub(super) fn note(text: &str) -> Note {
         Some(path) => parse(&path, text.as_bytes(), &ParseOptions { max_bytes: usize::MAX }),
         None => Note::default(),
     }
+}
+
+/// What an edit of lines or words must leave as it is: headings by their levels, links, and the number of code blocks.
+pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
+    let note = note(text);
+    let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
+    let levels = note.headings.iter().map(|heading| heading.level).collect();
+    (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
 }
 
 /// A heading without the marks before it.

@@ -3,10 +3,11 @@
 use std::ops::Range;
 
 use serde_json::{Map, Value};
-use vault_index::note::{BlockKind, Property, TagKey, frontmatter_span, is_inline_tag, property_key, tag_spans};
+use vault_index::note::{Property, TagKey, frontmatter_span, is_inline_tag, property_key, tag_spans};
 
 use super::frontmatter;
-use super::section::note;
+use super::list::items_of;
+use super::section::{note, structure};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to become of the tags of a note.
@@ -143,7 +144,7 @@ impl Rules {
         let mut updates = Map::new();
         for (key, value) in properties.iter().filter(|(key, _)| property_key(key) == "tags") {
             let before = (edited.removed, edited.renamed);
-            let items = self.applied_to(tag_items(value), edited);
+            let items = self.applied_to(items_of("tags", value), edited);
             if before != (edited.removed, edited.renamed) {
                 updates.insert(key.to_owned(), as_before(value, items));
             }
@@ -202,7 +203,7 @@ impl Rules {
                 .with_remedy("make them a list first, with update_frontmatter"));
             }
             Some((key, value)) => {
-                let mut items = tag_items(value);
+                let mut items = items_of("tags", value);
                 items.extend(edited.added.iter().cloned().map(Value::from));
                 (key, as_before(value, items))
             }
@@ -224,16 +225,6 @@ impl Rules {
 /// A tag of the frontmatter without its optional `#`.
 fn name(tag: &str) -> &str {
     tag.strip_prefix('#').unwrap_or(tag).trim_end_matches('/')
-}
-
-/// The tags that a property holds: its items, or the parts between the commas of its text.
-fn tag_items(value: &Property) -> Vec<Value> {
-    match value {
-        Property::List(items) => items.iter().map(frontmatter::to_json).collect(),
-        Property::Text(text) => text.split(',').map(str::trim).filter(|tag| !tag.is_empty()).map(Value::from).collect(),
-        Property::Null => Vec::new(),
-        other => vec![frontmatter::to_json(other)],
-    }
 }
 
 /// Tags as a property that held others has them: as a text with commas if it was one, otherwise as a list.
@@ -264,14 +255,6 @@ fn remove_tag(text: &mut String, span: Range<usize>) {
         (false, _) => before_blank.len()..text.len() - after.len(),
     };
     text.replace_range(removed, "");
-}
-
-/// What removing a tag must leave as it is: headings by their levels, links and blocks of code.
-fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
-    let note = note(text);
-    let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
-    let levels = note.headings.iter().map(|heading| heading.level).collect();
-    (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
 }
 
 #[cfg(test)]

@@ -26,6 +26,26 @@ pub(crate) struct Delta {
     /// Bytes of the contents of `created`.
     pub created_bytes: u64,
     pub deleted: Vec<SafePath>,
+    pub carried: Option<CarriedText>,
+}
+
+/// A text that goes from one note to another, with the links that it holds and those that lead to it.
+#[derive(Debug, Clone)]
+pub(crate) struct CarriedText {
+    pub from: SafePath,
+    pub to: SafePath,
+    pub text: String,
+    /// The ids of the blocks in it; `None` where it is the whole note, to which all links lead along.
+    pub blocks: Option<BTreeSet<String>>,
+}
+
+impl CarriedText {
+    /// Whether a link to the note, with this subpath, leads to the text.
+    pub fn takes(&self, subpath: Option<&str>) -> bool {
+        let Some(ids) = &self.blocks else { return true };
+        let id = subpath.and_then(|subpath| subpath.rsplit('#').next()?.trim().strip_prefix('^'));
+        id.is_some_and(|id| ids.contains(&id.to_ascii_lowercase()))
+    }
 }
 
 /// The files of the disk, and the links that only the texts of notes tell.

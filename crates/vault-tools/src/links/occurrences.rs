@@ -30,6 +30,8 @@ pub(crate) struct LinkOccurrence {
     pub raw: String,
     /// Its path, decoded.
     pub path: String,
+    /// What follows `#`, decoded; that of a file in a canvas is left out.
+    pub subpath: Option<String>,
     /// Where its path stands and how it is written there; `None` where that is unknown.
     pub location: Option<LinkLocation>,
 }
@@ -82,6 +84,7 @@ fn links_of_text(text: &str) -> Vec<LinkOccurrence> {
         line: link.line,
         raw: link.raw.clone(),
         path: link.path.clone(),
+        subpath: link.subpath.clone(),
         location: location(text, link, &head),
     };
     note.links.iter().map(occurrence).collect()
@@ -285,7 +288,13 @@ fn canvas(text: &str) -> Vec<Fragment> {
             node_sites(&value, line)
         } else {
             let location = LinkLocation { span: 0..value.len(), encoding: LinkEncoding::Bare };
-            vec![LinkOccurrence { line, raw: value.clone(), path: tidy(&value), location: Some(location) }]
+            vec![LinkOccurrence {
+                line,
+                raw: value.clone(),
+                path: tidy(&value),
+                subpath: None,
+                location: Some(location),
+            }]
         };
         fragments.push(Fragment { text: value, json: Some(span), links });
     }

@@ -4,7 +4,8 @@
 //! or went whose name it bears. Only links under the keys of those files, and those in moved notes, are looked at.
 //! Each is resolved before and after. One that would lead elsewhere is written anew in its style; so is one whose
 //! file got another name, and one that gave the way to its file and would now find it by its name only. All others
-//! stay byte for byte. What led nowhere is left alone.
+//! stay byte for byte. What led nowhere is left alone. Where text goes from one note to another, its links are kept like
+//! those of a note that moves, and the links that lead to it lead along.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -14,7 +15,7 @@ use vault_index::FileId;
 use vault_index::links::{Names, Resolver, link_key};
 
 use super::format::{LinkFormat, LinkRewrite, encode};
-use super::index::{Delta, LinkIndex};
+use super::index::{CarriedText, Delta, LinkIndex};
 use super::occurrences::{Fragment, LinkOccurrence, fragments, span_in_json};
 use crate::change::Notice;
 use crate::content::Content;
@@ -63,6 +64,10 @@ pub(crate) struct Relinked {
     pub dangling: Vec<LinkAt>,
     /// Links whose file is deleted and that now lead to another.
     pub redirected: Vec<LinkAt>,
+    /// The text that went to another note, with its links rewritten.
+    pub carried: Option<String>,
+    /// Links to that text that have a subpath, and the subpath; where they stand afterwards.
+    pub led_along: Vec<(LinkAt, String)>,
     /// Notices about what is left as it is, and what could not be looked at.
     pub notices: Vec<Notice>,
 }
@@ -74,6 +79,8 @@ impl Relinked {
         self.satisfied.extend(other.satisfied);
         self.dangling.extend(other.dangling);
         self.redirected.extend(other.redirected);
+        self.carried = self.carried.take().or(other.carried);
+        self.led_along.extend(other.led_along);
         self.notices.extend(other.notices);
     }
 
@@ -92,6 +99,8 @@ struct Source {
     fragments: Vec<Fragment>,
     /// Where each link of each fragment leads now.
     targets: Vec<Vec<Option<FileId>>>,
+    /// Whether it is the text that goes from one note to another.
+    is_carried: bool,
 }
 
 /// The names on both sides of the change.
@@ -101,8 +110,20 @@ struct Sides<'a> {
     /// Paths before, of files that moved or are deleted.
     old: &'a HashMap<FileId, SafePath>,
     deleted: &'a BTreeSet<FileId>,
+    /// Between which files a text goes, and what it holds.
+    carried: Option<(FileId, FileId, &'a CarriedText)>,
     format: LinkFormat,
     permits: &'a Permits,
+}
+
+impl Sides<'_> {
+    /// The file that a link is to lead to, which leads to `target` now.
+    fn wanted(&self, link: &LinkOccurrence, target: FileId) -> FileId {
+        match self.carried {
+            Some((from, to, carried)) if from == target && carried.takes(link.subpath.as_deref()) => to,
+            _ => target,
+        }
+    }
 }
 
 /// Where a link leads, if that may be known.
@@ -135,9 +156,15 @@ impl<'d> Relinking<'d> {
             let fragments = fragments(&before, &text);
             let target = |link: &LinkOccurrence| leads_to(names, &resolver, permits, &link.path, &before);
             let targets = fragments.iter().map(|fragment| fragment.links.iter().map(target).collect()).collect();
-            Source { before, after, content, text, fragments, targets }
+            Source { before, after, content, text, fragments, targets, is_carried: false }
         };
-        Self { delta, sources: notes.into_par_iter().map(source).collect(), permits }
+        let carried = delta.carried.as_ref().map(|carried| {
+            let text = source((carried.from.clone(), Content::from(""), carried.text.clone()));
+            Source { after: carried.to.clone(), is_carried: true, ..text }
+        });
+        let mut sources: Vec<Source> = notes.into_par_iter().map(source).collect();
+        sources.extend(carried);
+        Self { delta, sources, permits }
     }
 
     /// The keys of the links within notes that move.
@@ -157,10 +184,12 @@ impl<'d> Relinking<'d> {
         let deleted: BTreeSet<FileId> = delta.deleted.iter().filter_map(id).collect();
         let left = delta.moves.iter().map(|(from, _)| from).chain(&delta.deleted);
         let old: HashMap<FileId, SafePath> = left.filter_map(|path| Some((id(path)?, path.clone()))).collect();
+        let ends = delta.carried.as_ref().map(|carried| (id(&carried.from), id(&carried.to), carried));
+        let carried = ends.and_then(|(from, to, carried)| Some((from?, to?, carried)));
         index.apply(delta);
         let resolver = Resolver::new(&index.names);
-        let names =
-            Sides { after: &index.names, resolver, old: &old, deleted: &deleted, format, permits: self.permits };
+        let (after, permits) = (&index.names, self.permits);
+        let names = Sides { after, resolver, old: &old, deleted: &deleted, carried, format, permits };
         let of_each: Vec<Result<Relinked>> = self.sources.into_par_iter().map(|source| source.relink(&names)).collect();
         let mut all = Relinked::default();
         for relinked in of_each {
@@ -199,12 +228,15 @@ impl Source {
                 })),
             }
         }
-        if file_edits.is_empty() {
+        if file_edits.is_empty() && !self.is_carried {
             return Ok(relinked);
         }
         let text = apply_edits(&self.text, &file_edits)?;
         self.check(&text, names)?;
-        relinked.edits.push((self.after, self.content, text));
+        match self.is_carried {
+            true => relinked.carried = Some(text),
+            false => relinked.edits.push((self.after, self.content, text)),
+        }
         Ok(relinked)
     }
 
@@ -219,19 +251,25 @@ impl Source {
     ) -> Result<Option<TextEdit>> {
         let now = leads_to(names.after, &names.resolver, names.permits, &link.path, &self.after);
         let at = || LinkAt { path: self.after.clone(), line: link.line, raw: link.raw.clone() };
-        let Some(id) = target else {
+        let Some(target) = target else {
             if now.is_some() {
                 relinked.satisfied.push(at());
             }
             return Ok(None);
         };
+        let id = names.wanted(link, target);
+        if id != target
+            && let Some(subpath) = &link.subpath
+        {
+            relinked.led_along.push((at(), subpath.clone()));
+        }
         if names.deleted.contains(&id) {
             let list = if now.is_some() { &mut relinked.redirected } else { &mut relinked.dangling };
             list.push(at());
             return Ok(None);
         }
         let Some(to) = names.after.path(id) else { return Ok(None) };
-        let from = names.old.get(&id).map_or(to, SafePath::vault_path);
+        let from = names.old.get(&target).map(SafePath::vault_path).or_else(|| names.after.path(target)).unwrap_or(to);
         // An empty path is the note itself, wherever it lies.
         let is_renamed = from.file_name() != to.file_name() && !link.path.is_empty();
         let unkept = || {
@@ -282,7 +320,11 @@ impl Source {
             fragments.iter().flat_map(|f| &f.links).map(|link| (link.line, link.path.clone())).collect()
         };
         let (before, after) = (links(&self.fragments), links(&fragments));
-        let targets: Vec<Option<FileId>> = self.targets.iter().flatten().copied().collect();
+        let occurrences = self.fragments.iter().flat_map(|fragment| &fragment.links);
+        let targets: Vec<Option<FileId>> = occurrences
+            .zip(self.targets.iter().flatten())
+            .map(|(link, target)| target.map(|target| names.wanted(link, target)))
+            .collect();
         let leads_right = |path: &str, target: Option<FileId>| match target {
             Some(id) if names.deleted.contains(&id) => true,
             Some(id) => names.resolver.resolve(path, self.after.vault_path()).target == Some(id),

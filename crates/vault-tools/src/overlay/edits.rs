@@ -157,7 +157,7 @@ impl Overlay<'_> {
             self.push(Action::MakeFolder { path: folder });
         }
         self.push(Action::Move { from: from.clone(), to: to.clone() });
-        let Relinked { edits, rewritten, satisfied, dangling, redirected, notices } = relinked;
+        let Relinked { edits, rewritten, satisfied, dangling, redirected, notices, .. } = relinked;
         self.edit_all(edits);
         self.add_link_notices(&satisfied, "led nowhere and leads to a note now");
         self.add_link_notices(&dangling, "leads nowhere now");
@@ -175,12 +175,29 @@ impl Overlay<'_> {
         let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         self.mark();
         let deleted = self.files_of(path, &stat)?;
+        let (relinked, trashed_to) = self.remove(path, mode, Delta { deleted, ..Delta::default() })?;
+        let Relinked { dangling, redirected, notices, .. } = relinked;
+        self.add_link_notices(&dangling, "leads nowhere now");
+        self.add_link_notices(&redirected, "leads to another note of that name now");
+        notices.into_iter().for_each(|notice| self.add_notice(notice));
+        Ok(Deleted { trashed_to, dangling, redirected })
+    }
+
+    /// Takes away what is at a path; says what becomes of links, which nothing has been done about yet, and where it is
+    /// now.
+    pub(super) fn remove(
+        &mut self,
+        path: &SafePath,
+        mode: DeleteMode,
+        delta: Delta,
+    ) -> Result<(Relinked, Option<String>)> {
+        let Some(stat) = self.stat(path)? else { return Err(Error::not_found(path, &[])) };
         let actions = match mode {
             DeleteMode::SystemTrash if stat.kind == EntryKind::File && !stat.symlink => self.system_trash(path)?,
             DeleteMode::Trash | DeleteMode::SystemTrash => self.trash(path)?,
             DeleteMode::Permanent => self.delete_permanently(path, &stat)?,
         };
-        let relinked = self.relink(&Delta { deleted, ..Delta::default() })?;
+        let relinked = self.relink(&delta)?;
         let trashed_to = match actions.last() {
             Some(Action::Move { to, .. }) => Some(to.to_string()),
             Some(Action::Delete { mode: DeleteMode::SystemTrash, .. }) => Some(SYSTEM_TRASH.to_owned()),
@@ -197,14 +214,10 @@ impl Overlay<'_> {
         for action in actions {
             self.push(action);
         }
-        let Relinked { dangling, redirected, notices, .. } = relinked;
-        self.add_link_notices(&dangling, "leads nowhere now");
-        self.add_link_notices(&redirected, "leads to another note of that name now");
-        notices.into_iter().for_each(|notice| self.add_notice(notice));
-        Ok(Deleted { trashed_to, dangling, redirected })
+        Ok((relinked, trashed_to))
     }
 
-    fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
+    pub(super) fn add_link_notices(&mut self, links: &[LinkAt], what: &str) {
         // A line that holds one link several times is named once.
         for link in links.chunk_by(PartialEq::eq).filter_map(<[LinkAt]>::first) {
             let text = format!("{}:{}: the link {} {what}", link.path, link.line, link.raw);
@@ -404,7 +417,7 @@ impl Overlay<'_> {
         Ok(missing)
     }
 
-    fn edit_all(&mut self, edits: Vec<(SafePath, Content, String)>) {
+    pub(super) fn edit_all(&mut self, edits: Vec<(SafePath, Content, String)>) {
         for (path, before, after) in edits {
             self.edit(&path, before, after.into());
         }

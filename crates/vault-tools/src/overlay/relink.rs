@@ -40,11 +40,12 @@ impl Overlay<'_> {
 
     fn relink_with(&mut self, delta: &Delta, index: &mut LinkIndex) -> Result<Relinked> {
         let moves = delta.moves.iter().flat_map(|(from, to)| [from, to]);
-        let named = moves.chain(&delta.created).chain(&delta.deleted);
+        let carried = delta.carried.iter().flat_map(|carried| [&carried.from, &carried.to]);
+        let named = moves.chain(&delta.created).chain(&delta.deleted).chain(carried);
         let keys: BTreeSet<String> = named.flat_map(|path| keys_leading_to(path.vault_path())).collect();
         let has_rivals = delta.created.iter().any(|path| index.is_name_taken(path));
         self.observe_names(&keys, index);
-        if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() {
+        if !has_rivals && delta.moves.is_empty() && delta.deleted.is_empty() && delta.carried.is_none() {
             index.apply(delta);
             return Ok(Relinked::default());
         }
@@ -56,6 +57,8 @@ impl Overlay<'_> {
         let mut notes = self.notes_linking_by(index, &keys)?;
         self.preconditions.keys.extend(keys);
         notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
+        // Links within a note need no name.
+        notes.extend(delta.carried.iter().map(|carried| carried.from.clone()));
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         let known = self.permits.clone();
         let permits = move |path: &str| known.as_ref().is_none_or(|permits| permits(path));
@@ -63,7 +66,8 @@ impl Overlay<'_> {
 
         let mut notices = index.disk.unread();
         // Said whether there are such links or not, so that it does not tell.
-        if self.permits.is_some() && !(delta.moves.is_empty() && delta.deleted.is_empty()) {
+        if self.permits.is_some() && (delta.carried.is_some() || !(delta.moves.is_empty() && delta.deleted.is_empty()))
+        {
             let what = "links in notes that your settings deny are left as they are, and may lead nowhere now";
             notices.push(what.to_owned().into());
         }

@@ -33,6 +33,8 @@ mod attachments;
 mod make_link;
 mod metadata;
 mod tags;
+mod merge;
+mod move_lines;
 mod random_note;
 mod daily_settings;
 mod daily_note;
@@ -336,6 +338,20 @@ fn bulk() -> Vec<Tool> {
             "Replace the text under a heading, subsections included, and keep the heading and the rest of the note. For a \
              smaller passage use edit_note.",
             section::replace_section,
+        ),
+        Tool::new(
+            "merge_notes",
+            Delete,
+            "Merge a note into another one: its text is added there, its properties are joined, links to it lead to what is \
+             left, and it goes to the trash.",
+            merge::merge_notes,
+        ),
+        Tool::new(
+            "move_lines",
+            Write,
+            "Move lines of a note to another note or section: done or open tasks, or lines that match a pattern, each with \
+             what is nested below it. Links are kept.",
+            move_lines::move_lines,
         ),
         Tool::new(
             "list_attachments",

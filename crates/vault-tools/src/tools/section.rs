@@ -43,6 +43,7 @@ enum Position {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct InsertedText {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The first line of the new text, from 1.
     line: u32,
@@ -94,6 +95,7 @@ pub(super) struct ReplaceArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct NewSection {
     /// The note.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// The line of its heading, from 1.
     line: u32,

@@ -1,7 +1,7 @@
 //! The tools of the toolset `bulk`: what they change, what they leave, and that undo takes all of it back.
 
 use serde_json::{Value, json};
-use vault_tools::{Approval, ErrorKind, Force, Toolbox};
+use vault_tools::{Approval, Editor, ErrorKind, Force, Settings, Toolbox};
 
 use crate::vault::{TestVault, assert_same};
 
@@ -141,4 +141,176 @@ fn text_under_a_heading() {
         toolbox.vault().undo(None, Force::No).unwrap();
     }
     assert_same(&vault.tree(), &before, "undo");
+}
+
+fn may_delete(vault: &TestVault) -> Toolbox {
+    let mut settings = Settings::default();
+    settings.allow_delete = true;
+    vault.toolbox_with(Editor::default(), &settings)
+}
+
+#[test]
+fn links_to_a_merged_note_lead_to_what_is_left() {
+    let vault = TestVault::new(
+        "//- Old/Draft.md
+        ---
+        tags: [x, z]
+        status: new
+        up: \"[[Index]]\"
+        ---
+        # Draft
+
+        See [[#Plan]], [[Draft#Plan|here]], [[Home]], [rel](../Home.md), [side](Side.md) and ![[#^one]].
+
+        ## Plan
+
+        text ^one
+        //- Old/Side.md
+        [[Draft]] [[Old/Draft#Plan]] [d](Draft.md#Plan) ![[Draft#^one]] [[draft|D]]
+        //- Home.md
+        ---
+        tags: x
+        status: done
+        ---
+        # Home
+        [[Old/Draft]] [[Home]] `[[Draft]]`
+        //- Index.md
+        [[Draft]] [[Home]] [[Old/Side]]
+        //- Board.canvas
+        {\"nodes\":[{\"id\":\"1\",\"type\":\"file\",\"file\":\"Old/Draft.md\"},{\"id\":\"2\",\"type\":\"text\",\"text\":\"[[Draft#Plan]]\"}]}
+        ",
+    );
+    let before = vault.tree();
+    assert_eq!(
+        refused(&mut vault.toolbox(), "merge_notes", json!({ "path": "Old/Draft.md", "into": "Home.md" })).kind(),
+        ErrorKind::Denied,
+        "it deletes a note"
+    );
+    let mut toolbox = may_delete(&vault);
+    let version = |toolbox: &mut Toolbox, path| call(toolbox, "read_note", json!({ "path": path }))["version"].clone();
+    let (old, into) = (version(&mut toolbox, "Old/Draft.md"), version(&mut toolbox, "Home.md"));
+    let wrong = json!({ "path": "Old/Draft.md", "into": "Home.md", "expected_into_version": old });
+    assert_eq!(refused(&mut toolbox, "merge_notes", wrong).kind(), ErrorKind::Conflict);
+    let args = json!({
+        "path": "Old/Draft.md", "into": "Home.md", "expected_version": old, "expected_into_version": into
+    });
+    let output = toolbox.call("merge_notes", args, Approval::Approved).unwrap();
+    assert_eq!(output.value["dropped_properties"], json!(["status"]));
+    assert!(output.notices.iter().any(|notice| notice.contains("keeps its status") && notice.contains("\"new\"")));
+    assert_eq!(
+        vault.read("Home.md"),
+        "---\ntags:\n  - x\n  - z\nstatus: done\nup: \"[[Index]]\"\n---\n# Home\n[[Home]] [[Home]] `[[Draft]]`\n\n# Draft\n\n\
+         See [[#Plan]], [[Home#Plan|here]], [[Home]], [rel](./Home.md), [side](Side.md) and ![[#^one]].\n\n\
+         ## Plan\n\ntext ^one\n"
+    );
+    assert_eq!(vault.read("Old/Side.md"), "[[Home]] [[Home#Plan]] [d](Home.md#Plan) ![[Home#^one]] [[Home|D]]\n");
+    assert_eq!(vault.read("Index.md"), "[[Home]] [[Home]] [[Old/Side]]\n");
+    let board = vault.read("Board.canvas");
+    assert!(board.contains("\"file\":\"Home.md\"") && board.contains("[[Home#Plan]]"), "{board}");
+    assert!(!vault.root().join("Old/Draft.md").exists());
+    assert!(vault.root().join(output.value["trashed_to"].as_str().unwrap()).exists());
+    assert_eq!(output.value["notes_updated"], json!(["Board.canvas", "Home.md", "Index.md", "Old/Side.md"]));
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undo");
+}
+
+#[test]
+fn a_merge_says_which_links_it_cannot_keep() {
+    let vault = TestVault::new(
+        "//- a.md
+        ## Log
+        one ^id
+        //- b.md
+        ## Log
+        two ^other
+        //- c.md
+        [[b#Log]]
+        //- d.md
+        three ^id
+        //- e.md
+        [[d#^id]]
+        ",
+    );
+    let before = vault.tree();
+    let mut toolbox = may_delete(&vault);
+    let output = toolbox.call("merge_notes", json!({ "path": "b.md", "into": "a.md" }), Approval::Approved).unwrap();
+    assert!(
+        output
+            .notices
+            .iter()
+            .any(|said| said.starts_with("c.md: the link [[b#Log]] leads to the heading of that name"))
+    );
+    toolbox.vault().undo(None, Force::No).unwrap();
+    let same_id = refused(&mut toolbox, "merge_notes", json!({ "path": "d.md", "into": "a.md" }));
+    assert!(
+        same_id.kind() == ErrorKind::Refused && same_id.to_string().contains("e.md links to the other"),
+        "{same_id}"
+    );
+    for (path, into, kind) in [
+        ("a.md", "a.md", ErrorKind::InvalidArguments),
+        ("no.md", "a.md", ErrorKind::NotFound),
+        ("a.md", "no.md", ErrorKind::NotFound),
+    ] {
+        assert_eq!(refused(&mut toolbox, "merge_notes", json!({ "path": path, "into": into })).kind(), kind);
+    }
+    let under = json!({ "path": "d.md", "into": "c.md", "heading": "# From d" });
+    assert_eq!(call(&mut toolbox, "merge_notes", under)["links_updated"], 1);
+    assert_eq!(
+        (vault.read("c.md"), vault.read("e.md")),
+        ("[[b#Log]]\n\n# From d\n\nthree ^id\n".into(), "[[c#^id]]\n".into())
+    );
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undo");
+}
+
+#[test]
+fn lines_move_with_what_is_nested_and_their_links() {
+    let vault = TestVault::new(
+        "//- Work/Log.md\nx\n//- Work/Side.md\nx\n//- Index.md\n[[Log#^t]] [[Work/Log#^other]] ![t](Work/Log.md#^t)\n",
+    );
+    let text = "# Log\n- [ ] open [[#^t]]\n  - [x] inner\n    - [ ] left\n- [x] done [s](Side.md) [[#Log]] [[Side]] ^t\n\t- sub\n\nend ^other\n";
+    vault.write("Work/Log.md", text);
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "Work/Log.md", "to_path": "Archive/Done.md", "tasks": "done", "to_heading": "Done" });
+    let output = toolbox.call("move_lines", args.clone(), Approval::Approved).unwrap();
+    assert_eq!(
+        (&output.value["moved"], &output.value["line"], &output.value["links_updated"]),
+        (&json!(2), &json!(3), &json!(4))
+    );
+    assert!(output.notices.iter().any(|said| said.contains("1 open tasks go along")), "{:?}", output.notices);
+    assert_eq!(vault.read("Work/Log.md"), "# Log\n- [ ] open [[Done#^t]]\n\nend ^other\n");
+    assert_eq!(
+        vault.read("Archive/Done.md"),
+        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub"
+    );
+    assert_eq!(vault.read("Index.md"), "[[Done#^t]] [[Work/Log#^other]] ![t](Archive/Done.md#^t)\n");
+    let again = call(&mut toolbox, "move_lines", args);
+    assert_eq!((&again["moved"], &again["line"]), (&json!(0), &Value::Null));
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undo");
+
+    // Within one note, and only what is not there yet.
+    let within = json!({
+        "path": "Work/Log.md", "to_path": "Work/Log.md", "pattern": "^- .x.|^end", "to_heading": "# Done"
+    });
+    assert_eq!(call(&mut toolbox, "move_lines", within.clone())["moved"], 2);
+    let moved = vault.read("Work/Log.md");
+    assert!(
+        moved.ends_with("\n# Done\n\n- [x] done [s](Side.md) [[#Log]] [[Side]] ^t\n\t- sub\n\nend ^other\n"),
+        "{moved}"
+    );
+    assert_eq!(call(&mut toolbox, "move_lines", within)["moved"], 0);
+    assert_eq!(vault.read("Work/Log.md"), moved);
+    for (change, kind) in [
+        (json!({}), ErrorKind::InvalidArguments),
+        (json!({ "pattern": "(" }), ErrorKind::InvalidArguments),
+        (json!({ "tasks": "done", "to_path": "Work/Log.md" }), ErrorKind::InvalidArguments),
+        (json!({ "tasks": "done", "from_heading": "No" }), ErrorKind::NotFound),
+        (json!({ "tasks": "done", "expected_version": "0" }), ErrorKind::Conflict),
+    ] {
+        let mut args = json!({ "path": "Work/Log.md", "to_path": "Index.md" });
+        args.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        assert_eq!(refused(&mut toolbox, "move_lines", args).kind(), kind, "{change}");
+    }
 }

@@ -45,4 +45,8 @@ fn a_search_that_names_no_vault_is_of_all() {
     let ran = shell.run(&with_both(&["call", "read_note", r#"{"path": "Garden.md"}"#]));
     assert_eq!(ran.code, 2);
     assert!(ran.err.contains("begins with no vault's name") && ran.err.contains("Home, Work"), "{}", ran.err);
+    let ran = shell.run(&with_both(&["call", "read_note", r#"{"path": "Work/Gardn.md"}"#]));
+    assert!(ran.err.contains("in the vault Work: Note not found: Gardn.md"), "{}", ran.err);
+    let ran = shell.run(&with_both(&["call", "search_notes", r#"{"query": "offise"}"#]));
+    assert!(ran.err.contains("note: Work: searched for office"), "{}", ran.err);
 }
