@@ -136,3 +136,14 @@ fn a_tag_is_renamed_in_some_notes_only() {
     assert_eq!((vault.read("a.md").as_str(), vault.read("b.md").as_str()), ("#old\n", "#new\n"));
     assert_eq!(output.left_out[0].path, "a.md");
 }
+
+#[test]
+fn lines_that_move_are_one_hunk_or_none() {
+    let lines: String = (0..20).map(|line| format!("line {line}\n")).collect();
+    let vault = TestVault::new(&format!("//- a.md\n- [x] done\n{lines}# Done\n"));
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "a.md", "to_path": "a.md", "tasks": "done", "to_heading": "Done" });
+    let proposal = toolbox.propose("move_lines", args, Cancel::default()).unwrap();
+    assert_eq!(proposal.change.preview().files[0].diff.as_ref().unwrap().matches("\n@@ ").count(), 2);
+    assert!(proposal.separable_files().is_empty(), "a line would be lost, or there twice");
+}
