@@ -36,8 +36,8 @@ mod tags;
 mod merge;
 mod move_lines;
 mod random_note;
-mod daily_settings;
-mod daily_note;
+mod periodic_settings;
+mod periodic_note;
 mod editor;
 mod workspace;
 mod commands;
@@ -111,7 +111,7 @@ fn notes() -> Vec<Tool> {
             Write,
             "Create the daily note of a day (default: today) with the folder, name and template of the vault's \
              settings, unless it exists, and add content at its end if given. An existing note keeps its text.",
-            daily_note::create_daily_note,
+            periodic_note::create_daily_note,
         ),
         Tool::new(
             "search_by_tag",
@@ -368,6 +368,13 @@ fn bulk() -> Vec<Tool> {
             "Write a link to a file as the vault writes links: wikilink or Markdown, with the shortest, a relative or the \
              full path. Choose it in plans that write notes with links.",
             make_link::make_link,
+        ),
+        Tool::new(
+            "create_periodic_note",
+            Write,
+            "Create the note of a week, month, quarter or year (or day) with the folder, name and template that the vault's \
+             settings say, unless it exists, and add content at its end if given.",
+            periodic_note::create_periodic_note,
         ),
     ]
 }

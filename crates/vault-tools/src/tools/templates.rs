@@ -120,6 +120,9 @@ impl Templates {
             ("title", _) => return Ok(Some(path.stem().to_owned())),
             ("yesterday", Some(format)) => (Some(Span::new().days(-1)), format),
             ("tomorrow", Some(format)) => (Some(Span::new().days(1)), format),
+            (day, Some(name_format)) if format.is_some() && WEEKDAYS.contains(&day) => {
+                (Some(Span::new().days(self.days_to(day, name_format))), name_format)
+            }
             _ => match (name.strip_prefix("date"), name.strip_prefix("time")) {
                 (Some(after), _) => (offset(after), date_format),
                 (_, Some(after)) => (offset(after), &self.time_format),
@@ -129,7 +132,20 @@ impl Templates {
         let Some(moment) = span.and_then(|span| self.moment.checked_add(span).ok()) else { return Ok(None) };
         moment::format(&moment, format.unwrap_or(default)).map(Some)
     }
+
+    /// How many days lie between the moment and a day of its week, which begins as the name of the note counts weeks.
+    fn days_to(&self, day: &str, name_format: &str) -> i8 {
+        let is_iso =
+            name_format.split('[').any(|part| part.rsplit(']').next().unwrap_or_default().contains(['W', 'G']));
+        let first = i8::from(is_iso);
+        let place = |from_sunday: i8| (from_sunday - first).rem_euclid(7);
+        let day = WEEKDAYS.iter().position(|name| *name == day).unwrap_or_default();
+        place(day as i8) - place(self.moment.weekday().to_sunday_zero_offset())
+    }
 }
+
+/// From Sunday on.
+const WEEKDAYS: [&str; 7] = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 /// `+1d`, `-2w`, `+1M`; nothing is no offset. `None` for anything else.
 fn offset(text: &str) -> Option<Span> {
@@ -201,6 +217,9 @@ mod tests {
             "{{yesterday}} {{dates}} {{date+d}} {{date+1é}} {{date1d}} {{datetime}}",
             "{{yesterday}} {{dates}} {{date+d}} {{date+1é}} {{date1d}} {{datetime}}",
         );
+        // A Monday, in a week that begins on Sunday, or on Monday.
+        check(Some("gggg-[W]ww"), "{{sunday:DD}} {{monday:DD}} {{saturday:DD}} {{sunday}}", "01 02 07 {{sunday}}");
+        check(Some("GGGG-[w]WW"), "{{sunday:DD}} {{ Monday :DD}} {{saturday:DD}}", "08 02 07");
         check(Some("D. MMMM"), "{{yesterday}} {{date}} {{tomorrow}} {{date:YYYY}}", "1. March 2. March 3. March 2026");
         check(
             None,

@@ -455,3 +455,27 @@ fn links_are_written_as_the_vault_writes_them() {
     let refused = toolbox.call("make_link", json!({ "path": "img/p [1].png" }), Approval::Approved).unwrap_err();
     assert_eq!(refused.kind(), ErrorKind::Refused);
 }
+
+#[test]
+fn weekly_notes_are_made_as_periodic_notes_is_set_up() {
+    let vault = TestVault::new(
+        "//- T/Week.md
+        # {{title}}
+        {{monday:ddd DD}} to {{sunday:ddd DD}}
+        //- .obsidian/community-plugins.json
+        [\"periodic-notes\"]
+        //- .obsidian/plugins/periodic-notes/data.json
+        {\"weekly\": {\"enabled\": true, \"folder\": \"Weeks\", \"format\": \"GGGG-[W]WW\", \"template\": \"T/Week\"}}
+        ",
+    );
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "period": "week", "date": "2026-03-04", "content": "- review" });
+    let output = toolbox.call("create_periodic_note", args, Approval::Approved).unwrap();
+    assert_eq!((&output.value["path"], &output.notices[..]), (&json!("Weeks/2026-W10.md"), &[][..]));
+    assert_eq!(vault.read("Weeks/2026-W10.md"), "# 2026-W10\nMon 02 to Sun 08\n\n- review\n");
+    let month = toolbox.call("create_periodic_note", json!({ "period": "month" }), Approval::Approved).unwrap();
+    assert_eq!(month.value["path"], "2026-03.md");
+    assert!(month.notices[0].contains("not set to make monthly notes"), "{:?}", month.notices);
+    let day = call(&mut toolbox, "create_periodic_note", json!({ "period": "day" }));
+    assert_eq!(day["path"], "2026-03-02.md");
+}

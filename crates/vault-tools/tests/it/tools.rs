@@ -46,7 +46,7 @@ fn the_toolsets_have_14_2_18_and_9_tools() {
     let toolbox = vault.toolbox();
     let count = |toolset| toolbox.specs(Some(toolset)).len();
     assert_eq!((count(Toolset::Notes), count(Toolset::Chat), count(Toolset::Actions)), (14, 2, 18));
-    assert_eq!(count(Toolset::Bulk), 9);
+    assert_eq!(count(Toolset::Bulk), 10);
     assert_eq!(toolbox.spec("vault_createFile").unwrap().name, "vault.createFile");
     let error = toolbox.spec("read_notes").unwrap_err().to_string();
     assert!(error.starts_with("Unknown tool: read_notes") && error.contains("read_note, "), "{error}");

@@ -1,11 +1,12 @@
-//! Creates the note of a day as the vault's settings for daily notes say: `create_daily_note`.
+//! Creates the note of a day, week, month, quarter or year as the vault's settings say: `create_daily_note`,
+//! `create_periodic_note`.
 
 use jiff::Zoned;
 use jiff::civil::Date;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::daily_settings::DailySettings;
+use super::periodic_settings::{Period, PeriodicSettings};
 use super::{locate, version};
 use crate::edit;
 use crate::error::{Error, ErrorKind, Result};
@@ -22,11 +23,18 @@ pub(super) struct Args {
     expected_version: Option<String>,
 }
 
-/// The note of the day.
+#[derive(Deserialize, JsonSchema)]
+pub(super) struct PeriodArgs {
+    /// What the note is of.
+    period: Period,
+    #[serde(flatten)]
+    args: Args,
+}
+
+/// The note.
 #[derive(Serialize, JsonSchema)]
-pub(super) struct DailyNote {
+pub(super) struct PeriodicNote {
     /// Its path.
-    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether it was created now.
     created: bool,
@@ -36,12 +44,25 @@ pub(super) struct DailyNote {
     version: String,
 }
 
-pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Result<DailyNote> {
+pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Result<PeriodicNote> {
+    let settings = PeriodicSettings::of(context.vault, Period::Day)?;
+    create(args, &settings, context)
+}
+
+pub(super) fn create_periodic_note(args: PeriodArgs, context: &mut Context<'_, '_>) -> Result<PeriodicNote> {
+    let settings = PeriodicSettings::of(context.vault, args.period)?;
+    if !settings.of_plugin && args.period != Period::Day {
+        let what = "Obsidian's plugin Periodic Notes is not set to make";
+        context.overlay.notice(format!("{what} {} notes here, so this one has a plain name", args.period.adjective()));
+    }
+    create(args.args, &settings, context)
+}
+
+fn create(args: Args, settings: &PeriodicSettings, context: &mut Context<'_, '_>) -> Result<PeriodicNote> {
     let day = match &args.date {
         Some(date) => on(date, context.now)?,
         None => context.now.clone(),
     };
-    let settings = DailySettings::of(context.vault)?;
     let path = settings.path(&day)?;
     let path = locate::new_note(&PathArg(path.to_string()), context)?;
     version::require(args.expected_version.as_deref(), &path, context)?;
@@ -61,7 +82,7 @@ pub(super) fn create_daily_note(args: Args, context: &mut Context<'_, '_>) -> Re
     } else if appended {
         context.overlay.write(&path, text)?;
     }
-    Ok(DailyNote { version: version::of(&path, context)?, path: path.to_string(), created, appended })
+    Ok(PeriodicNote { version: version::of(&path, context)?, path: path.to_string(), created, appended })
 }
 
 /// The given day at the present time of day.
