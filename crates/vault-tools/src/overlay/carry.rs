@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use vault_index::links::{block_at, heading_at};
-use vault_index::note::{Note, ParseOptions, parse};
+use vault_index::links::{block_at, heading_at, resolve};
+use vault_index::note::{Link, Note, ParseOptions, parse};
 
 use super::Overlay;
 use crate::action::DeleteMode;
+use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{CarriedText, Delta, LinkAt, Relinked, Rewritten};
 use crate::sandbox::{SafePath, View};
@@ -93,7 +94,9 @@ impl Overlay<'_> {
     ) -> Result<Carried> {
         let Relinked { edits, carried, rewritten, led_along, dangling, redirected, notices, .. } = relinked;
         self.edit_all(edits);
-        let joined = join(&carried.unwrap_or_default(), &self.text(note)?)?;
+        let (carried, text) = (carried.unwrap_or_default(), self.text(note)?);
+        let joined = join(&carried, &text)?;
+        check_links(note, &carried, &text, &joined)?;
         self.write(note, joined.text.as_str())?;
         self.check_subpaths(note, source, &led_along, &joined)?;
         self.add_link_notices(&dangling, "leads nowhere now");
@@ -102,7 +105,8 @@ impl Overlay<'_> {
         Ok(Carried { rewritten, trashed_to: None })
     }
 
-    /// Looks whether links lead to the heading or block to which they led, which is now in the joined note.
+    /// Has links lead to the heading or block to which they led, which is now in the joined note: one to a heading whose
+    /// name is there twice gets the headings above it.
     fn check_subpaths(
         &mut self,
         path: &SafePath,
@@ -114,27 +118,108 @@ impl Overlay<'_> {
             return Ok(());
         }
         let (before, after) = (parsed(path, source), parsed(path, &joined.text));
+        let mut within: Vec<TextEdit> = Vec::new();
         for (link, subpath) in links {
-            if place_of(&before, subpath).is_none() {
+            let Some(was) = place_of(&before, subpath) else { continue };
+            let now = place_of(&after, subpath);
+            if now.is_some_and(|at| joined.added.contains(&at)) {
                 continue;
             }
-            match place_of(&after, subpath) {
-                Some(at) if joined.added.contains(&at) => {}
-                Some(_) if subpath.contains('^') => {
-                    return Err(Error::new(
-                        ErrorKind::Refused,
-                        format!("{path} has a block with the id {subpath}, too, and {} links to the other", link.path),
-                    )
-                    .with_remedy("give one of the two another id first"));
-                }
-                Some(_) => {
-                    let what = "leads to the heading of that name which was there before";
-                    self.notice(format!("{}: the link {} {what}", link.path, link.raw));
-                }
-                None => self.notice(format!("{}: the link {} leads to the note only", link.path, link.raw)),
+            if now.is_some() && subpath.contains('^') {
+                let what =
+                    format!("{path} has a block with the id {subpath}, too, and {} links to the other", link.path);
+                return Err(Error::new(ErrorKind::Refused, what).with_remedy("give one of the two another id first"));
+            }
+            let number = before.headings.iter().position(|heading| heading.span.start == was);
+            let longer = number.and_then(|number| longer_subpath(&after, &joined.added, number));
+            let edits = match &longer {
+                Some(longer) if link.path == *path => edits_within(&after, &joined.added, subpath, longer),
+                Some(longer) => self.edit_of_line(path, link, subpath, longer)?,
+                None => Vec::new(),
+            };
+            if edits.is_empty() {
+                let where_now =
+                    if now.is_some() { "leads to the other heading of that name" } else { "leads to the note only" };
+                self.notice(format!("{}: the link {} {where_now}", link.path, link.raw));
+            } else if link.path == *path {
+                within.extend(edits);
+            } else {
+                let text = apply_edits(&self.text(&link.path)?, &edits)?;
+                self.write(&link.path, text)?;
             }
         }
+        within.sort_by_key(|edit| edit.span.start);
+        within.dedup();
+        if !within.is_empty() {
+            self.write(path, apply_edits(&joined.text, &within)?)?;
+        }
         Ok(())
+    }
+
+    /// The edit that gives a link another subpath, found by its line; none if it is not certain which link that is.
+    fn edit_of_line(&self, target: &SafePath, link: &LinkAt, subpath: &str, new: &str) -> Result<Vec<TextEdit>> {
+        let Some(names) = self.links.as_ref().map(|index| &index.names) else { return Ok(Vec::new()) };
+        let id = names.id(target.vault_path());
+        let note = parsed(&link.path, &self.text(&link.path)?);
+        let leads_there = |found: &&Link| resolve(names, &found.path, link.path.vault_path()).target == id;
+        let edits: Vec<TextEdit> = note
+            .links
+            .iter()
+            .filter(|found| found.line == link.line && found.subpath.as_deref() == Some(subpath))
+            .filter(leads_there)
+            .filter_map(|found| edit_of(&note, found, new))
+            .collect();
+        Ok(if edits.len() == 1 { edits } else { Vec::new() })
+    }
+}
+
+/// The headings above the heading of this number within a part of a note, and itself, if that names it alone.
+fn longer_subpath(note: &Note, part: &Range<usize>, number: usize) -> Option<String> {
+    let within = (0..note.headings.len()).filter(|at| part.contains(&note.headings[*at].span.start));
+    let at = within.into_iter().nth(number)?;
+    let segment = |text: &str| text.replace(['#', '|', '^', '[', ']'], " ").trim().to_owned();
+    let longer = note.heading_path(at).into_iter().map(segment).collect::<Vec<_>>().join("#");
+    (place_of(note, &longer) == Some(note.headings[at].span.start)).then_some(longer)
+}
+
+/// The edits that give links from a part of a note to itself another subpath.
+fn edits_within(note: &Note, part: &Range<usize>, subpath: &str, new: &str) -> Vec<TextEdit> {
+    let links = note.links.iter().filter(|link| part.contains(&link.span.start) && link.path.is_empty());
+    let meant = links.filter(|link| link.subpath.as_deref() == Some(subpath));
+    meant.filter_map(|link| edit_of(note, link, new)).collect()
+}
+
+/// The edit that gives a wikilink in the text of a note another subpath.
+fn edit_of(note: &Note, link: &Link, subpath: &str) -> Option<TextEdit> {
+    let inner = link.raw.trim_start_matches('!').strip_prefix("[[")?.strip_suffix("]]")?;
+    let start = link.span.end - "]]".len() - inner.len();
+    let from = inner.find('#')? + 1;
+    let to = inner.find('|').unwrap_or(inner.len());
+    let to = if inner[..to].ends_with('\\') { to - 1 } else { to };
+    let is_in_text = note.body.contains(&link.span.start) && from <= to;
+    is_in_text.then(|| TextEdit { span: start + from..start + to, text: subpath.to_owned() })
+}
+
+/// Checks that the joined text has the links of both texts: a label that is defined in both would turn some.
+fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> Result<()> {
+    let links = |text: &str| -> Vec<(usize, String, Option<String>)> {
+        let note = parsed(path, text);
+        let of_body = note.links.into_iter().filter(|link| note.body.contains(&link.span.start));
+        of_body.map(|link| (link.span.start, link.path, link.subpath)).collect()
+    };
+    let (added, own): (Vec<_>, Vec<_>) =
+        links(&joined.text).into_iter().partition(|link| joined.added.contains(&link.0));
+    let same = |a: &[(usize, String, Option<String>)], b: &[(usize, String, Option<String>)]| {
+        a.iter().map(|link| (&link.1, &link.2)).eq(b.iter().map(|link| (&link.1, &link.2)))
+    };
+    match same(&added, &links(carried)) && same(&own, &links(text)) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Refused,
+            "links would lead elsewhere, since both texts use the same label for a link",
+        )
+        .at(path)
+        .with_remedy("give the label another name in one of the two first")),
     }
 }
 

@@ -48,7 +48,7 @@ fn link(style: u8, target: &VaultPath, source: &str, upper: bool) -> String {
         6 => format!("[t](<{}> \"x\")", target.as_str().replace('%', "%25")),
         7 => format!("![t]({}{})", up, encoded(target.as_str())),
         8 => format!("[t]({}#h)", encoded(bare)),
-        9 => format!("[t][r{style}]\n\n[r{style}]: {}\n", encoded(full)),
+        9 => format!("[t][r{0}]\n\n[r{0}]: {1}\n", style % 3, encoded(full)),
         10 => format!("`[[{bare}]]` [[nowhere]]"),
         11 => format!("[[./{bare}]]"),
         12 => format!("[[{}#^id|x]]", target.as_str()),
@@ -114,6 +114,28 @@ fn targets(view: &dyn View) -> BTreeMap<String, Vec<Option<String>>> {
             (path.to_string(), note.links.iter().map(|link| lead(&link.path)).collect())
         })
         .collect()
+}
+
+/// Where the links in the texts of notes lead, and from where, in no order. Both ways, one note can stand for another.
+fn links_as_one(view: &dyn View, (from, to): (&SafePath, &SafePath)) -> Vec<(String, String)> {
+    let entries = view.walk(None).unwrap().into_iter();
+    let files: Vec<SafePath> =
+        entries.filter(|entry| entry.stat.kind == EntryKind::File).map(|entry| entry.path).collect();
+    let ids = files.iter().zip(0..);
+    let names: Names = ids.map(|(path, id)| (FileId(id), path.vault_path().clone())).collect();
+    let stands_for = |path: &str| if path == from.as_str() { to.to_string() } else { path.to_owned() };
+    let mut links = Vec::new();
+    for path in files.iter().filter(|path| path.is_note()) {
+        let content = view.read(path).unwrap();
+        let note = parse(path.vault_path(), content.bytes(), &ParseOptions::default());
+        for link in note.links.iter().filter(|link| note.body.start <= link.span.start) {
+            let target = resolve(&names, &link.path, path.vault_path()).target;
+            let target = target.and_then(|id| names.path(id)).map_or("", VaultPath::as_str);
+            links.push((stands_for(path.as_str()), stands_for(target)));
+        }
+    }
+    links.sort();
+    links
 }
 
 /// Follows files to where they moved. A link that led nowhere may lead anywhere.
@@ -230,5 +252,49 @@ proptest! {
             fixture.vault.redo(Force::No).unwrap();
             prop_assert_eq!(fixture.snapshot(), after);
         }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn links_are_kept_when_text_goes_to_another_note(
+        files in files(), from in any::<Pick>(), to in any::<Pick>(), merges in any::<bool>(), deletes in any::<bool>(),
+    ) {
+        let fixture = fixture(&files);
+        let entries = fixture.vault.sandbox().walk(None).unwrap();
+        let notes: Vec<&SafePath> =
+            entries.iter().map(|entry| &entry.path).filter(|path| path.is_markdown()).collect();
+        prop_assume!(notes.len() > 1);
+        let from = notes[from.index(notes.len())].clone();
+        let others: Vec<&&SafePath> = notes.iter().filter(|note| **note != &from).collect();
+        let to = (*others[to.index(others.len())]).clone();
+        let (before, snapshot) = (links_as_one(fixture.vault.sandbox(), (&from, &to)), fixture.snapshot());
+        let mut overlay = fixture.vault.overlay();
+        let join = |part: &str, text: &str| {
+            let merged = edit::merge(text, part, None)?;
+            Ok(overlay::Joined { text: merged.text, added: merged.added })
+        };
+        let done = if merges {
+            let mode = if deletes { DeleteMode::Permanent } else { DeleteMode::Trash };
+            overlay.merge(&from, &to, mode, &join).is_ok()
+        } else {
+            let text = overlay.text(&from).unwrap();
+            let taken = edit::take_lines(&text, &(0..text.len()), &(0..0), &|line| line.contains("[[")).unwrap();
+            // A link by a label has its definition elsewhere; that is said.
+            prop_assume!(!taken.loses_labels);
+            overlay.move_text((&from, &taken.left), &to, (&taken.taken, taken.blocks), &join).is_ok()
+        };
+        if done {
+            fixture.vault.apply(&overlay.change(), ApplyOptions::default()).unwrap();
+            prop_assert_eq!(links_as_one(fixture.vault.sandbox(), (&from, &to)), before);
+            if overlay.is_changed() {
+                fixture.vault.undo(None, Force::No).unwrap();
+            }
+        } else {
+            prop_assert!(!overlay.is_changed());
+        }
+        prop_assert_eq!(fixture.snapshot(), snapshot);
     }
 }

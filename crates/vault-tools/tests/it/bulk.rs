@@ -238,7 +238,7 @@ fn a_merge_says_which_links_it_cannot_keep() {
         output
             .notices
             .iter()
-            .any(|said| said.starts_with("c.md: the link [[b#Log]] leads to the heading of that name"))
+            .any(|said| said.starts_with("c.md: the link [[b#Log]] leads to the other heading of that name"))
     );
     toolbox.vault().undo(None, Force::No).unwrap();
     let same_id = refused(&mut toolbox, "merge_notes", json!({ "path": "d.md", "into": "a.md" }));
@@ -261,6 +261,16 @@ fn a_merge_says_which_links_it_cannot_keep() {
     );
     toolbox.vault().undo(None, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "undo");
+
+    // Below a heading of its own, the second heading of a name can be told from the first.
+    vault.write("b.md", "## Log\ntwo [[#Log]] [[#Log|x]]\n");
+    vault.write("c.md", "[[b#Log]] ![[b#log|t]] [x](b.md#Log)\n[[a#Log]]\n");
+    let under = json!({ "path": "b.md", "into": "a.md", "heading": "# From b" });
+    let output = toolbox.call("merge_notes", under, Approval::Approved).unwrap();
+    assert_eq!(vault.read("a.md"), "## Log\none ^id\n\n# From b\n\n## Log\ntwo [[#From b#Log]] [[#From b#Log|x]]\n");
+    assert_eq!(vault.read("c.md"), "[[a#From b#Log]] ![[a#From b#Log|t]] [x](a.md#Log)\n[[a#Log]]\n");
+    assert_eq!(output.notices.len(), 1, "{:?}", output.notices);
+    assert!(output.notices[0].starts_with("c.md: the link [x](b.md#Log) leads to the other heading"));
 }
 
 #[test]
