@@ -243,9 +243,11 @@ fn calls_of_a_plan_can_be_left_out_and_the_plan_edited() {
     });
     let file = home.path().join("plan.json");
     std::fs::write(&file, plan.to_string()).unwrap();
-    let editor = r#"sed -i 's/Tidy up/Tidy up slowly/; s/ 1\.md/ one.md/'"#;
+    // Not every sed edits in place.
+    let commands = r#"sed 's/Tidy up/Tidy up slowly/; s/ 1\.md/ one.md/' "$1" > "$1.new"; mv "$1.new" "$1""#;
+    let editor = format!("edit() {{ {commands}; }}; edit");
     let args = ["plan", "run", file.to_str().unwrap()];
-    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", editor)]);
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", &editor)]);
     session.until("Run this plan? [");
     session.answer("e");
     let shown = session.until("Run this plan? [");
