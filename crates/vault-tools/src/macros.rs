@@ -21,7 +21,8 @@ const FILE: &str = "macros.json";
 const VERSION: &str = "1.0";
 
 /// The macros that come with the program, each in the format of an entry of an export.
-const SHIPPED: [&str; 5] = [
+const SHIPPED: [&str; 6] = [
+    include_str!("macros/archive-done-tasks.json"),
     include_str!("macros/broken-links.json"),
     include_str!("macros/folder-index.json"),
     include_str!("macros/inbox-to-notes.json"),

@@ -43,6 +43,7 @@ pub(super) fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliR
                 (Approval::Denied, _) => out.paint.bad("refused"),
                 (_, Some(_)) => out.paint.bad("failed"),
                 (Approval::Edited, None) => "done, edited".to_string(),
+                (_, None) if !row.left_out.is_empty() => "done in part".to_string(),
                 (_, None) => "done".to_string(),
             };
             let why = row.error.as_deref().unwrap_or_default();

@@ -30,7 +30,7 @@ const MAX_ITEMS: usize = 10_000;
 const MAX_OUTPUT_BYTES: usize = 256_000_000;
 
 /// Why a call is left out that a person does not want.
-const LEFT_OUT: &str = "a person left it out";
+pub(super) const LEFT_OUT: &str = "a person left it out";
 
 /// A call of a plan: its step, and the position of its item in the step's loop.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

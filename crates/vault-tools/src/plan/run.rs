@@ -9,8 +9,9 @@ use serde_json::Value;
 
 use super::foreach::LeftOut;
 use super::history;
-use super::preview::{PlanPreview, StepPreview, StepState};
+use super::preview::{LEFT_OUT, PlanPreview, StepPreview, StepState};
 use super::schema::{OnError, Retry, Step};
+use crate::change::LeftOutHunks;
 use crate::error::{Error, ErrorKind, Result};
 use crate::host::Host;
 use crate::journal::TransactionId;
@@ -185,6 +186,10 @@ fn log_steps(
         let args: Vec<&Value> = step.calls.iter().map(|call| &call.args).collect();
         let mut record = Record::new(&step.tool, &args, result, took_ms, approval);
         record.run = outcome.ok().and_then(|done| done.run).map(|run| run.0);
+        let hunks = preview.left_out.iter().filter(|file| step.paths.contains(&file.path));
+        let items = step.left_out.iter().filter(|item| item.reason == LEFT_OUT);
+        let items = items.map(|item| format!("a person left out item {}, {}", item.item, item.what));
+        record.left_out = hunks.map(LeftOutHunks::sentence).chain(items).collect();
         toolbox.log(&record);
     }
 }

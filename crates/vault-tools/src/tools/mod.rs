@@ -345,14 +345,16 @@ fn bulk() -> Vec<Tool> {
             "Merge a note into another one: its text is added there, its properties are joined, links to it lead to what is \
              left, and it goes to the trash.",
             merge::merge_notes,
-        ),
+        )
+        .separable(Separable::Nothing),
         Tool::new(
             "move_lines",
             Write,
             "Move lines of a note to another note or section: done or open tasks, or lines that match a pattern, each with \
              what is nested below it. Links are kept.",
             move_lines::move_lines,
-        ),
+        )
+        .separable(Separable::Nothing),
         Tool::new(
             "list_attachments",
             Read,

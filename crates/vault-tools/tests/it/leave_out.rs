@@ -75,6 +75,10 @@ fn a_plan_without_some_calls_and_hunks() {
     assert_eq!(done.left_out[0].1.reason, "a person left it out");
     let said = "the step append: a person left out 1 of the 2 hunks in Long.md";
     assert!(done.notices.iter().any(|notice| notice == said), "{:?}", done.notices);
+    let log = vault_tools::read_log(toolbox.vault().state()).unwrap();
+    let logged: Vec<&str> = log.iter().flat_map(|record| &record.left_out).map(String::as_str).collect();
+    let hunk = "a person left out 1 of the 2 hunks in Long.md";
+    assert_eq!(logged, ["a person left out item 2, b", hunk, hunk], "both steps that edit it");
     toolbox.vault().undo(None, Force::No).unwrap();
     assert_same(&vault.tree(), &before, "undone");
 }
@@ -131,4 +135,15 @@ fn a_tag_is_renamed_in_some_notes_only() {
     let output = toolbox.apply(proposal, Approval::Approved).unwrap();
     assert_eq!((vault.read("a.md").as_str(), vault.read("b.md").as_str()), ("#old\n", "#new\n"));
     assert_eq!(output.left_out[0].path, "a.md");
+}
+
+#[test]
+fn lines_that_move_are_one_hunk_or_none() {
+    let lines: String = (0..20).map(|line| format!("line {line}\n")).collect();
+    let vault = TestVault::new(&format!("//- a.md\n- [x] done\n{lines}# Done\n"));
+    let mut toolbox = vault.toolbox();
+    let args = json!({ "path": "a.md", "to_path": "a.md", "tasks": "done", "to_heading": "Done" });
+    let proposal = toolbox.propose("move_lines", args, Cancel::default()).unwrap();
+    assert_eq!(proposal.change.preview().files[0].diff.as_ref().unwrap().matches("\n@@ ").count(), 2);
+    assert!(proposal.separable_files().is_empty(), "a line would be lost, or there twice");
 }

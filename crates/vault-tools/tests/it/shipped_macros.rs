@@ -102,3 +102,18 @@ fn broken_links() {
         assert!(!note.contains("Tomatoes"), "{note}");
     });
 }
+
+#[test]
+fn archive_done_tasks() {
+    check("archive-done-tasks", &[], |vault, done| {
+        let archive = vault.read("Archive/Done tasks.md");
+        assert!(archive.contains("## Done by 2026-03-02\n"), "{archive}");
+        assert!(
+            archive.contains("- [x] plates upright\n") && !archive.contains("[ ] write the new address"),
+            "{archive}"
+        );
+        let daily = vault.read("Daily/2026-03-12.md");
+        assert!(!daily.contains("[x]") && daily.contains("- [ ] write the new address"), "{daily}");
+        assert!(done.left_out.is_empty(), "{:?}", done.left_out);
+    });
+}
