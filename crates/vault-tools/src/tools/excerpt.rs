@@ -14,14 +14,24 @@ pub(super) fn beginning(text: &str, length: usize) -> String {
 
 /// About `length` characters around a match, on one line, with `...` where it was cut.
 pub(super) fn around(text: &str, found: &Range<usize>, length: usize) -> String {
+    let (start, inner, end) = cut_around(text, found, length);
+    let line = inner.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{start}{line}{end}")
+}
+
+/// The same of a line as it is, white space included, so that it can be looked for.
+pub(super) fn within_line(line: &str, found: &Range<usize>, length: usize) -> String {
+    let (start, inner, end) = cut_around(line, found, length);
+    format!("{start}{inner}{end}")
+}
+
+fn cut_around<'t>(text: &'t str, found: &Range<usize>, length: usize) -> (&'static str, &'t str, &'static str) {
     let inside = text[found.clone()].chars().count();
     let room = length.saturating_sub(inside) / 2;
     let before = text[..found.start].char_indices().rev().take(room).last().map_or(found.start, |(at, _)| at);
     let after = text[found.end..].char_indices().nth(room).map_or(text.len(), |(at, _)| found.end + at);
-    let line = text[before..after].split_whitespace().collect::<Vec<_>>().join(" ");
-    let start = if before > 0 { "..." } else { "" };
-    let end = if after < text.len() { "..." } else { "" };
-    format!("{start}{line}{end}")
+    let dots = |is_cut: bool| if is_cut { "..." } else { "" };
+    (dots(before > 0), &text[before..after], dots(after < text.len()))
 }
 
 #[cfg(test)]
@@ -41,5 +51,7 @@ mod tests {
         let text = "The quick brown fox jumps over the lazy dog";
         assert_eq!(around(text, &(16..19), 13), "...rown fox jump...");
         assert_eq!(around(text, &(16..19), 400), text);
+        assert_eq!(around("\t- a  b", &(3..4), 400), "- a b");
+        assert_eq!(within_line("\t- a  b", &(3..4), 400), "\t- a  b");
     }
 }

@@ -80,7 +80,7 @@ struct TextMatch {
     start: u32,
     /// The column after its last character.
     end: u32,
-    /// The text around it.
+    /// The text around it as it is in the line, with `...` where it was cut.
     snippet: String,
 }
 
@@ -129,7 +129,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
                     line: number,
                     start: position_of(line, at.start()).ch,
                     end: position_of(line, at.end()).ch,
-                    snippet: excerpt::around(line, &at.range(), args.snippet_length),
+                    snippet: excerpt::within_line(line, &at.range(), args.snippet_length),
                 });
             }
         }

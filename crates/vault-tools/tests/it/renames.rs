@@ -153,8 +153,8 @@ fn two_programs_lose_nothing() {
         while done < rounds {
             let mut overlay = vault.overlay();
             let now: u32 = overlay.text(&path("count.md")).unwrap().parse().unwrap();
-            overlay.write(&path("count.md"), (now + 1).to_string()).unwrap();
-            match vault.apply(&overlay.change(), ApplyOptions::default()) {
+            let written = overlay.write(&path("count.md"), (now + 1).to_string());
+            match written.and_then(|_| vault.apply(&overlay.change(), ApplyOptions::default())) {
                 Ok(_) => done += 1,
                 // Somebody was quicker: read again.
                 Err(error) => assert_eq!(error.kind(), ErrorKind::Conflict, "{error}"),
