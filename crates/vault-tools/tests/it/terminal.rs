@@ -276,6 +276,27 @@ fn calls_of_a_plan_can_be_left_out_and_the_plan_edited() {
 }
 
 #[test]
+fn a_selection_of_several_lines_can_be_typed() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let plan = serde_json::json!({
+        "version": "1.0", "goal": "g", "riskLevel": "writes",
+        "steps": [{ "id": "a", "tool": "vault.createFile", "args": { "path": "New.md", "content": "${selection}" } }]
+    });
+    let file = home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let mut session = Session::new(&vault, &home, &["plan", "run", file.to_str().unwrap()]);
+    session.until("dot alone");
+    for line in ["- a", "  - b", "", "- c", "."] {
+        session.until("| ");
+        session.answer(line);
+    }
+    session.until("Run this plan? [");
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("New.md"), "- a\n  - b\n\n- c");
+}
+
+#[test]
 fn files_to_share_are_ticked() {
     let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
     let mut session =
