@@ -262,10 +262,14 @@ impl<'s> Macros<'s> {
     /// Deletes a macro.
     ///
     /// # Errors
-    /// No such macro.
+    /// No such macro; one that comes with the program.
     pub fn delete(&self, name: &str) -> Result<()> {
         let _lock = self.state.lock_file(FILE)?;
         let mut macros = self.list()?;
+        let is_called_so = |other: &Macro| other.name == name;
+        if !macros.iter().any(is_called_so) && Self::shipped().iter().any(is_called_so) {
+            return Err(Error::new(ErrorKind::Refused, format!("`{name}` comes with the program")));
+        }
         macros.remove(position(&macros, name)?);
         self.write(macros)
     }

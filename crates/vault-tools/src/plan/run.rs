@@ -39,6 +39,8 @@ pub struct PlanRun {
     pub skipped: Vec<(String, String)>,
     /// Items of loops that were left out, with the id of the step.
     pub left_out: Vec<(String, LeftOut)>,
+    /// What a person left out of files that the steps that are done have edited.
+    pub left_out_hunks: Vec<LeftOutHunks>,
     /// What the steps that are done say besides their outputs, each with the id of the step.
     pub notices: Vec<String>,
 }
@@ -72,7 +74,8 @@ pub fn run(
     let outcome = run_approved(toolbox, preview, cancel, on_event);
     let (status, run) = outcome.as_ref().map_or((RunStatus::Failed, None), |done| (done.status, done.run));
     let notices = outcome.as_ref().map_or(Vec::new(), |done| done.notices.clone());
-    on_event(&Event::RunFinished { status, run: run.map(|run| run.0), notices });
+    let left_out = outcome.as_ref().map_or(Vec::new(), |done| done.left_out_hunks.clone());
+    on_event(&Event::RunFinished { status, run: run.map(|run| run.0), notices, left_out });
     log_steps(toolbox, preview, outcome.as_ref(), approval, millis_since(started));
     if status == RunStatus::Done {
         let written = history::add(toolbox.vault().state(), &preview.plan, run);
@@ -132,6 +135,8 @@ fn run_approved(
     let StepCursor { outputs, failed, skipped, .. } = cursor;
     let done = || preview.steps.iter().filter(|step| outputs.contains_key(&step.id));
     let notices = done().flat_map(StepPreview::named_notices).collect();
+    let hunks = preview.left_out.iter().filter(|file| done().any(|step| step.paths.contains(&file.path)));
+    let left_out_hunks = hunks.cloned().collect();
     // A step of which every item is left out is skipped.
     let reached = done().chain(preview.steps.iter().filter(|step| skipped.iter().any(|(id, _)| *id == step.id)));
     let left_out = reached.flat_map(|step| step.left_out.iter().map(|item| (step.id.clone(), item.clone()))).collect();
@@ -143,7 +148,7 @@ fn run_approved(
         Some((_, error)) if error.kind() == ErrorKind::Cancelled => RunStatus::Cancelled,
         Some(_) => RunStatus::Failed,
     };
-    Ok(PlanRun { status, run, outputs, failed, skipped, left_out, notices })
+    Ok(PlanRun { status, run, outputs, failed, skipped, left_out, left_out_hunks, notices })
 }
 
 /// What the policy denies is denied here too, whoever approved it.
@@ -438,6 +443,9 @@ pub enum Event {
         /// What the steps that are done say besides their outputs, each with the id of the step.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         notices: Vec<String>,
+        /// What a person left out of files that the steps that are done have edited.
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        left_out: Vec<LeftOutHunks>,
     },
 }
 

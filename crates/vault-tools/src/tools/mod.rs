@@ -233,7 +233,7 @@ fn actions() -> Vec<Tool> {
             "vault.listFiles",
             Read,
             "List the files and folders in a folder (with recursive, all below it), with size, time and etag. \
-             Hidden files are left out.",
+             Hidden and excluded files are left out.",
             list_files::list_files,
         ),
         Tool::new(

@@ -35,6 +35,7 @@ pub(super) struct PeriodArgs {
 #[derive(Serialize, JsonSchema)]
 pub(super) struct PeriodicNote {
     /// Its path.
+    #[schemars(extend("x-vault-path" = true))]
     path: String,
     /// Whether it was created now.
     created: bool,

@@ -73,6 +73,7 @@ fn a_plan_without_some_calls_and_hunks() {
     assert!(vault.read("Long.md").starts_with("FIRST\n0\n") && !vault.read("Long.md").contains("LAST"));
     assert!(!vault.root().join("N/b.md").exists() && vault.root().join("After.md").exists());
     assert_eq!(done.left_out[0].1.reason, "a person left it out");
+    assert!(done.left_out_hunks[0].path == "Long.md" && done.left_out_hunks[0].diff.contains("+LAST"));
     let said = "the step append: a person left out 1 of the 2 hunks in Long.md";
     assert!(done.notices.iter().any(|notice| notice == said), "{:?}", done.notices);
     let log = vault_tools::read_log(toolbox.vault().state()).unwrap();

@@ -16,6 +16,7 @@ mod plan_loops;
 mod real_vaults;
 mod renames;
 mod shipped_macros;
+#[cfg(feature = "cli")]
 mod several_vaults;
 #[cfg(unix)]
 mod terminal;

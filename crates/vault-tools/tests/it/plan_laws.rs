@@ -1,8 +1,10 @@
 //! Laws of plans: what runs is what the preview said, undo gives the vault before, redo the vault after.
 
+use std::collections::BTreeSet;
+
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use vault_tools::plan::{Parameters, RunStatus, preview, run, validate};
+use vault_tools::plan::{CallId, Parameters, RunStatus, preview, preview_without, run, validate};
 use vault_tools::{Approval, Cancel, Editor, Force, Leaf, Position, SafePath, Settings};
 
 use crate::vault::{TestVault, Tree, assert_same};
@@ -82,8 +84,13 @@ fn without_times(output: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
 
+    /// Whole, or without what a person leaves out of it.
     #[test]
-    fn a_plan_run_undone_and_redone(files in vault(), calls in proptest::collection::vec(call(), 1..8)) {
+    fn a_plan_run_undone_and_redone(
+        files in vault(),
+        calls in proptest::collection::vec(call(), 1..8),
+        left_out in prop_oneof![Just(0), any::<u32>()],
+    ) {
         let vault = TestVault::of(&files);
         let before = vault.tree();
         let mut editor = Editor::default();
@@ -113,6 +120,25 @@ proptest! {
         let plan = json!({ "version": "1.1", "goal": "a law", "riskLevel": "writes", "steps": steps });
         let checked = validate(&plan, &toolbox).unwrap();
         let shown = preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default()).unwrap();
+        let is_left_out = |part: usize| left_out >> (part % 32) & 1 == 1;
+        let mut part = 0;
+        let mut next = || {
+            part += 1;
+            is_left_out(part)
+        };
+        let without: BTreeSet<CallId> =
+            shown.separable_calls().into_iter().filter(|_| next()).map(|call| call.id).collect();
+        let parameters = Parameters::default();
+        let mut chosen = preview_without(&mut toolbox, &checked, &parameters, &without, Cancel::default()).unwrap();
+        prop_assert!(!without.is_empty() || chosen.digest == shown.digest);
+        let mut edited = chosen.separable_files();
+        for file in &mut edited {
+            (0..file.hunks().len()).filter(|_| next()).for_each(|hunk| file.leave_out(hunk));
+        }
+        let digest = chosen.digest.clone();
+        chosen.keep(&edited).unwrap();
+        prop_assert_eq!(edited.iter().any(|file| file.left_out().is_some()), chosen.digest != digest);
+        let shown = chosen;
         assert_same(&vault.tree(), &before, "the preview changed something");
         let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut |_| {}).unwrap();
         prop_assert_eq!(done.status, RunStatus::Done);
@@ -122,6 +148,9 @@ proptest! {
             }
         }
         let after = vault.tree();
+        for file in edited.iter().filter(|file| file.left_out().is_some_and(|left_out| left_out.hunks == left_out.of)) {
+            prop_assert_eq!(after.get(file.path().as_str()), before.get(file.path().as_str()));
+        }
         if done.run.is_none() {
             assert_same(&after, &before, "nothing was done");
             return Ok(());

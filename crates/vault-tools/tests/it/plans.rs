@@ -630,7 +630,8 @@ fn plans_that_do_not_run_are_in_the_log() {
     let mut last = None;
     let mut tell = |event: &Event| last = Some(event.clone());
     run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap_err();
-    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None, notices: Vec::new() }));
+    let (notices, left_out) = (Vec::new(), Vec::new());
+    assert_eq!(last, Some(Event::RunFinished { status: RunStatus::Failed, run: None, notices, left_out }));
     let missing = writing(json!([{ "id": "r", "tool": "vault.readFile", "args": { "path": "none.md" } }]));
     previewed(&mut toolbox, &missing, &Value::Null).unwrap_err();
     let records = read_log(toolbox.vault().state()).unwrap();

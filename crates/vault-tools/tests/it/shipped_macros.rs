@@ -35,6 +35,8 @@ fn every_shipped_macro_is_valid_and_has_its_parameters() {
     let vault = TestVault::new("//- a.md\nx\n");
     let toolbox = vault.toolbox();
     let shipped = Macros::shipped();
+    let refused = Macros::new(toolbox.vault().state()).delete(&shipped[0].name).unwrap_err();
+    assert!(refused.to_string().contains("comes with the program"), "{refused}");
     assert_eq!(
         shipped.len(),
         std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/macros")).unwrap().count()

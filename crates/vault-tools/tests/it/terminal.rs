@@ -243,9 +243,11 @@ fn calls_of_a_plan_can_be_left_out_and_the_plan_edited() {
     });
     let file = home.path().join("plan.json");
     std::fs::write(&file, plan.to_string()).unwrap();
-    let editor = r#"sed -i 's/Tidy up/Tidy up slowly/; s/ 1\.md/ one.md/'"#;
+    // Not every sed edits in place.
+    let commands = r#"sed 's/Tidy up/Tidy up slowly/; s/ 1\.md/ one.md/' "$1" > "$1.new"; mv "$1.new" "$1""#;
+    let editor = format!("edit() {{ {commands}; }}; edit");
     let args = ["plan", "run", file.to_str().unwrap()];
-    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", editor)]);
+    let mut session = Session::with(&vault, &home, &[TOOL], &args, &[("EDITOR", &editor)]);
     session.until("Run this plan? [");
     session.answer("e");
     let shown = session.until("Run this plan? [");
@@ -271,6 +273,27 @@ fn calls_of_a_plan_can_be_left_out_and_the_plan_edited() {
     let mut undo = Session::new(&vault, &home, &["undo", "--yes"]);
     assert_eq!((undo.child.stdin.take(), undo.end().1).1, 0);
     assert_same(&vault.tree(), &before, "undone");
+}
+
+#[test]
+fn a_selection_of_several_lines_can_be_typed() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let plan = serde_json::json!({
+        "version": "1.0", "goal": "g", "riskLevel": "writes",
+        "steps": [{ "id": "a", "tool": "vault.createFile", "args": { "path": "New.md", "content": "${selection}" } }]
+    });
+    let file = home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    let mut session = Session::new(&vault, &home, &["plan", "run", file.to_str().unwrap()]);
+    session.until("dot alone");
+    for line in ["- a", "  - b", "", "- c", "."] {
+        session.until("| ");
+        session.answer(line);
+    }
+    session.until("Run this plan? [");
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("New.md"), "- a\n  - b\n\n- c");
 }
 
 #[test]
