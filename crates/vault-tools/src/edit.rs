@@ -19,4 +19,5 @@ pub use list::{EditedList, edit_list};
 pub use merge::{Merged, merge};
 pub use section::{Section, find_block, find_lines, find_section, outline};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once};
+pub(crate) use tags::tag_renames;
 pub use tags::{EditedTags, TagChanges, edit_tags};

@@ -8,6 +8,6 @@ mod relink;
 
 pub(crate) use format::{LinkFormat, encode, new_path};
 pub(crate) use index::{CarriedText, Delta, DiskLinks, LinkIndex, lossy, not_looked_through, readable};
-pub(crate) use occurrences::{LinkEncoding, link_keys};
+pub(crate) use occurrences::{LinkEncoding, canvas_strings, edit_in_json, link_keys};
 pub use relink::{LinkAt, Rewritten};
 pub(crate) use relink::{Permits, Relinked, Relinking};

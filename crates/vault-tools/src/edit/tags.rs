@@ -8,6 +8,7 @@ use vault_index::note::{Property, TagKey, frontmatter_span, is_inline_tag, prope
 use super::frontmatter;
 use super::list::items_of;
 use super::section::{note, structure};
+use super::spans::TextEdit;
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to become of the tags of a note.
@@ -47,6 +48,21 @@ pub fn edit_tags(text: &str, changes: &TagChanges) -> Result<EditedTags> {
     rules.apply_to_body(&mut edited)?;
     rules.add_to_frontmatter(&mut edited)?;
     Ok(edited)
+}
+
+/// The edits that rename tags in a text that is no note of its own, such as one in a canvas.
+///
+/// # Errors
+/// [`ErrorKind::InvalidArguments`] for what cannot be a tag.
+pub(crate) fn tag_renames(text: &str, changes: &TagChanges) -> Result<Vec<TextEdit>> {
+    let rules = Rules::of(changes)?;
+    // With a line before it, no text has frontmatter.
+    let spans = tag_spans(&format!("\n{text}")).into_iter().map(|span| span.start..span.end - 1);
+    let edit = |span: Range<usize>| match rules.fate(&text[span.clone()]) {
+        Fate::Becomes(text) => Some(TextEdit { span, text }),
+        _ => None,
+    };
+    Ok(spans.filter_map(edit).collect())
 }
 
 /// The changes with their tags as they are compared.

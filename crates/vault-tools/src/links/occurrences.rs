@@ -10,6 +10,7 @@ use vault_index::links::link_key;
 use vault_index::note::{LineMap, Link, ParseOptions, parse};
 use vault_index::{FileKind, VaultPath};
 
+use crate::edit::TextEdit;
 use crate::sandbox::SafePath;
 
 /// A text with links in it: a whole note, or a text within the JSON of a canvas.
@@ -264,25 +265,10 @@ struct Canvas<'t> {
     nodes: Vec<BTreeMap<String, &'t RawValue>>,
 }
 
-/// The texts and file names of a canvas. One that is not valid has none that could be changed.
+/// The links of the texts and file names of a canvas.
 fn canvas(text: &str) -> Vec<Fragment> {
-    let json = text.trim_start_matches('\u{feff}');
-    let Ok(canvas) = serde_json::from_str::<Canvas<'_>>(json) else { return Vec::new() };
     let lines = LineMap::of(text);
-    let mut fragments = Vec::new();
-    for node in &canvas.nodes {
-        let string = |key: &str| -> Option<(String, Range<usize>)> {
-            let raw = node.get(key)?.get();
-            let start = raw.as_ptr().addr() - text.as_ptr().addr();
-            Some((serde_json::from_str(raw).ok()?, start..start + raw.len()))
-        };
-        let (key, is_text) = match string("type").as_ref().map(|(kind, _)| kind.as_str()) {
-            Some("text") => ("text", true),
-            Some("file") => ("file", false),
-            Some("group") => ("background", false),
-            _ => continue,
-        };
-        let Some((value, span)) = string(key) else { continue };
+    let fragment = |(value, span, is_text): (String, Range<usize>, bool)| {
         let line = lines.line_at(span.start);
         let links = if is_text {
             node_sites(&value, line)
@@ -296,9 +282,39 @@ fn canvas(text: &str) -> Vec<Fragment> {
                 location: Some(location),
             }]
         };
-        fragments.push(Fragment { text: value, json: Some(span), links });
-    }
-    fragments
+        Fragment { text: value, json: Some(span), links }
+    };
+    canvas_strings(text).into_iter().map(fragment).collect()
+}
+
+/// The texts and file names of a canvas, each with where it stands as a JSON string, and whether it is a text. One that is
+/// not valid has none that could be changed.
+pub(crate) fn canvas_strings(text: &str) -> Vec<(String, Range<usize>, bool)> {
+    let json = text.trim_start_matches('\u{feff}');
+    let Ok(canvas) = serde_json::from_str::<Canvas<'_>>(json) else { return Vec::new() };
+    let string_of = |node: &BTreeMap<String, &RawValue>| {
+        let string = |key: &str| -> Option<(String, Range<usize>)> {
+            let raw = node.get(key)?.get();
+            let start = raw.as_ptr().addr() - text.as_ptr().addr();
+            Some((serde_json::from_str(raw).ok()?, start..start + raw.len()))
+        };
+        let (key, is_text) = match string("type")?.0.as_str() {
+            "text" => ("text", true),
+            "file" => ("file", false),
+            "group" => ("background", false),
+            _ => return None,
+        };
+        string(key).map(|(value, span)| (value, span, is_text))
+    };
+    canvas.nodes.iter().filter_map(string_of).collect()
+}
+
+/// An edit of the text that a JSON string stands for, as an edit of the file in which the string stands.
+pub(crate) fn edit_in_json(file: &str, string: &Range<usize>, edit: &TextEdit) -> Option<TextEdit> {
+    let span = span_in_json(&file[string.clone()], &edit.span)?;
+    let text = serde_json::Value::String(edit.text.clone()).to_string();
+    let text = text[1..text.len() - 1].to_owned();
+    Some(TextEdit { span: string.start + span.start..string.start + span.end, text })
 }
 
 /// The links of a canvas node's text, which has no frontmatter: with a line before it, no text has.
@@ -321,7 +337,7 @@ fn tidy(path: &str) -> String {
 /// The bytes of a JSON string, quotes included, in which a range of the text it stands for is written.
 ///
 /// `None` for a range that is not in the text, or for what is no JSON string.
-pub(crate) fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
+fn span_in_json(json: &str, range: &Range<usize>) -> Option<Range<usize>> {
     let (mut start, mut end) = (None, None);
     let mut decoded = 0;
     let mut rest = json.strip_prefix('"')?;

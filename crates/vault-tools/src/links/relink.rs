@@ -16,7 +16,7 @@ use vault_index::links::{Names, Resolver, link_key};
 
 use super::format::{LinkFormat, LinkRewrite, encode};
 use super::index::{CarriedText, Delta, LinkIndex};
-use super::occurrences::{Fragment, LinkOccurrence, fragments, span_in_json};
+use super::occurrences::{Fragment, LinkOccurrence, edit_in_json, fragments};
 use crate::change::Notice;
 use crate::content::Content;
 use crate::edit::{TextEdit, apply_edits};
@@ -218,14 +218,9 @@ impl Source {
             edits.sort_by_key(|edit| edit.span.start);
             match &fragment.json {
                 None => file_edits.extend(edits),
-                Some(whole) => file_edits.extend(edits.iter().filter_map(|edit| {
-                    let span = span_in_json(&self.text[whole.clone()], &edit.span)?;
-                    let text = serde_json::Value::String(edit.text.clone()).to_string();
-                    Some(TextEdit {
-                        span: whole.start + span.start..whole.start + span.end,
-                        text: text[1..text.len() - 1].to_owned(),
-                    })
-                })),
+                Some(whole) => {
+                    file_edits.extend(edits.iter().filter_map(|edit| edit_in_json(&self.text, whole, edit)));
+                }
             }
         }
         if file_edits.is_empty() && !self.is_carried {

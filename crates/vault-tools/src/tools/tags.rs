@@ -7,8 +7,9 @@ use vault_index::note::TagKey;
 
 use super::known_notes::notes_tagged;
 use super::{locate, version};
-use crate::edit::{EditedTags, TagChanges, edit_tags};
+use crate::edit::{EditedTags, TagChanges, apply_edits, edit_tags, tag_renames};
 use crate::error::{Error, ErrorKind, Result};
+use crate::links::{canvas_strings, edit_in_json};
 use crate::sandbox::{SafePath, View};
 use crate::tool::{Context, PathArg};
 
@@ -81,6 +82,23 @@ fn edit(path: &SafePath, changes: &TagChanges, context: &mut Context<'_, '_>) ->
     Ok(edited)
 }
 
+/// Renames the tags in the texts of a canvas; returns how many.
+fn edit_canvas(path: &SafePath, changes: &TagChanges, context: &mut Context<'_, '_>) -> Result<usize> {
+    let text = context.overlay.text(path)?;
+    let strings = canvas_strings(&text);
+    if strings.is_empty() {
+        return Err(Error::new(ErrorKind::Unsupported, "it is no valid canvas").at(path));
+    }
+    let mut edits = Vec::new();
+    for (value, string, _) in strings.into_iter().filter(|(_, _, is_text)| *is_text) {
+        let renames = tag_renames(&value, changes)?;
+        edits.extend(renames.iter().filter_map(|rename| edit_in_json(&text, &string, rename)));
+    }
+    edits.sort_by_key(|edit| edit.span.start);
+    context.overlay.write(path, apply_edits(&text, &edits)?)?;
+    Ok(edits.len())
+}
+
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct VaultArgs {
     /// The tag as it is called now, with or without `#`.
@@ -135,16 +153,16 @@ pub(super) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>) -> Result
     notes.dedup();
     for path in notes {
         context.cancel.check()?;
-        let edited = match path.is_markdown() {
-            true => edit(&path, &changes, context),
-            false => Err(Error::new(ErrorKind::Unsupported, "the tags of a canvas can be renamed by hand only")),
+        let renamed = match path.is_markdown() {
+            true => edit(&path, &changes, context).map(|edited| edited.renamed),
+            false => edit_canvas(&path, &changes, context),
         };
-        match edited {
-            Ok(edited) if edited.renamed > 0 => {
-                done.renamed += edited.renamed;
+        match renamed {
+            Ok(0) => {}
+            Ok(count) => {
+                done.renamed += count;
                 done.notes_updated.push(path.to_string());
             }
-            Ok(_) => {}
             Err(error) => {
                 context.overlay.notice(format!("{path} keeps #{}: {}", key.as_str(), error.message()));
                 done.left_out.push(LeftOut { path: path.to_string(), reason: error.message().to_owned() });

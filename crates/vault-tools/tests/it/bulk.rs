@@ -76,18 +76,23 @@ fn a_tag_is_renamed_in_all_notes() {
         no tag
         //- projects.md
         #projects [[a#project]]
-        //- board.canvas
-        {\"nodes\":[{\"id\":\"1\",\"type\":\"text\",\"text\":\"#project\"}]}
         ",
     );
+    let text = r##"{"nodes":[{"type":"text","text":"\u00e9\n#project \/ `#project` #Project/x"},{"type":"file","file":"a #project.md"}]}"##;
+    vault.write("board.canvas", text);
     let before = vault.tree();
     let mut toolbox = vault.toolbox();
     let output =
         toolbox.call("rename_tag", json!({ "tag": "#project", "new_tag": "work" }), Approval::Approved).unwrap();
-    assert_eq!((&output.value["notes_updated"], &output.value["renamed"]), (&json!(["a.md", "b.md"]), &json!(3)));
+    assert_eq!(
+        (&output.value["notes_updated"], &output.value["renamed"]),
+        (&json!(["a.md", "b.md", "board.canvas"]), &json!(5))
+    );
     let left: Vec<&str> =
         output.value["left_out"].as_array().unwrap().iter().map(|left| left["path"].as_str().unwrap()).collect();
-    assert_eq!(left, ["board.canvas", "broken.md"]);
+    assert_eq!(left, ["broken.md"]);
+    let board = vault.read("board.canvas");
+    assert!(board.contains(r##""\u00e9\n#work \/ `#project` #work/x""##) && board.contains("a #project.md"), "{board}");
     assert!(output.notices.iter().any(|notice| notice.starts_with("broken.md keeps #project: ")), "{output:?}");
     assert!(output.notices.iter().any(|notice| notice.starts_with("#work: 1 more notes have")), "{output:?}");
     assert_eq!(vault.read("a.md"), "#work and #work/garden, `#project`\n");
