@@ -147,6 +147,10 @@ pub(super) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>) -> Result
         notes_updated: Vec::new(),
         left_out: Vec::new(),
     };
+    // Said whether there are such notes or not, so that it does not tell.
+    if !context.policy.permits_all_paths() {
+        context.overlay.notice("notes that your settings deny are not looked at, and keep the tag if they have it");
+    }
     let mut notes = tagged(&key, context)?;
     notes.extend(with_broken_frontmatter(context)?);
     notes.sort();
