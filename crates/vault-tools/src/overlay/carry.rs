@@ -1,6 +1,6 @@
 //! Text that goes from one note to another, and the links with it: two notes merged, lines moved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use vault_index::links::{block_at, heading_at, resolve};
@@ -118,10 +118,11 @@ impl Overlay<'_> {
             return Ok(());
         }
         let (before, after) = (parsed(path, source), parsed(path, &joined.text));
+        let mut places: HashMap<&str, (Option<usize>, Option<usize>)> = HashMap::new();
         let mut within: Vec<TextEdit> = Vec::new();
         for (link, subpath) in links {
-            let Some(was) = place_of(&before, subpath) else { continue };
-            let now = place_of(&after, subpath);
+            let find = || (place_of(&before, subpath), place_of(&after, subpath));
+            let (Some(was), now) = *places.entry(subpath).or_insert_with(find) else { continue };
             if now.is_some_and(|at| joined.added.contains(&at)) {
                 continue;
             }

@@ -297,7 +297,7 @@ fn lines_move_with_what_is_nested_and_their_links() {
     assert_eq!(vault.read("Work/Log.md"), "# Log\n- [ ] open [[Done#^t]]\n\nend ^other\n");
     assert_eq!(
         vault.read("Archive/Done.md"),
-        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub"
+        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub\n"
     );
     assert_eq!(vault.read("Index.md"), "[[Done#^t]] [[Work/Log#^other]] ![t](Archive/Done.md#^t)\n");
     let again = call(&mut toolbox, "move_lines", args);
