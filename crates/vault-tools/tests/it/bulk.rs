@@ -120,6 +120,18 @@ fn every_occurrence_of_a_passage() {
 }
 
 #[test]
+fn a_snippet_is_what_edit_note_takes() {
+    let vault = TestVault::new("//- a.md\n");
+    vault.write("a.md", "- [ ] buy\n\t- [ ]  milk\n");
+    let mut toolbox = vault.toolbox();
+    let found = call(&mut toolbox, "vault.searchText", json!({ "query": "milk" }));
+    let snippet = found["matches"][0]["snippet"].clone();
+    let args = json!({ "path": "a.md", "old_text": snippet, "new_text": "\t- [x] milk" });
+    call(&mut toolbox, "edit_note", args);
+    assert_eq!(vault.read("a.md"), "- [ ] buy\n\t- [x] milk\n");
+}
+
+#[test]
 fn text_under_a_heading() {
     let vault = TestVault::new("//- a.md\n# A\n## Log\n- one ^one\n## End\n//- b.md\n[[a#^one]]\n");
     let before = vault.tree();
