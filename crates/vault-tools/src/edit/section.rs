@@ -1,10 +1,11 @@
 //! Finds parts of a note: a section by its heading, a block by its id, lines; and lists the headings.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use vault_index::VaultPath;
 use vault_index::links::heading_at;
-use vault_index::note::{BlockKind, Note, ParseOptions, parse};
+use vault_index::note::{Block, BlockKind, Note, ParseOptions, parse};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -115,6 +116,13 @@ pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
     let levels = note.headings.iter().map(|heading| heading.level).collect();
     (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
+}
+
+/// The labels of the footnotes that a text defines: `^1`.
+pub(crate) fn footnotes(text: &str) -> BTreeSet<String> {
+    let note = note(text);
+    let label = |block: &Block| text[block.span.clone()].strip_prefix("[^")?.split_once("]:").map(|(label, _)| label);
+    note.blocks.iter().filter_map(label).map(|label| format!("^{}", label.to_lowercase())).collect()
 }
 
 /// A heading without the marks before it.

@@ -8,7 +8,7 @@ use vault_index::note::{Link, Note, ParseOptions, parse};
 
 use super::Overlay;
 use crate::action::DeleteMode;
-use crate::edit::{TextEdit, apply_edits};
+use crate::edit::{TextEdit, apply_edits, footnotes};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{CarriedText, Delta, LinkAt, Relinked, Rewritten};
 use crate::sandbox::{SafePath, View};
@@ -92,11 +92,12 @@ impl Overlay<'_> {
         relinked: Relinked,
         join: &dyn Fn(&str, &str) -> Result<Joined>,
     ) -> Result<Carried> {
-        let Relinked { edits, carried, rewritten, led_along, dangling, redirected, notices, .. } = relinked;
+        let Relinked { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } = relinked;
         self.edit_all(edits);
         let (carried, text) = (carried.unwrap_or_default(), self.text(note)?);
         let joined = join(&carried, &text)?;
         check_links(note, &carried, &text, &joined)?;
+        check_own_subpaths(note, &text, &to_its_note, &joined)?;
         self.write(note, joined.text.as_str())?;
         self.check_subpaths(note, source, &led_along, &joined)?;
         self.add_link_notices(&dangling, "leads nowhere now");
@@ -212,15 +213,39 @@ fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> R
     let same = |a: &[(usize, String, Option<String>)], b: &[(usize, String, Option<String>)]| {
         a.iter().map(|link| (&link.1, &link.2)).eq(b.iter().map(|link| (&link.1, &link.2)))
     };
-    match same(&added, &links(carried)) && same(&own, &links(text)) {
-        true => Ok(()),
-        false => Err(Error::new(
-            ErrorKind::Refused,
-            "links would lead elsewhere, since both texts use the same label for a link",
-        )
+    let what = if !(same(&added, &links(carried)) && same(&own, &links(text))) {
+        "links would lead elsewhere, since both texts use the same label for a link".to_owned()
+    } else if let Some(label) = footnotes(carried).intersection(&footnotes(text)).next() {
+        format!("both texts have a footnote [{label}]")
+    } else {
+        return Ok(());
+    };
+    Err(Error::new(ErrorKind::Refused, what)
         .at(path)
-        .with_remedy("give the label another name in one of the two first")),
+        .with_remedy("give the label another name in one of the two first"))
+}
+
+/// Checks that links to a heading or block of the note still lead there: the text that was put above it can have one of
+/// the same name.
+fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], joined: &Joined) -> Result<()> {
+    if links.is_empty() {
+        return Ok(());
     }
+    let (before, after) = (parsed(path, text), parsed(path, &joined.text));
+    for (link, subpath) in links {
+        let Some(was) = place_of(&before, subpath) else { continue };
+        let is_kept = place_of(&after, subpath).is_some_and(|now| match now < joined.added.start {
+            // What precedes it can have grown by properties only, what follows it not at all.
+            true => now - after.body.start == was - before.body.start,
+            false => now >= joined.added.end && joined.text.len() - now == text.len() - was,
+        });
+        if !is_kept {
+            let what = format!("the link {} in {} would no longer lead to its part of {path}", link.raw, link.path);
+            let remedy = "add the text at the end of the note, or give one of the two headings or blocks another name";
+            return Err(Error::new(ErrorKind::Refused, what).with_remedy(remedy));
+        }
+    }
+    Ok(())
 }
 
 fn parsed(path: &SafePath, text: &str) -> Note {

@@ -163,6 +163,6 @@ fn say_what_is_odd(path: &SafePath, taken: &TakenLines, context: &mut Context<'_
         say(format!("{} lines in quotes, tables and headings match and stay", taken.passed_over));
     }
     if taken.loses_labels {
-        say("links by a label are moved without its definition, and lead nowhere there".to_owned());
+        say("links by a label or footnotes are moved without its definition, and lead nowhere there, or to another".to_owned());
     }
 }
