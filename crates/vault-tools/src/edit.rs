@@ -17,7 +17,6 @@ pub use insert::{
 pub use lines::{TakenLines, take_lines};
 pub use list::{EditedList, edit_list};
 pub use merge::{Merged, merge};
-pub(crate) use section::footnotes;
 pub use section::{Section, find_block, find_lines, find_section, outline};
 pub use spans::{LineEnding, Replaced, TextEdit, apply_edits, offset_of, position_of, replace_all, replace_once};
 pub(crate) use tags::tag_renames;

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use vault_index::VaultPath;
 use vault_index::links::heading_at;
-use vault_index::note::{Block, BlockKind, Note, ParseOptions, parse};
+use vault_index::note::{BlockKind, Note, ParseOptions, parse};
 
 use crate::error::{Error, ErrorKind, Result};
 
@@ -118,11 +118,13 @@ pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
 }
 
-/// The labels of the footnotes that a text defines: `^1`.
-pub(crate) fn footnotes(text: &str) -> BTreeSet<String> {
+/// The labels of the footnotes that a text defines.
+pub(super) fn footnotes(text: &str) -> BTreeSet<String> {
     let note = note(text);
-    let label = |block: &Block| text[block.span.clone()].strip_prefix("[^")?.split_once("]:").map(|(label, _)| label);
-    note.blocks.iter().filter_map(label).map(|label| format!("^{}", label.to_lowercase())).collect()
+    let others = note.blocks.iter().filter(|block| block.kind == BlockKind::Other);
+    let lines = others.flat_map(|block| text[block.span.clone()].lines());
+    let label = |line: &str| line.trim_start().strip_prefix("[^")?.split_once("]:").map(|(label, _)| label.to_owned());
+    lines.filter_map(label).collect()
 }
 
 /// A heading without the marks before it.

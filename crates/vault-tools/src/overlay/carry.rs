@@ -1,6 +1,6 @@
 //! Text that goes from one note to another, and the links with it: two notes merged, lines moved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use vault_index::links::{block_at, heading_at, resolve};
@@ -8,7 +8,7 @@ use vault_index::note::{Link, Note, ParseOptions, parse};
 
 use super::Overlay;
 use crate::action::DeleteMode;
-use crate::edit::{TextEdit, apply_edits, footnotes};
+use crate::edit::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{CarriedText, Delta, LinkAt, Relinked, Rewritten};
 use crate::sandbox::{SafePath, View};
@@ -119,10 +119,11 @@ impl Overlay<'_> {
             return Ok(());
         }
         let (before, after) = (parsed(path, source), parsed(path, &joined.text));
+        let mut places: HashMap<&str, (Option<usize>, Option<usize>)> = HashMap::new();
         let mut within: Vec<TextEdit> = Vec::new();
         for (link, subpath) in links {
-            let Some(was) = place_of(&before, subpath) else { continue };
-            let now = place_of(&after, subpath);
+            let find = || (place_of(&before, subpath), place_of(&after, subpath));
+            let (Some(was), now) = *places.entry(subpath).or_insert_with(find) else { continue };
             if now.is_some_and(|at| joined.added.contains(&at)) {
                 continue;
             }
@@ -213,16 +214,15 @@ fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> R
     let same = |a: &[(usize, String, Option<String>)], b: &[(usize, String, Option<String>)]| {
         a.iter().map(|link| (&link.1, &link.2)).eq(b.iter().map(|link| (&link.1, &link.2)))
     };
-    let what = if !(same(&added, &links(carried)) && same(&own, &links(text))) {
-        "links would lead elsewhere, since both texts use the same label for a link".to_owned()
-    } else if let Some(label) = footnotes(carried).intersection(&footnotes(text)).next() {
-        format!("both texts have a footnote [{label}]")
-    } else {
-        return Ok(());
-    };
-    Err(Error::new(ErrorKind::Refused, what)
+    match same(&added, &links(carried)) && same(&own, &links(text)) {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorKind::Refused,
+            "links would lead elsewhere, since both texts use the same label for a link",
+        )
         .at(path)
-        .with_remedy("give the label another name in one of the two first"))
+        .with_remedy("give the label another name in one of the two first")),
+    }
 }
 
 /// Checks that links to a heading or block of the note still lead there: the text that was put above it can have one of
