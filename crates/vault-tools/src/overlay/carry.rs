@@ -92,7 +92,8 @@ impl Overlay<'_> {
         relinked: Relinked,
         join: &dyn Fn(&str, &str) -> Result<Joined>,
     ) -> Result<Carried> {
-        let Relinked { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } = relinked;
+        let Relinked { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } =
+            relinked;
         self.edit_all(edits);
         let (carried, text) = (carried.unwrap_or_default(), self.text(note)?);
         let joined = join(&carried, &text)?;
