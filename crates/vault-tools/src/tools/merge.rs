@@ -60,6 +60,7 @@ pub(super) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -> Result<M
     let heading = args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty());
     let odd = RefCell::default();
     let join = |other: &str, text: &str| {
+        edit::frontmatter::properties(other).map_err(|error| error.at(&from))?;
         let merged = edit::merge(text, other, heading).map_err(|error| error.at(&into))?;
         odd.replace((merged.dropped, merged.footnotes));
         Ok(Joined { text: merged.text, added: merged.added })

@@ -270,6 +270,12 @@ fn a_merge_says_which_links_it_cannot_keep() {
     ] {
         assert_eq!(refused(&mut toolbox, "merge_notes", json!({ "path": path, "into": into })).kind(), kind);
     }
+    vault.write("broken.md", "---\nk: [\n---\n");
+    for (path, into) in [("broken.md", "a.md"), ("a.md", "broken.md")] {
+        let broken = refused(&mut toolbox, "merge_notes", json!({ "path": path, "into": into }));
+        assert!(broken.to_string().contains("broken.md: line 3"), "{broken}");
+    }
+    std::fs::remove_file(vault.root().join("broken.md")).unwrap();
     let under = json!({ "path": "d.md", "into": "c.md", "heading": "# From d" });
     assert_eq!(call(&mut toolbox, "merge_notes", under)["links_updated"], 1);
     assert_eq!(
@@ -340,4 +346,35 @@ fn lines_move_with_what_is_nested_and_their_links() {
         args.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         assert_eq!(refused(&mut toolbox, "move_lines", args).kind(), kind, "{change}");
     }
+}
+
+#[test]
+fn text_that_is_added_above_turns_no_link_to_its_note() {
+    for (into, other, link) in [
+        ("# A\n\n# Tasks\n\nmine\n", "## Tasks\n\ntheirs\n", "[[into#Tasks]]"),
+        ("# A\n\n# B\n\n- [ ] mine ^one\n", "- [x] theirs ^one\n", "[t](into.md#^one)"),
+        ("# A\n\n[[#Tasks]]\n\n# Tasks\n", "## Tasks\n", ""),
+        ("# Top\n\n## A\n\n## Tasks\n", "# Other\n", "[[into#Top#Tasks]]"),
+    ] {
+        let vault = TestVault::new("");
+        vault.write("into.md", into);
+        vault.write("other.md", other);
+        vault.write("links.md", link);
+        let before = vault.tree();
+        let mut toolbox = may_delete(&vault);
+        let merge = json!({ "path": "other.md", "into": "into.md", "heading": "A" });
+        assert_eq!(refused(&mut toolbox, "merge_notes", merge).kind(), ErrorKind::Refused, "{into}");
+        if other.starts_with("- [x]") {
+            let lines = json!({ "path": "other.md", "to_path": "into.md", "tasks": "done", "to_heading": "A" });
+            assert_eq!(refused(&mut toolbox, "move_lines", lines).kind(), ErrorKind::Refused, "{into}");
+        }
+        assert_same(&vault.tree(), &before, "refused");
+    }
+    // What comes before it, and what only grows by properties, is found as before.
+    let vault = TestVault::new("");
+    vault.write("into.md", "\u{feff}# Top\r\n\r\n## A ^id\r\n\r\n## Tasks\r\n");
+    vault.write("other.md", "---\nk: v\n---\n### Other\n");
+    vault.write("links.md", "[[into#Top]] [[into#A]] [[into#Top#Tasks]] [[into#^id]] [[into#Missing]]\n");
+    let merge = json!({ "path": "other.md", "into": "into.md", "heading": "Top#A ^id" });
+    call(&mut may_delete(&vault), "merge_notes", merge);
 }
