@@ -6,7 +6,7 @@ use std::ops::Range;
 use vault_index::note::{Block, BlockKind};
 
 use super::item::{check_mark, columns, marker};
-use super::section::{line_start, note, structure};
+use super::section::{footnotes, line_start, note, structure};
 use super::spans::LineEnding;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -26,7 +26,7 @@ pub struct TakenLines {
     pub passed_over: usize,
     /// The ids of blocks that are in what was taken.
     pub blocks: BTreeSet<String>,
-    /// Whether links by a label were taken without the definition of the label.
+    /// Whether links by a label, or references to footnotes, were taken without the definition of the label.
     pub loses_labels: bool,
 }
 
@@ -79,7 +79,9 @@ pub fn take_lines(
     let moved = note(&done.taken);
     done.blocks = moved.block_ids.into_iter().map(|block| block.id).collect();
     let is_taken = |at: usize| spans.iter().any(|(span, _)| span.contains(&at));
-    done.loses_labels = moved.links.len() < old.links.iter().filter(|link| is_taken(link.span.start)).count();
+    let loses_footnote = footnotes(&done.left).iter().any(|label| done.taken.contains(&format!("[^{label}]")));
+    done.loses_labels =
+        loses_footnote || moved.links.len() < old.links.iter().filter(|link| is_taken(link.span.start)).count();
     Ok(done)
 }
 
@@ -223,6 +225,7 @@ mod tests {
         assert_eq!((done.count, done.open_tasks, done.passed_over), (1, 1, 3));
         assert_eq!(done.blocks.into_iter().collect::<Vec<_>>(), ["one", "two"]);
         assert!(take("- [x] [a][l]\n\n[l]: b.md\n").loses_labels);
+        assert!(take("- [x] a[^1]\n\n[^1]: b\n").loses_labels && !take("- [x] a[^1]\n").loses_labels);
         let refused = take_lines("text\n- [x] a\n---\n", &(0..99), &(0..0), &|line| line.contains("[x]")).unwrap_err();
         assert_eq!(refused.kind(), ErrorKind::Refused);
     }

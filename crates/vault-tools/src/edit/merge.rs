@@ -8,7 +8,7 @@ use vault_index::note::{Properties, Property, TagKey, property_key};
 use super::frontmatter::{self, to_json};
 use super::insert::{append_to_end, append_to_section};
 use super::list::{contains, items_of};
-use super::section::note;
+use super::section::{footnotes, note};
 use super::spans::{LineEnding, offset_of};
 use crate::error::Result;
 use crate::host::Position;
@@ -23,6 +23,8 @@ pub struct Merged {
     pub added: Range<usize>,
     /// Properties that both notes had, each with the value that was dropped.
     pub dropped: Vec<(String, Value)>,
+    /// The labels of footnotes that both notes define: of two definitions, one is shown.
+    pub footnotes: Vec<String>,
 }
 
 /// Adds a note at the end of another, or of a section of it, which is made if it is missing. Lists of the frontmatter are
@@ -34,6 +36,7 @@ pub fn merge(text: &str, other: &str, heading: Option<&str>) -> Result<Merged> {
     let mut merged = Merged::default();
     let updates = joined(&frontmatter::properties(text)?, &frontmatter::properties(other)?, &mut merged.dropped);
     merged.text = frontmatter::update(text, &updates)?;
+    merged.footnotes = footnotes(text).intersection(&footnotes(other)).cloned().collect();
     let parsed = note(other);
     let body = other[parsed.body].trim_end().trim_start_matches(['\n', '\r']);
     let body = body.strip_prefix('\u{feff}').unwrap_or(body);
@@ -119,6 +122,8 @@ mod tests {
             let merged = merge(text, other, heading).unwrap();
             assert_eq!((merged.text.as_str(), &merged.text[merged.added.clone()]), (expected, added));
         }
+        let twice = merge("a[^1]\n\n[^1]: x\n\n[^2]: y\n", "b[^1] [^3]\n\n[^1]: z\n", None).unwrap();
+        assert_eq!(twice.footnotes, ["1"]);
         assert!(merge("```\nopen", "b", None).is_err());
         assert!(merge("a", "---\nk: [\n---\nb", None).is_err());
     }

@@ -1,5 +1,6 @@
 //! Finds parts of a note: a section by its heading, a block by its id, lines; and lists the headings.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use vault_index::VaultPath;
@@ -115,6 +116,15 @@ pub(super) fn structure(text: &str) -> (Vec<u8>, Vec<String>, usize) {
     let code = note.blocks.iter().filter(|block| block.kind == BlockKind::Code).count();
     let levels = note.headings.iter().map(|heading| heading.level).collect();
     (levels, note.links.into_iter().map(|link| link.raw).collect(), code)
+}
+
+/// The labels of the footnotes that a text defines.
+pub(super) fn footnotes(text: &str) -> BTreeSet<String> {
+    let note = note(text);
+    let others = note.blocks.iter().filter(|block| block.kind == BlockKind::Other);
+    let lines = others.flat_map(|block| text[block.span.clone()].lines());
+    let label = |line: &str| line.trim_start().strip_prefix("[^")?.split_once("]:").map(|(label, _)| label.to_owned());
+    lines.filter_map(label).collect()
 }
 
 /// A heading without the marks before it.

@@ -8,7 +8,7 @@ use vault_index::note::{Property, TagKey, frontmatter_span, is_inline_tag, prope
 use super::frontmatter;
 use super::list::items_of;
 use super::section::{note, structure};
-use super::spans::TextEdit;
+use super::spans::{TextEdit, apply_edits};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to become of the tags of a note.
@@ -122,22 +122,31 @@ impl Rules {
 
     fn apply_to_body(&self, edited: &mut EditedTags) -> Result<()> {
         let mut new = edited.text.clone();
-        let mut tags = Vec::new();
+        let (mut tags, mut renames) = (Vec::new(), Vec::new());
         // From the end, so that the last tag of a line finds nothing else on it.
         for span in tag_spans(&edited.text).into_iter().rev() {
             let tag = &edited.text[span.start + 1..span.end];
             match self.fate(tag) {
                 Fate::Stays => tags.push(tag.to_owned()),
-                Fate::Becomes(tag) => {
-                    new.replace_range(span.start + 1..span.end, &tag);
-                    tags.push(tag);
-                    edited.renamed += 1;
+                Fate::Becomes(text) => {
+                    tags.push(text.clone());
+                    renames.push(text);
                 }
                 Fate::Goes => {
                     remove_tag(&mut new, span);
                     edited.removed += 1;
                 }
             }
+        }
+        edited.renamed += renames.len();
+        if !renames.is_empty() {
+            let becomes = |span: &Range<usize>| matches!(self.fate(&new[span.start + 1..span.end]), Fate::Becomes(_));
+            let spans = tag_spans(&new).into_iter().filter(becomes);
+            let edits: Vec<TextEdit> = spans
+                .zip(renames.into_iter().rev())
+                .map(|(span, text)| TextEdit { span: span.start + 1..span.end, text })
+                .collect();
+            new = apply_edits(&new, &edits)?;
         }
         let tags_of = |text: &str| -> Vec<String> {
             tag_spans(text).into_iter().rev().map(|span| text[span.start + 1..span.end].to_owned()).collect()

@@ -68,6 +68,8 @@ pub(crate) struct Relinked {
     pub carried: Option<String>,
     /// Links to that text that have a subpath, and the subpath; where they stand afterwards.
     pub led_along: Vec<(LinkAt, String)>,
+    /// Links to the note it went to that have a subpath, and the subpath; where they stand afterwards.
+    pub to_its_note: Vec<(LinkAt, String)>,
     /// Notices about what is left as it is, and what could not be looked at.
     pub notices: Vec<Notice>,
 }
@@ -81,6 +83,7 @@ impl Relinked {
         self.redirected.extend(other.redirected);
         self.carried = self.carried.take().or(other.carried);
         self.led_along.extend(other.led_along);
+        self.to_its_note.extend(other.to_its_note);
         self.notices.extend(other.notices);
     }
 
@@ -253,10 +256,11 @@ impl Source {
             return Ok(None);
         };
         let id = names.wanted(link, target);
-        if id != target
-            && let Some(subpath) = &link.subpath
+        if let (Some(subpath), Some((_, to, _))) = (&link.subpath, names.carried)
+            && id == to
         {
-            relinked.led_along.push((at(), subpath.clone()));
+            let links = if target == to { &mut relinked.to_its_note } else { &mut relinked.led_along };
+            links.push((at(), subpath.clone()));
         }
         if names.deleted.contains(&id) {
             let list = if now.is_some() { &mut relinked.redirected } else { &mut relinked.dangling };

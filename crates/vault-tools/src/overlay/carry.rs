@@ -1,6 +1,6 @@
 //! Text that goes from one note to another, and the links with it: two notes merged, lines moved.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
 use vault_index::links::{block_at, heading_at, resolve};
@@ -92,11 +92,13 @@ impl Overlay<'_> {
         relinked: Relinked,
         join: &dyn Fn(&str, &str) -> Result<Joined>,
     ) -> Result<Carried> {
-        let Relinked { edits, carried, rewritten, led_along, dangling, redirected, notices, .. } = relinked;
+        let Relinked { edits, carried, rewritten, led_along, to_its_note, dangling, redirected, notices, .. } =
+            relinked;
         self.edit_all(edits);
         let (carried, text) = (carried.unwrap_or_default(), self.text(note)?);
         let joined = join(&carried, &text)?;
         check_links(note, &carried, &text, &joined)?;
+        check_own_subpaths(note, &text, &to_its_note, &joined)?;
         self.write(note, joined.text.as_str())?;
         self.check_subpaths(note, source, &led_along, &joined)?;
         self.add_link_notices(&dangling, "leads nowhere now");
@@ -118,10 +120,11 @@ impl Overlay<'_> {
             return Ok(());
         }
         let (before, after) = (parsed(path, source), parsed(path, &joined.text));
+        let mut places: HashMap<&str, (Option<usize>, Option<usize>)> = HashMap::new();
         let mut within: Vec<TextEdit> = Vec::new();
         for (link, subpath) in links {
-            let Some(was) = place_of(&before, subpath) else { continue };
-            let now = place_of(&after, subpath);
+            let find = || (place_of(&before, subpath), place_of(&after, subpath));
+            let (Some(was), now) = *places.entry(subpath).or_insert_with(find) else { continue };
             if now.is_some_and(|at| joined.added.contains(&at)) {
                 continue;
             }
@@ -221,6 +224,29 @@ fn check_links(path: &SafePath, carried: &str, text: &str, joined: &Joined) -> R
         .at(path)
         .with_remedy("give the label another name in one of the two first")),
     }
+}
+
+/// Checks that links to a heading or block of the note still lead there: the text that was put above it can have one of
+/// the same name.
+fn check_own_subpaths(path: &SafePath, text: &str, links: &[(LinkAt, String)], joined: &Joined) -> Result<()> {
+    if links.is_empty() {
+        return Ok(());
+    }
+    let (before, after) = (parsed(path, text), parsed(path, &joined.text));
+    for (link, subpath) in links {
+        let Some(was) = place_of(&before, subpath) else { continue };
+        let is_kept = place_of(&after, subpath).is_some_and(|now| match now < joined.added.start {
+            // What precedes it can have grown by properties only, what follows it not at all.
+            true => now - after.body.start == was - before.body.start,
+            false => now >= joined.added.end && joined.text.len() - now == text.len() - was,
+        });
+        if !is_kept {
+            let what = format!("the link {} in {} would no longer lead to its part of {path}", link.raw, link.path);
+            let remedy = "add the text at the end of the note, or give one of the two headings or blocks another name";
+            return Err(Error::new(ErrorKind::Refused, what).with_remedy(remedy));
+        }
+    }
+    Ok(())
 }
 
 fn parsed(path: &SafePath, text: &str) -> Note {

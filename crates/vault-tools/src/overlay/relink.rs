@@ -58,7 +58,7 @@ impl Overlay<'_> {
         self.preconditions.keys.extend(keys);
         notes.extend(delta.moves.iter().map(|(from, _)| from).filter(|from| from.is_note()).cloned());
         // Links within a note need no name.
-        notes.extend(delta.carried.iter().map(|carried| carried.from.clone()));
+        notes.extend(delta.carried.iter().flat_map(|carried| [carried.from.clone(), carried.to.clone()]));
         let deleted: BTreeSet<&SafePath> = delta.deleted.iter().collect();
         let known = self.permits.clone();
         let permits = move |path: &str| known.as_ref().is_none_or(|permits| permits(path));

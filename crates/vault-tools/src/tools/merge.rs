@@ -58,18 +58,22 @@ pub(super) fn merge_notes(args: Args, context: &mut Context<'_, '_>) -> Result<M
     version::require(args.expected_version.as_deref(), &from, context)?;
     version::require(args.expected_into_version.as_deref(), &into, context)?;
     let heading = args.heading.as_deref().map(str::trim).filter(|heading| !heading.is_empty());
-    let dropped = RefCell::default();
+    let odd = RefCell::default();
     let join = |other: &str, text: &str| {
         edit::frontmatter::properties(other).map_err(|error| error.at(&from))?;
         let merged = edit::merge(text, other, heading).map_err(|error| error.at(&into))?;
-        dropped.replace(merged.dropped);
+        odd.replace((merged.dropped, merged.footnotes));
         Ok(Joined { text: merged.text, added: merged.added })
     };
     let mode = context.deletion();
     let carried = context.overlay.merge(&from, &into, mode, &join)?;
-    let dropped = dropped.into_inner();
+    let (dropped, footnotes): (Vec<_>, Vec<_>) = odd.into_inner();
     for (key, value) in &dropped {
         context.overlay.notice(format!("{into} keeps its {key}; that of {from} is dropped: {value}"));
+    }
+    if !footnotes.is_empty() {
+        let labels = footnotes.join("], [^");
+        context.overlay.notice(format!("both notes define [^{labels}], so {into} shows one text for both"));
     }
     let mut notes_updated: Vec<String> = carried.rewritten.iter().map(|link| link.path.to_string()).collect();
     notes_updated.sort();

@@ -105,7 +105,10 @@ pub(super) fn move_lines(args: Args, context: &mut Context<'_, '_>) -> Result<Mo
     if taken.count > 0 {
         let line = RefCell::new(None);
         let join = |part: &str, text: &str| {
-            let added = added_to(text, part, heading).map_err(|error| error.at(&to))?;
+            let mut added = added_to(text, part, heading).map_err(|error| error.at(&to))?;
+            if text.is_empty() {
+                added.text.push_str(LineEnding::of(part).as_str());
+            }
             line.replace(Some(added.line));
             let start = edit::offset_of(&added.text, Position { line: added.line - 1, ch: 0 })?;
             let end = start + LineEnding::of(&added.text).put(part).len();
@@ -163,6 +166,6 @@ fn say_what_is_odd(path: &SafePath, taken: &TakenLines, context: &mut Context<'_
         say(format!("{} lines in quotes, tables and headings match and stay", taken.passed_over));
     }
     if taken.loses_labels {
-        say("links by a label are moved without its definition, and lead nowhere there".to_owned());
+        say("links by a label, or references to footnotes, are moved without the definition of the label".to_owned());
     }
 }

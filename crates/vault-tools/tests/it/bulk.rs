@@ -120,6 +120,18 @@ fn every_occurrence_of_a_passage() {
 }
 
 #[test]
+fn a_snippet_is_what_edit_note_takes() {
+    let vault = TestVault::new("//- a.md\n");
+    vault.write("a.md", "- [ ] buy\n\t- [ ]  milk\n");
+    let mut toolbox = vault.toolbox();
+    let found = call(&mut toolbox, "vault.searchText", json!({ "query": "milk" }));
+    let snippet = found["matches"][0]["snippet"].clone();
+    let args = json!({ "path": "a.md", "old_text": snippet, "new_text": "\t- [x] milk" });
+    call(&mut toolbox, "edit_note", args);
+    assert_eq!(vault.read("a.md"), "- [ ] buy\n\t- [x] milk\n");
+}
+
+#[test]
 fn text_under_a_heading() {
     let vault = TestVault::new("//- a.md\n# A\n## Log\n- one ^one\n## End\n//- b.md\n[[a#^one]]\n");
     let before = vault.tree();
@@ -258,6 +270,12 @@ fn a_merge_says_which_links_it_cannot_keep() {
     ] {
         assert_eq!(refused(&mut toolbox, "merge_notes", json!({ "path": path, "into": into })).kind(), kind);
     }
+    vault.write("broken.md", "---\nk: [\n---\n");
+    for (path, into) in [("broken.md", "a.md"), ("a.md", "broken.md")] {
+        let broken = refused(&mut toolbox, "merge_notes", json!({ "path": path, "into": into }));
+        assert!(broken.to_string().contains("broken.md: line 3"), "{broken}");
+    }
+    std::fs::remove_file(vault.root().join("broken.md")).unwrap();
     let under = json!({ "path": "d.md", "into": "c.md", "heading": "# From d" });
     assert_eq!(call(&mut toolbox, "merge_notes", under)["links_updated"], 1);
     assert_eq!(
@@ -297,7 +315,7 @@ fn lines_move_with_what_is_nested_and_their_links() {
     assert_eq!(vault.read("Work/Log.md"), "# Log\n- [ ] open [[Done#^t]]\n\nend ^other\n");
     assert_eq!(
         vault.read("Archive/Done.md"),
-        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub"
+        "## Done\n\n- [x] inner\n  - [ ] left\n- [x] done [s](Side.md) [[Log#Log]] [[Side]] ^t\n\t- sub\n"
     );
     assert_eq!(vault.read("Index.md"), "[[Done#^t]] [[Work/Log#^other]] ![t](Archive/Done.md#^t)\n");
     let again = call(&mut toolbox, "move_lines", args);
@@ -355,4 +373,35 @@ fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
         let error = refused(&mut toolbox, "merge_notes", json!({ "path": "broken.md", "into": "b.md" })).to_string();
         assert!(error.contains("broken.md: line 3") && !error.contains("b.md: broken"), "{error}");
     }
+}
+
+#[test]
+fn text_that_is_added_above_turns_no_link_to_its_note() {
+    for (into, other, link) in [
+        ("# A\n\n# Tasks\n\nmine\n", "## Tasks\n\ntheirs\n", "[[into#Tasks]]"),
+        ("# A\n\n# B\n\n- [ ] mine ^one\n", "- [x] theirs ^one\n", "[t](into.md#^one)"),
+        ("# A\n\n[[#Tasks]]\n\n# Tasks\n", "## Tasks\n", ""),
+        ("# Top\n\n## A\n\n## Tasks\n", "# Other\n", "[[into#Top#Tasks]]"),
+    ] {
+        let vault = TestVault::new("");
+        vault.write("into.md", into);
+        vault.write("other.md", other);
+        vault.write("links.md", link);
+        let before = vault.tree();
+        let mut toolbox = may_delete(&vault);
+        let merge = json!({ "path": "other.md", "into": "into.md", "heading": "A" });
+        assert_eq!(refused(&mut toolbox, "merge_notes", merge).kind(), ErrorKind::Refused, "{into}");
+        if other.starts_with("- [x]") {
+            let lines = json!({ "path": "other.md", "to_path": "into.md", "tasks": "done", "to_heading": "A" });
+            assert_eq!(refused(&mut toolbox, "move_lines", lines).kind(), ErrorKind::Refused, "{into}");
+        }
+        assert_same(&vault.tree(), &before, "refused");
+    }
+    // What comes before it, and what only grows by properties, is found as before.
+    let vault = TestVault::new("");
+    vault.write("into.md", "\u{feff}# Top\r\n\r\n## A ^id\r\n\r\n## Tasks\r\n");
+    vault.write("other.md", "---\nk: v\n---\n### Other\n");
+    vault.write("links.md", "[[into#Top]] [[into#A]] [[into#Top#Tasks]] [[into#^id]] [[into#Missing]]\n");
+    let merge = json!({ "path": "other.md", "into": "into.md", "heading": "Top#A ^id" });
+    call(&mut may_delete(&vault), "merge_notes", merge);
 }
