@@ -5,14 +5,16 @@ use std::borrow::Cow;
 use unicode_width::UnicodeWidthStr;
 
 /// Text as it may be shown on a terminal: control characters become pictures, characters that nobody would see are
-/// named, tabs become two spaces. Line feeds stay.
+/// named, tabs become two spaces. Line feeds stay, and the carriage return that ends a line is left out.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unsafe) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len());
-    for c in text.chars() {
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
         match is_unsafe(c) {
+            true if c == '\r' && matches!(chars.peek(), None | Some('\n')) => {}
             true => safe.push_str(&replacement(c)),
             false => safe.push(c),
         }
@@ -73,7 +75,6 @@ fn is_unsafe(c: char) -> bool {
 fn replacement(c: char) -> String {
     match c {
         '\t' => "  ".to_string(),
-        '\r' => String::new(),
         // Control pictures: U+241B stands for the escape character, and so on.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}').to_string(),
         '\x7f' => '\u{2421}'.to_string(),
@@ -108,7 +109,8 @@ mod tests {
         check("plain ž 日本 🚲\nnext", "plain ž 日本 🚲\nnext");
         check("\x1b[31mred\x1b]0;title\x07", "␛[31mred␛]0;title␇");
         check("a\u{9b}31m\u{202e}gpj.exe", "a\u{fffd}31m\u{fffd}gpj.exe");
-        check("a\r\nb\x7f\tc", "a\nb␡  c");
+        check("a\r\nb\x7f\tc\r", "a\nb␡  c");
+        check("a\rb\r\r\n", "a␍b␍\n");
         // What nobody would see is named; emoji and Persian stay as they are.
         check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
         check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");

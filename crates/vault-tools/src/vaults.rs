@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 use vault_index::VaultPath;
 
+use crate::change::SYSTEM_TRASH;
 use crate::error::{Error, ErrorKind, Result};
 use crate::policy::{Risk, Toolset};
 use crate::tool::{PATH_MARK, ToolSpec, map_paths};
@@ -54,6 +55,8 @@ pub struct Route {
     pub vaults: Vec<usize>,
     /// The arguments as the tool takes them: paths without the vault's name.
     pub args: Value,
+    /// That only the first vault is read, where nothing says which is meant.
+    pub notice: Option<String>,
 }
 
 impl Vaults {
@@ -143,7 +146,7 @@ impl Vaults {
     /// An unknown tool; a path that begins with no vault's name; paths of several vaults; a write that names none.
     pub fn route(&self, name: &str, mut args: Value) -> Result<Route> {
         if self.named.len() == 1 {
-            return Ok(Route { vaults: vec![0], args });
+            return Ok(Route { vaults: vec![0], args, notice: None });
         }
         let tool = self.named[0].1.tool(name)?;
         let given = args.as_object_mut().and_then(|args| args.remove(VAULT));
@@ -169,17 +172,26 @@ impl Vaults {
             }
         })?;
         let spec = tool.spec();
+        let mut notice = None;
         let vaults = match named {
             Some(vault) => vec![vault],
             None if is_list(spec) && spec.risk == Risk::Read => (0..self.named.len()).collect(),
-            None if spec.risk == Risk::Read => vec![0],
+            None if spec.risk == Risk::Read => {
+                let first = &self.named[0].0;
+                notice = tool
+                    .marked_output()
+                    .to_string()
+                    .contains(PATH_MARK)
+                    .then(|| format!("this is of {first} alone; `{VAULT}` names another: {}", self.list()));
+                vec![0]
+            }
             None => {
                 let message = format!("{name} needs the name of a vault");
                 let remedy = format!("give `{VAULT}`: one of {}", self.list());
                 return Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy(remedy));
             }
         };
-        Ok(Route { vaults, args })
+        Ok(Route { vaults, args, notice })
     }
 
     /// An output as the caller of several vaults reads it: each path with the vault's name before it.
@@ -190,7 +202,9 @@ impl Vaults {
         let tool = self.named[0].1.tool(name)?;
         if self.named.len() > 1 {
             let vault = &self.named[vault].0;
-            map_paths(tool.marked_output(), &mut output, &mut |path| Ok(format!("{vault}/{path}")))?;
+            map_paths(tool.marked_output(), &mut output, &mut |path| {
+                Ok(if path == SYSTEM_TRASH { path.to_owned() } else { format!("{vault}/{path}") })
+            })?;
         }
         Ok(output)
     }
@@ -205,20 +219,22 @@ impl Vaults {
     }
 
     /// The outputs of a search of all vaults, as [`Self::shown`], in one list: best first where they have scores, and no
-    /// more than the call asked for.
+    /// more than the call asked for, of each vault alike.
     pub fn merged(&self, name: &str, args: &Value, outputs: Vec<Value>) -> Value {
-        let mut all: Vec<Value> =
-            outputs.into_iter().flat_map(|output| output.as_array().cloned().unwrap_or_default()).collect();
-        let score = |item: &Value| item.get("score").and_then(Value::as_f64);
-        if all.iter().all(|item| score(item).is_some()) {
-            all.sort_by(|a, b| score(b).partial_cmp(&score(a)).unwrap_or(std::cmp::Ordering::Equal));
-        }
+        let items = |output: Value| output.as_array().cloned().unwrap_or_default().into_iter().enumerate();
+        let mut all: Vec<(usize, Value)> = outputs.into_iter().flat_map(items).collect();
         let schema = self.named[0].1.spec(name).map_or(&Value::Null, |spec| &spec.input_schema);
         let most = ["top_k", "limit"].into_iter().find_map(|limit| {
             args.get(limit).or_else(|| schema["properties"][limit].get("default")).and_then(Value::as_u64)
         });
-        all.truncate(most.map_or(usize::MAX, |most| most as usize));
-        Value::Array(all)
+        let most = most.map_or(usize::MAX, |most| most as usize);
+        let score = |item: &Value| item.get("score").and_then(Value::as_f64);
+        if all.iter().all(|(_, item)| score(item).is_some()) {
+            all.sort_by(|(_, a), (_, b)| score(b).partial_cmp(&score(a)).unwrap_or(std::cmp::Ordering::Equal));
+        } else if all.len() > most {
+            all.sort_by_key(|(place, _)| *place);
+        }
+        Value::Array(all.into_iter().take(most).map(|(_, item)| item).collect())
     }
 
     /// The number of a vault, by its name; case decides only where nothing else does.
@@ -335,6 +351,24 @@ mod tests {
         let scored = |score: f64| json!([{ "path": "a", "score": score }]);
         let best = vaults.merged("search_notes", &json!({ "top_k": 1 }), vec![scored(0.2), scored(0.7)]);
         assert_eq!(best, scored(0.7));
+        // Without scores, each vault has its share.
+        let lists = vec![json!(["a", "b"]), json!(["c", "d"])];
+        assert_eq!(vaults.merged("vault_search", &json!({ "limit": 3 }), lists.clone()), json!(["a", "c", "b"]));
+        assert_eq!(vaults.merged("vault_search", &json!({ "limit": 4 }), lists), json!(["a", "b", "c", "d"]));
+    }
+
+    #[test]
+    fn an_answer_of_the_first_vault_alone_says_so() {
+        let (_folder, vaults) = vaults();
+        let notice = |name: &str, args| vaults.route(name, args).unwrap().notice;
+        let said = notice("vault.searchText", json!({ "query": "a" })).unwrap();
+        assert_eq!(said, "this is of Home alone; `vault` names another: Home, Work");
+        assert_eq!(notice("vault.searchText", json!({ "query": "a", "vault": "Home" })), None);
+        assert_eq!(notice("util.slugifyTitle", json!({ "title": "a" })), None);
+        // What is no path of a vault stays.
+        let trashed = json!({ "path": "a.md", "trashed_to": SYSTEM_TRASH, "dangling_links": [] });
+        let shown = vaults.shown(1, "delete_note", trashed).unwrap();
+        assert_eq!((&shown["path"], &shown["trashed_to"]), (&json!("Work/a.md"), &json!(SYSTEM_TRASH)));
     }
 
     #[test]

@@ -284,6 +284,8 @@ impl BodyParser<'_> {
     /// A place to cut: the start of the line that `at` is on, if it lies inside the block.
     fn seam(&mut self, at: usize) {
         let Some(top) = &mut self.top else { return };
+        // An item that is indented with a tab begins, for the parser, with the line break before it.
+        let at = at + self.text[at..].bytes().take_while(|b| matches!(b, b'\n' | b'\r')).count();
         let within = &self.text.as_bytes()[top.span.start..at];
         let Some(break_at) = within.iter().rposition(|b| matches!(b, b'\n' | b'\r')) else { return };
         let line = top.span.start + break_at + 1;

@@ -211,6 +211,11 @@ fn blocks_of_all_kinds() {
 fn seams_are_starts_of_lines() {
     for (text, expected) in [
         ("- a\n  - b\n- c", vec!["  - b\n- c", "- c"]),
+        (
+            "- a\n\t- b\n\t\t- c\n\t- d\n- e",
+            vec!["\t- b\n\t\t- c\n\t- d\n- e", "\t\t- c\n\t- d\n- e", "\t- d\n- e", "- e"],
+        ),
+        ("- a\r\n\t- b\r\n- c", vec!["\t- b\r\n- c", "- c"]),
         ("x\n\n1. a\n\n   p\n2. b", vec!["2. b"]),
         ("|a|\n|-|\n|b|\n|c|", vec!["|b|\n|c|", "|c|"]),
         ("> a\n>\n> b\n> - c\n> - d", vec!["> b\n> - c\n> - d", "> - c\n> - d", "> - d"]),

@@ -1,6 +1,6 @@
 //! `vault-tools call`: calls one tool, and asks a person where the policy says so.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use vault_cli::{CliResult, Out, Outcome, Writing, can_ask, note, sanitize, sanitize_line, say};
@@ -9,7 +9,7 @@ use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobod
 use super::args::{CallArgs, VaultArgs};
 use super::choose::choose_hunks;
 use super::context::{json, json_of, with_vaults};
-use super::preview_text::{has_parts, texts_of};
+use super::preview_text::{has_parts, texts_after};
 use super::records::CallRecord;
 use crate::change::Preview;
 use crate::error::{Error, ErrorKind, Result};
@@ -35,20 +35,27 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
         let mut writing = None;
         let mut all = Vec::new();
         for &vault in &route.vaults {
-            let made = make(vaults.toolbox(vault), args, route.args.clone(), &mut writing);
+            let name = vaults.names().nth(vault).filter(|_| vaults.names().count() > 1).map(str::to_owned);
+            let made = make(vaults.toolbox(vault), args, route.args.clone(), name.as_deref(), &mut writing);
             let mut made = made.map_err(|error| vaults.shown_error(vault, error))?;
             made.output.value = vaults.shown(vault, &args.tool, made.output.value)?;
-            if let Some(name) = vaults.names().nth(vault).filter(|_| route.vaults.len() > 1) {
+            if let Some(name) = name {
                 made.output.notices.iter_mut().for_each(|notice| *notice = format!("{name}: {notice}"));
             }
             all.push(made);
         }
+        let values: Vec<Value> = all.iter_mut().map(|made| made.output.value.take()).collect();
         let made = all.into_iter().reduce(|mut merged, next| {
-            merged.output.value = vaults.merged(&args.tool, &route.args, vec![merged.output.value, next.output.value]);
             merged.output.notices.extend(next.output.notices);
             merged
         });
-        made.map_or(Ok(Outcome::Done), |made| print_made(made, args, out))
+        let Some(mut made) = made else { return Ok(Outcome::Done) };
+        made.output.value = match <[Value; 1]>::try_from(values) {
+            Ok([value]) => value,
+            Err(values) => vaults.merged(&args.tool, &route.args, values),
+        };
+        made.output.notices.extend(route.notice);
+        print_made(made, args, out)
     })
 }
 
@@ -59,24 +66,34 @@ struct Made {
     output: Output,
     /// Whether a person saw the change.
     was_shown: bool,
+    /// The folder that `undo` has to be told, where there are several vaults.
+    folder: Option<PathBuf>,
     /// The change that was proposed only, as diffs and as text.
     proposed: Option<(Preview, String)>,
 }
 
 /// Makes a call in one vault, or proposes it where that is all that is asked for.
-fn make(toolbox: &mut Toolbox, args: &CallArgs, given: Value, writing: &mut Option<Writing>) -> Result<Made> {
-    let mut call = Calling { toolbox, args, decision: Approval::Allowed };
+fn make(
+    toolbox: &mut Toolbox,
+    args: &CallArgs,
+    given: Value,
+    vault: Option<&str>,
+    writing: &mut Option<Writing>,
+) -> Result<Made> {
+    let folder = vault.map(|_| toolbox.vault().sandbox().vault().to_path_buf());
+    let head: Vec<String> = vault.map(|vault| format!("in the vault {}:", sanitize_line(vault))).into_iter().collect();
+    let mut call = Calling { toolbox, args, head, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
         _ => call.propose(given)?,
     };
     if args.dry_run {
         let preview = proposal.change.preview();
-        let text = if proposal.only_reads() { String::new() } else { texts_of(&preview).1 };
+        let text = if proposal.only_reads() { String::new() } else { texts_after(call.head, &preview).1 };
         let output =
             Output { value: proposal.output, run: None, notices: preview.notices.clone(), left_out: Vec::new() };
         let proposed = Some((preview, text));
-        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, proposed });
+        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, folder, proposed });
     }
     let mut attempts = 1;
     loop {
@@ -90,13 +107,13 @@ fn make(toolbox: &mut Toolbox, args: &CallArgs, given: Value, writing: &mut Opti
                 attempts += 1;
                 proposal = call.propose(used)?;
             }
-            output => return Ok(Made { tool, args: used, output: output?, was_shown, proposed: None }),
+            output => return Ok(Made { tool, args: used, output: output?, was_shown, folder, proposed: None }),
         }
     }
 }
 
 fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
-    let Made { tool, args: used, output, was_shown, proposed } = made;
+    let Made { tool, args: used, output, was_shown, folder, proposed } = made;
     let Output { value, run, notices, left_out } = output;
     if args.json {
         let change = proposed.map(|(preview, _)| preview);
@@ -115,7 +132,8 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
     print(&value, out)?;
     if let Some(run) = run {
-        note(&format!("transaction {run}; vault-tools undo reverts it"));
+        let vault = folder.map(|folder| format!(" --vault {folder:?}")).unwrap_or_default();
+        note(&format!("transaction {run}; vault-tools undo{vault} reverts it"));
     }
     Ok(Outcome::Done)
 }
@@ -123,6 +141,8 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
 struct Calling<'a> {
     toolbox: &'a mut Toolbox,
     args: &'a CallArgs,
+    /// What stands before a preview: the vault, where there are several.
+    head: Vec<String>,
     decision: Approval,
 }
 
@@ -220,7 +240,7 @@ impl Calling<'_> {
                 return Ok(proposal);
             }
             let preview = proposal.change.preview();
-            let (short, whole) = texts_of(&preview);
+            let (short, whole) = texts_after(self.head.clone(), &preview);
             let effects: String =
                 proposal.effects.iter().map(|effect| format!("it {}\n", sanitize_line(&effect.to_string()))).collect();
             let question = format!("{} ({}): do it?", proposal.tool, proposal.risk.name());

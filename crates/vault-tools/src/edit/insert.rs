@@ -179,24 +179,23 @@ fn end_of_section(text: &str, section: &Section) -> usize {
 pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Result<Appended> {
     let done = |(text, start): (String, usize)| Appended { line: line_at(&text, start), text, made_heading: false };
     let note = note(text);
+    // A byte order mark stays where it is.
+    let line_start = |at: usize| line_start(text, at).max(note.body.start);
     match (anchor, side) {
         (Anchor::Note, Side::End) => append_to_end(text, content),
         (Anchor::Note, Side::Start) => match note.blocks.first() {
-            Some(first) => {
-                let at = line_start(text, first.span.start).max(note.body.start);
-                put_before(text, &note, at, content, "").map(done)
-            }
+            Some(first) => put_before(text, &note, line_start(first.span.start), content, "").map(done),
             None => append_to_end(text, content),
         },
         (Anchor::Section(heading), Side::Before) => {
             let section = find_section(text, heading)?;
-            put_before(text, &note, line_start(text, section.heading.start), content, "").map(done)
+            put_before(text, &note, line_start(section.heading.start), content, "").map(done)
         }
         (Anchor::Section(heading), Side::Start) => {
             let section = find_section(text, heading)?;
             let first = note.blocks.iter().find(|block| block.span.start >= section.body.start);
             match first.filter(|first| section.body.contains(&first.span.start)) {
-                Some(first) => put_before(text, &note, line_start(text, first.span.start), content, "").map(done),
+                Some(first) => put_before(text, &note, line_start(first.span.start), content, "").map(done),
                 None => put_after(text, &note, section.heading.end, content, "").map(done),
             }
         }
@@ -205,7 +204,7 @@ pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Resu
         }
         (Anchor::Block(id), Side::Before | Side::After) => {
             let block = find_block(text, id)?;
-            let indent = &text[line_start(text, block.start)..block.start];
+            let indent = &text[line_start(block.start)..block.start];
             if !indent.trim().is_empty() {
                 return Err(Error::new(
                     ErrorKind::Refused,
@@ -214,7 +213,7 @@ pub fn insert(text: &str, anchor: Anchor<'_>, side: Side, content: &str) -> Resu
                 .with_remedy("use edit_note there"));
             }
             match side {
-                Side::Before => put_before(text, &note, line_start(text, block.start), content, indent).map(done),
+                Side::Before => put_before(text, &note, line_start(block.start), content, indent).map(done),
                 _ => put_after(text, &note, text[..block.end].trim_end().len(), content, indent).map(done),
             }
         }

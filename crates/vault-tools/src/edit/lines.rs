@@ -41,6 +41,14 @@ pub fn take_lines(
     except: &Range<usize>,
     matches: &dyn Fn(&str) -> bool,
 ) -> Result<TakenLines> {
+    // The mark at the beginning is the file's and not that of its first line.
+    if let Some(rest) = text.strip_prefix('\u{feff}') {
+        let marked = text.len() - rest.len();
+        let moved = |range: &Range<usize>| range.start.saturating_sub(marked)..range.end.saturating_sub(marked);
+        let mut done = take_lines(rest, &moved(part), &moved(except), matches)?;
+        done.left.insert(0, '\u{feff}');
+        return Ok(done);
+    }
     let old = note(text);
     let mut done = TakenLines::default();
     let mut spans: Vec<(Range<usize>, BlockKind)> = Vec::new();
@@ -206,6 +214,8 @@ mod tests {
             ("a DONE\n\n- [x] b\n", "", "a DONE\n\n- [x] b"),
             ("- [x] same\n- [x] same\n", "", "- [x] same\n- [x] same"),
             ("```\n- [x] a\n```\n%% DONE %%\n---\n", "```\n- [x] a\n```\n%% DONE %%\n---\n", ""),
+            ("\u{feff}- [x] a\n- b\n", "\u{feff}- b\n", "- [x] a"),
+            ("\u{feff}DONE\r\nb\r\n", "\u{feff}b\r\n", "DONE"),
             ("- a\n  ```\n  - [x] no\n  ```\n", "- a\n  ```\n  - [x] no\n  ```\n", ""),
         ] {
             let done = take(text);
@@ -232,7 +242,10 @@ mod tests {
             let is_done = |line: &str| matches!(check_mark(line), Some('x' | 'X')) || line.contains("DONE");
             if let Ok(done) = take_lines(&text, &(0..text.len() + 1), &(0..0), &is_done) {
                 let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
-                let (mut all, mut expected) = ([words(&done.left), words(&done.taken)].concat(), words(&text));
+                // The mark of the file stays at its beginning.
+                let rest = text.trim_start_matches('\u{feff}');
+                let left = done.left.strip_prefix(&text[..text.len() - rest.len()]).unwrap();
+                let (mut all, mut expected) = ([words(left), words(&done.taken)].concat(), words(rest));
                 all.sort();
                 expected.sort();
                 prop_assert_eq!(all, expected);

@@ -10,7 +10,7 @@ use super::{locate, version};
 use crate::edit::{EditedTags, TagChanges, apply_edits, edit_tags, tag_renames};
 use crate::error::{Error, ErrorKind, Result};
 use crate::links::{canvas_strings, edit_in_json};
-use crate::sandbox::{SafePath, View};
+use crate::sandbox::{Entry, EntryKind, SafePath, View};
 use crate::tool::{Context, PathArg};
 
 #[derive(Deserialize, JsonSchema)]
@@ -147,6 +147,11 @@ pub(super) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>) -> Result
         notes_updated: Vec::new(),
         left_out: Vec::new(),
     };
+    // Said whether there are such notes or not, so that it does not tell.
+    if !context.policy.permits_all_paths() {
+        context.overlay.notice("notes that your settings deny are not looked at, and keep the tag if they have it");
+    }
+    notice_if_some_are_excluded(context)?;
     let mut notes = tagged(&key, context)?;
     notes.extend(with_broken_frontmatter(context)?);
     notes.sort();
@@ -184,6 +189,22 @@ pub(super) fn of_vault(args: VaultArgs, context: &mut Context<'_, '_>) -> Result
         context.overlay.notice(format!("#{}: {merged} more notes {what}", new.as_str()));
     }
     Ok(done)
+}
+
+/// Says how many notes are not looked at since the index leaves them out.
+fn notice_if_some_are_excluded(context: &mut Context<'_, '_>) -> Result<()> {
+    let entries = context.overlay.walk(None)?;
+    let listing = context.listing()?;
+    let is_left_out = |entry: &&Entry| {
+        let is_note = entry.stat.kind == EntryKind::File && !entry.stat.symlink && entry.path.is_markdown();
+        is_note && context.permits(&entry.path) && !listing.has(entry)
+    };
+    let notes = entries.iter().filter(is_left_out).count();
+    if notes > 0 {
+        let what = "notes are excluded from the index, so they are not looked at and keep the tag if they have it";
+        context.overlay.notice(format!("{notes} {what}"));
+    }
+    Ok(())
 }
 
 /// The notes that have a tag, or one nested below it.

@@ -105,6 +105,13 @@ fn from_template(template: &str, content: &str, path: &SafePath, context: &mut C
     }
 }
 
+/// A name without an ending is most often one of a note that lacks it.
+fn say_if_no_note(path: &SafePath, context: &mut Context<'_, '_>) {
+    if path.extension().is_none() {
+        context.overlay.notice(format!("{path} is no note, since its name does not end in .md"));
+    }
+}
+
 /// The file.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -140,7 +147,10 @@ pub(super) fn create(args: CreateArgs, context: &mut Context<'_, '_>) -> Result<
     };
     let created = !context.overlay.exists(&path)?;
     match (args.collision_strategy, args.if_not_exists) {
-        _ if created => context.overlay.create(&path, content)?,
+        _ if created => {
+            context.overlay.create(&path, content)?;
+            say_if_no_note(&path, context);
+        }
         (Some(Collision::Overwrite), _) => drop(context.overlay.write(&path, content)?),
         (None, true) if args.expected_etag.is_some() => {
             let what = "expectedEtag is that of a file to overwrite, and collisionStrategy does not say so";
@@ -210,6 +220,9 @@ pub(super) fn file(args: FileArgs, context: &mut Context<'_, '_>) -> Result<Writ
         _ => args.content,
     };
     context.overlay.write(&path, content)?;
+    if !exists {
+        say_if_no_note(&path, context);
+    }
     Ok(WrittenFile {
         etag: version::of(&path, context)?,
         mtime_ms: locate::mtime_ms(&path, &*context.overlay)?,

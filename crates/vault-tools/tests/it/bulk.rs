@@ -349,6 +349,33 @@ fn lines_move_with_what_is_nested_and_their_links() {
 }
 
 #[test]
+fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
+    let mut policy = Settings::default();
+    (policy.denied_paths, policy.allow_delete) = (vec!["Private".into()], true);
+    // The same whether a denied note has the tag or not.
+    for denied in ["#t\n", "x\n"] {
+        let vault = TestVault::new("//- a.md\n#t\n//- b.md\nx\n");
+        vault.write("Private/s.md", denied);
+        vault.write("broken.md", "---\nk: [\n---\nx\n");
+        let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+        let renamed = toolbox.call("rename_tag", json!({ "tag": "t", "new_tag": "z" }), Approval::Approved).unwrap();
+        let said = "notes that your settings deny are not looked at, and keep the tag if they have it";
+        assert_eq!(renamed.notices, [said]);
+        assert_eq!((vault.read("a.md"), vault.read("Private/s.md")), ("#z\n".to_owned(), denied.to_owned()));
+        vault.write(".vaultignore", "Archive\n");
+        vault.write("Archive/old.md", "#z\n");
+        let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
+        let renamed = toolbox.call("rename_tag", json!({ "tag": "z", "new_tag": "y" }), Approval::Approved).unwrap();
+        let said = "1 notes are excluded from the index, so they are not looked at and keep the tag if they have it";
+        assert!(renamed.notices.iter().any(|notice| notice == said), "{:?}", renamed.notices);
+        assert_eq!((vault.read("a.md"), vault.read("Archive/old.md")), ("#y\n".to_owned(), "#z\n".to_owned()));
+        // The note whose frontmatter is broken is named, and not the one that it is merged into.
+        let error = refused(&mut toolbox, "merge_notes", json!({ "path": "broken.md", "into": "b.md" })).to_string();
+        assert!(error.contains("broken.md: line 3") && !error.contains("b.md: broken"), "{error}");
+    }
+}
+
+#[test]
 fn text_that_is_added_above_turns_no_link_to_its_note() {
     for (into, other, link) in [
         ("# A\n\n# Tasks\n\nmine\n", "## Tasks\n\ntheirs\n", "[[into#Tasks]]"),

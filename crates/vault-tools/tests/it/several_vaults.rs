@@ -22,8 +22,14 @@ fn with_both<'a>(args: &[&'a str]) -> Vec<&'a str> {
 fn a_rename_stays_in_its_vault_and_is_undone_there() {
     let shell = shell();
     let args = r#"{"path": "Work/Garden.md", "new_path": "Work/Plants.md"}"#;
-    let out = shell.done(&with_both(&["call", "rename_note", args, "--yes"]));
-    let output: Value = serde_json::from_str(&out).unwrap();
+    // The preview says which vault it is of, and the way back where it leads.
+    let preview = shell.done(&with_both(&["call", "rename_note", args, "--dry-run"]));
+    assert!(preview.starts_with("in the vault Work:\nin all: rename 1 file, modify 1 file"), "{preview}");
+    let ran = shell.run(&with_both(&["call", "rename_note", args, "--yes"]));
+    let undo =
+        format!("vault-tools undo --vault {:?} reverts it", shell.vault.root().canonicalize().unwrap().join("Work"));
+    assert!(ran.err.contains(&undo), "{}", ran.err);
+    let output: Value = serde_json::from_str(&ran.out).unwrap();
     assert_eq!((&output["new_path"], &output["notes_updated"]), (&json!("Work/Plants.md"), &json!(["Work/Log.md"])));
     let read = |path: &str| std::fs::read_to_string(shell.vault.root().join(path)).unwrap();
     assert_eq!(read("Work/Log.md"), "- [[Plants]]\n");

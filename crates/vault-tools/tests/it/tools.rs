@@ -540,6 +540,22 @@ fn a_file_that_exists_is_left_as_it_is_and_that_is_said() {
     assert_eq!(vault.read("Index.md"), "x");
 }
 
+#[test]
+fn a_new_file_that_is_no_note_for_want_of_an_ending_is_said() {
+    let vault = garden();
+    let mut toolbox = vault.toolbox();
+    for (tool, path, is_said) in [
+        ("vault.createFile", "Log", true),
+        ("vault.writeFile", "v1.2/LICENSE", true),
+        ("vault.createFile", "a.txt", false),
+        ("vault.writeFile", "b.md", false),
+    ] {
+        let proposal = toolbox.propose(tool, json!({ "path": path, "content": "x" }), Cancel::default()).unwrap();
+        let said = format!("{path} is no note, since its name does not end in .md");
+        assert_eq!(proposal.change.preview().notices.contains(&said), is_said, "{path}");
+    }
+}
+
 /// What a person approves cannot be shaped by carriage returns in a text or line breaks in the name of a file.
 #[test]
 #[cfg(unix)]

@@ -169,8 +169,16 @@ fn text_is_inserted_at_each_side() {
     assert_eq!(insert("", Anchor::Note, Side::Start, "x").unwrap().text, "x");
     let windows = insert("# A\r\ntext\r\n", Anchor::Section("A"), Side::Start, "x\ny").unwrap();
     assert_eq!(windows.text, "# A\r\nx\r\ny\r\n\r\ntext\r\n");
-    let bom = insert("\u{feff}text", Anchor::Note, Side::Start, "x").unwrap();
-    assert_eq!(bom.text, "\u{feff}x\n\ntext");
+    for (text, anchor) in [
+        ("text", Anchor::Note),
+        ("# A\ntext\n", Anchor::Section("A")),
+        ("text ^b\n", Anchor::Block("b")),
+        ("- text ^b\n", Anchor::Block("b")),
+    ] {
+        let side = if matches!(anchor, Anchor::Note) { Side::Start } else { Side::Before };
+        let bom = insert(&format!("\u{feff}{text}"), anchor, side, "x").unwrap();
+        assert_eq!(bom.text, format!("\u{feff}x\n\n{text}"));
+    }
 }
 
 #[test]
