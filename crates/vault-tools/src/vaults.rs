@@ -4,6 +4,7 @@
 //! is for, and translates paths.
 
 use serde_json::{Value, json};
+use vault_index::VaultPath;
 
 use crate::change::SYSTEM_TRASH;
 use crate::error::{Error, ErrorKind, Result};
@@ -72,7 +73,7 @@ impl Vaults {
             return Err(Error::new(ErrorKind::Config, "there is no vault").with_remedy("name at least one"));
         }
         for (at, (name, _)) in named.iter().enumerate() {
-            if named[..at].iter().any(|(other, _)| other.to_lowercase() == name.to_lowercase()) {
+            if named[..at].iter().any(|(other, _)| folded(other) == folded(name)) {
                 let message = format!("two vaults are called `{name}`, so a path could lead into either");
                 return Err(
                     Error::new(ErrorKind::Config, message).with_remedy("rename one of the folders, or name one vault")
@@ -238,8 +239,8 @@ impl Vaults {
 
     /// The number of a vault, by its name; case decides only where nothing else does.
     fn number(&self, name: &str) -> Option<usize> {
-        let folded = name.to_lowercase();
-        self.names().position(|known| known.to_lowercase() == folded)
+        let wanted = folded(name);
+        self.names().position(|known| folded(known) == wanted)
     }
 
     fn unknown(&self, name: &str) -> Error {
@@ -250,6 +251,11 @@ impl Vaults {
     fn list(&self) -> String {
         self.names().collect::<Vec<_>>().join(", ")
     }
+}
+
+/// A name as names are compared: in one case, and composed, since folders can have decomposed names that look the same.
+fn folded(name: &str) -> String {
+    VaultPath::new(name).map_or_else(|| name.to_owned(), |path| path.as_str().to_owned()).to_lowercase()
 }
 
 /// Whether an argument that is a path must be given.
@@ -277,6 +283,10 @@ mod tests {
 
     /// Vaults `Home` and `Work` with a note `Log.md` each; `Work` has one more.
     fn vaults() -> (tempfile::TempDir, Vaults) {
+        vaults_of("Home", "Work")
+    }
+
+    fn vaults_of(first: &str, second: &str) -> (tempfile::TempDir, Vaults) {
         let folder = tempfile::tempdir().unwrap();
         let open = |name: &str| {
             let dir = folder.path().join(name);
@@ -287,8 +297,8 @@ mod tests {
             let vault = Arc::new(Vault::open(&dir, options).unwrap());
             Toolbox::new(vault, Box::new(Headless::default()), Policy::default())
         };
-        let vaults = Vaults::new(vec![open("Home"), open("Work")]).unwrap();
-        std::fs::write(folder.path().join("Work/Plan.md"), "[[Log]]\n").unwrap();
+        let vaults = Vaults::new(vec![open(first), open(second)]).unwrap();
+        std::fs::write(folder.path().join(second).join("Plan.md"), "[[Log]]\n").unwrap();
         (folder, vaults)
     }
 
@@ -319,6 +329,13 @@ mod tests {
         // It is undone where it was done.
         assert!(vaults.toolbox(0).vault().transactions().unwrap().is_empty());
         assert_eq!(vaults.toolbox(1).vault().transactions().unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_decomposed_name_is_the_composed_one() {
+        let (_folder, mut vaults) = vaults_of("Home", "My Bu\u{308}ro");
+        let read = call(&mut vaults, "read_note", json!({ "path": "my b\u{fc}ro/Log.md" })).unwrap();
+        assert!(read["content"].as_str().unwrap().contains("ro\n"), "{read}");
     }
 
     #[test]

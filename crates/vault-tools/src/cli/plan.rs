@@ -246,7 +246,7 @@ fn approved(
                     Ok(None) => {}
                     Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                     // What is left cannot be done without what was left out.
-                    Err(error) => say("error", &error.to_string()),
+                    Err(error) => say("error", &error.within("without what is left out").to_string()),
                 }
                 whole_plan = Some(all);
             }

@@ -77,8 +77,11 @@ pub fn take_lines(
         return Err(Error::new(ErrorKind::Refused, what).with_remedy("move them with edit_note"));
     }
     let moved = note(&done.taken);
-    done.blocks = moved.block_ids.into_iter().map(|block| block.id).collect();
     let is_taken = |at: usize| spans.iter().any(|(span, _)| span.contains(&at));
+    // Of several blocks with one id, links mean the first.
+    let first = |id: &str| old.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
+    let is_meant = |id: &String| first(id).is_none_or(|block| is_taken(block.span.start));
+    done.blocks = moved.block_ids.into_iter().map(|block| block.id).filter(is_meant).collect();
     let loses_footnote = footnotes(&done.left).iter().any(|label| done.taken.contains(&format!("[^{label}]")));
     done.loses_labels =
         loses_footnote || moved.links.len() < old.links.iter().filter(|link| is_taken(link.span.start)).count();
@@ -224,6 +227,9 @@ mod tests {
         let done = take("- [x] a ^one\n  - [ ] b ^two\n> - [x] c\n\n| DONE |\n| - |\n\n# DONE\n");
         assert_eq!((done.count, done.open_tasks, done.passed_over), (1, 1, 3));
         assert_eq!(done.blocks.into_iter().collect::<Vec<_>>(), ["one", "two"]);
+        assert!(take("- [ ] a ^i\n- [x] b ^I\n").blocks.is_empty(), "links mean the first");
+        assert_eq!(take("- [x] a ^i\n- [ ] b ^i\n").blocks.into_iter().collect::<Vec<_>>(), ["i"]);
+        assert_eq!(take("- [x] a\n- [x] b\n\n^list\n").blocks.into_iter().collect::<Vec<_>>(), ["list"]);
         assert!(take("- [x] [a][l]\n\n[l]: b.md\n").loses_labels);
         assert!(take("- [x] a[^1]\n\n[^1]: b\n").loses_labels && !take("- [x] a[^1]\n").loses_labels);
         let refused = take_lines("text\n- [x] a\n---\n", &(0..99), &(0..0), &|line| line.contains("[x]")).unwrap_err();

@@ -14,7 +14,7 @@ const MAX_HASHED_BYTES: u64 = 64_000_000;
 
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct Args {
-    /// The folder; default: the vault's root. Anything else is a prefix of paths.
+    /// The folder; default: the vault's root. What is no folder and ends without / is a prefix of paths.
     #[schemars(extend("x-vault-path" = "or root"))]
     prefix: Option<PathArg>,
     /// Whether to list its subfolders too.
@@ -106,6 +106,7 @@ fn entries(args: &Args, context: &mut Context<'_, '_>) -> Result<Vec<sandbox::En
     }
     let folder = path.parent();
     let listed = match &folder {
+        _ if ends_in_slash => Vec::new(),
         Some(folder) if !context.overlay.exists(folder)? => Vec::new(),
         folder => all(folder.as_ref(), context)?,
     };

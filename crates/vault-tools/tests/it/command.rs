@@ -406,8 +406,11 @@ fn the_editor_is_described_by_flags() {
     assert!(beyond.err.contains("2 lines"), "{}", beyond.err);
     let swapped = shell.run(&["call", "editor.getSelection", "--selection-from", "a.md:2-1"]);
     assert!(swapped.code == 2 && swapped.err.contains("give 1-2"), "{}", swapped.err);
-    let missing = shell.run(&["call", "vault.listFiles", r#"{"prefix": "nosuch"}"#]);
-    assert!(missing.code == 2 && !missing.err.contains("Note not found"), "{}", missing.err);
+    shell.vault.write("sub 1/b.md", "x");
+    for (prefix, code) in [("nosuch", 2), ("sub", 0), ("sub/", 2), ("sub 1/", 0)] {
+        let listed = shell.run(&["call", "vault.listFiles", &format!(r#"{{"prefix": "{prefix}"}}"#)]);
+        assert!(listed.code == code && !listed.err.contains("Note not found"), "{prefix}: {}", listed.err);
+    }
 }
 
 #[test]
