@@ -77,7 +77,11 @@ pub fn take_lines(
         return Err(Error::new(ErrorKind::Refused, what).with_remedy("move them with edit_note"));
     }
     let moved = note(&done.taken);
-    let is_taken = |at: usize| spans.iter().any(|(span, _)| span.contains(&at));
+    // In order, and there may be as many of them as links.
+    let is_taken = |at: usize| {
+        let begun = spans.partition_point(|(span, _)| span.start <= at);
+        spans[..begun].last().is_some_and(|(span, _)| span.contains(&at))
+    };
     // Of several blocks with one id, links mean the first.
     let first = |id: &str| old.block_ids.iter().find(|block| block.id.eq_ignore_ascii_case(id));
     let is_meant = |id: &String| first(id).is_none_or(|block| is_taken(block.span.start));
