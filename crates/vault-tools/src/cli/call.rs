@@ -47,6 +47,7 @@ pub(super) fn call(vault_args: &VaultArgs, args: &CallArgs, out: &mut Out) -> Cl
         let values: Vec<Value> = all.iter_mut().map(|made| made.output.value.take()).collect();
         let made = all.into_iter().reduce(|mut merged, next| {
             merged.output.notices.extend(next.output.notices);
+            merged.vault = None;
             merged
         });
         let Some(mut made) = made else { return Ok(Outcome::Done) };
@@ -66,8 +67,8 @@ struct Made {
     output: Output,
     /// Whether a person saw the change.
     was_shown: bool,
-    /// The folder that `undo` has to be told, where there are several vaults.
-    folder: Option<PathBuf>,
+    /// The vault's name and the folder that `undo` has to be told, where there are several.
+    vault: Option<(String, PathBuf)>,
     /// The change that was proposed only, as diffs and as text.
     proposed: Option<(Preview, String)>,
 }
@@ -80,8 +81,8 @@ fn make(
     vault: Option<&str>,
     writing: &mut Option<Writing>,
 ) -> Result<Made> {
-    let folder = vault.map(|_| toolbox.vault().sandbox().vault().to_path_buf());
-    let head: Vec<String> = vault.map(|vault| format!("in the vault {}:", sanitize_line(vault))).into_iter().collect();
+    let vault = vault.map(|name| (name.to_owned(), toolbox.vault().sandbox().vault().to_path_buf()));
+    let head = vault.iter().map(|(name, _)| format!("in the vault {}:", sanitize_line(name))).collect();
     let mut call = Calling { toolbox, args, head, decision: Approval::Allowed };
     let mut proposal = match call.toolbox.spec(&args.tool)?.toolset {
         Toolset::Chat => call.asked_before(given)?,
@@ -93,7 +94,7 @@ fn make(
         let output =
             Output { value: proposal.output, run: None, notices: preview.notices.clone(), left_out: Vec::new() };
         let proposed = Some((preview, text));
-        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, folder, proposed });
+        return Ok(Made { tool: proposal.tool, args: proposal.args, output, was_shown: false, vault, proposed });
     }
     let mut attempts = 1;
     loop {
@@ -107,18 +108,19 @@ fn make(
                 attempts += 1;
                 proposal = call.propose(used)?;
             }
-            output => return Ok(Made { tool, args: used, output: output?, was_shown, folder, proposed: None }),
+            output => return Ok(Made { tool, args: used, output: output?, was_shown, vault, proposed: None }),
         }
     }
 }
 
 fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
-    let Made { tool, args: used, output, was_shown, folder, proposed } = made;
+    let Made { tool, args: used, output, was_shown, vault, proposed } = made;
     let Output { value, run, notices, left_out } = output;
     if args.json {
         let change = proposed.map(|(preview, _)| preview);
         let run = run.map(|run| run.0);
-        out.json(&CallRecord { tool, args: used, output: value, run, notices, left_out, change })?;
+        let vault = vault.map(|(name, _)| name);
+        out.json(&CallRecord { vault, tool, args: used, output: value, run, notices, left_out, change })?;
         return Ok(Outcome::Done);
     }
     if let Some((_, text)) = proposed.filter(|(_, text)| !text.is_empty()) {
@@ -132,7 +134,7 @@ fn print_made(made: Made, args: &CallArgs, out: &mut Out) -> CliResult {
     left_out.iter().filter(|_| was_shown).for_each(|left_out| note(&left_out.sentence()));
     print(&value, out)?;
     if let Some(run) = run {
-        let vault = folder.map(|folder| format!(" --vault {folder:?}")).unwrap_or_default();
+        let vault = vault.map(|(_, folder)| format!(" --vault {folder:?}")).unwrap_or_default();
         note(&format!("transaction {run}; vault-tools undo{vault} reverts it"));
     }
     Ok(Outcome::Done)

@@ -66,6 +66,9 @@ impl From<Macro> for MacroRow {
 /// A call that was made, or with --dry-run would be.
 #[derive(Debug, Serialize)]
 pub(super) struct CallRecord {
+    /// The vault that it works in, where there are several; `args`, `left_out` and `change` have paths without its name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub vault: Option<String>,
     /// The tool.
     pub tool: String,
     /// Its arguments, checked.

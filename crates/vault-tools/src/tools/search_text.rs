@@ -57,6 +57,9 @@ enum SearchMode {
     Regex,
 }
 
+/// How many files that could not be searched a notice names.
+const NAMED_FILES: usize = 5;
+
 /// The matches.
 #[derive(Default, Serialize, JsonSchema)]
 pub(super) struct Matches {
@@ -102,7 +105,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
     };
     let regex = regex_of(&pattern, args.case_sensitive)?;
     let (mut found, mut passed_over) = (Matches::default(), 0);
-    for path in files_to_search(&args.paths, context)? {
+    'files: for path in files_to_search(&args.paths, context)? {
         context.cancel.check()?;
         let text = match searchable_text(&path, context) {
             Ok(text) => text,
@@ -118,7 +121,7 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
                     let next = args.offset + found.matches.len();
                     let cut = format!("the matches were cut at {}; offset {next} goes on", found.matches.len());
                     context.overlay.notice(cut);
-                    return Ok(found);
+                    break 'files;
                 }
                 if passed_over < args.offset {
                     passed_over += 1;
@@ -133,6 +136,13 @@ pub(super) fn matches(args: MatchesArgs, context: &mut Context<'_, '_>) -> Resul
                 });
             }
         }
+    }
+    // A plan shows no outputs, only what is said besides.
+    if !found.skipped.is_empty() {
+        let named: Vec<&str> = found.skipped.iter().take(NAMED_FILES).map(|file| file.path.as_str()).collect();
+        let more = if found.skipped.len() > NAMED_FILES { " and more" } else { "" };
+        let what = format!("files that could not be searched ({}): {}{more}", found.skipped.len(), named.join(", "));
+        context.overlay.notice(what);
     }
     Ok(found)
 }

@@ -201,8 +201,8 @@ fn notice_if_some_are_excluded(context: &mut Context<'_, '_>) -> Result<()> {
     };
     let notes = entries.iter().filter(is_left_out).count();
     if notes > 0 {
-        let what = "notes are excluded from the index, so they are not looked at and keep the tag if they have it";
-        context.overlay.notice(format!("{notes} {what}"));
+        let what = "are not looked at, and keep the tag if they have it";
+        context.overlay.notice(format!("notes that are excluded from the index ({notes}) {what}"));
     }
     Ok(())
 }

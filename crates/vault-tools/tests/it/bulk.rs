@@ -366,7 +366,7 @@ fn what_a_rename_of_a_tag_and_a_merge_pass_over_is_said() {
         vault.write("Archive/old.md", "#z\n");
         let mut toolbox = vault.toolbox_with(Editor::default(), &policy);
         let renamed = toolbox.call("rename_tag", json!({ "tag": "z", "new_tag": "y" }), Approval::Approved).unwrap();
-        let said = "1 notes are excluded from the index, so they are not looked at and keep the tag if they have it";
+        let said = "notes that are excluded from the index (1) are not looked at, and keep the tag if they have it";
         assert!(renamed.notices.iter().any(|notice| notice == said), "{:?}", renamed.notices);
         assert_eq!((vault.read("a.md"), vault.read("Archive/old.md")), ("#y\n".to_owned(), "#z\n".to_owned()));
         // The note whose frontmatter is broken is named, and not the one that it is merged into.

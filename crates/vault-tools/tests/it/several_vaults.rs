@@ -26,6 +26,9 @@ fn a_rename_stays_in_its_vault_and_is_undone_there() {
     let preview = shell.done(&with_both(&["call", "rename_note", args, "--dry-run"]));
     assert!(preview.starts_with("in the vault Work:\nin all: rename 1 file, modify 1 file"), "{preview}");
     let ran = shell.run(&with_both(&["call", "rename_note", args, "--yes"]));
+    let read_log = with_both(&["call", "read_note", r#"{"path": "Work/Log.md"}"#, "--json"]);
+    let record: Value = serde_json::from_str(&shell.done(&read_log)).unwrap();
+    assert_eq!((&record["vault"], &record["args"]["path"]), (&json!("Work"), &json!("Log.md")));
     let undo =
         format!("vault-tools undo --vault {:?} reverts it", shell.vault.root().canonicalize().unwrap().join("Work"));
     assert!(ran.err.contains(&undo), "{}", ran.err);

@@ -403,6 +403,19 @@ fn what_was_typed_in_an_editor_can_be_edited_further() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn arguments_from_a_pipe_are_asked_about_at_the_terminal() {
+    let (vault, home) = (TestVault::new(NOTES), tempfile::tempdir().unwrap());
+    let line = r#"echo '{"path": "Piped.md", "content": "x"}' | "$@""#;
+    let program = ["setsid", "-c", "sh", "-c", line, "sh", TOOL];
+    let mut session = Session::with(&vault, &home, &program, &["call", "write_note", "-"], &[]);
+    session.until("do it? [");
+    session.answer("y");
+    assert_eq!(session.end().1, 0);
+    assert_eq!(vault.read("Piped.md"), "x");
+}
+
 /// In the background, reading the terminal would stop the process.
 #[cfg(target_os = "linux")]
 #[test]

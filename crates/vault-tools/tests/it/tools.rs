@@ -376,7 +376,9 @@ fn a_file_that_cannot_be_searched_is_passed_over() {
     let mut toolbox = vault.toolbox();
     let found = call(&mut toolbox, "vault_search", json!({ "query": "clay" }));
     assert!(found.to_string().contains("Garden/Soil.md"), "{found}");
-    let found = call(&mut toolbox, "vault.searchText", json!({ "query": "clay" }));
+    let output = toolbox.call("vault.searchText", json!({ "query": "clay" }), Approval::Allowed).unwrap();
+    assert_eq!(output.notices, ["files that could not be searched (2): latin.md, needle.md"]);
+    let found = output.value;
     assert_eq!(found["matches"].as_array().unwrap().len(), 1);
     let skipped: Vec<&str> =
         found["skipped"].as_array().unwrap().iter().map(|row| row["path"].as_str().unwrap()).collect();
