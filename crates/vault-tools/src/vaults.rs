@@ -159,8 +159,11 @@ impl Vaults {
             let (vault, below) = path.split_once('/').unwrap_or((path, ""));
             let number = self.number(vault).ok_or_else(|| {
                 let message = format!("`{path}` begins with no vault's name");
-                Error::new(ErrorKind::InvalidPath, message)
-                    .with_remedy(format!("write the path as VAULT/{path}; the vaults are {}", self.list()))
+                Error::new(ErrorKind::InvalidPath, message).with_remedy(format!(
+                    "write the path as VAULT/{}; the vaults are {}",
+                    path.trim_start_matches('/'),
+                    self.list()
+                ))
             })?;
             match named.replace(number).filter(|before| *before != number) {
                 None => Ok(below.to_owned()),
@@ -376,6 +379,7 @@ mod tests {
         let (_folder, vaults) = vaults();
         for (name, args, expected) in [
             ("read_note", json!({ "path": "Log.md" }), "`Log.md` begins with no vault's name"),
+            ("read_note", json!({ "path": "/Log.md" }), "write the path as VAULT/Log.md"),
             ("rename_note", json!({ "path": "Home/Log.md", "new_path": "Work/L.md" }), "names Home and Work"),
             ("create_daily_note", json!({}), "needs the name of a vault"),
             ("search_by_tag", json!({ "tags": ["a"], "vault": "Play" }), "there is no vault `Play`"),
