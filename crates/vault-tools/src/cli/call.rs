@@ -7,7 +7,7 @@ use vault_cli::{CliResult, Out, Outcome, Writing, can_ask, note, sanitize, sanit
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask, nobody_to_ask_but, tick};
 use super::args::{CallArgs, VaultArgs};
-use super::choose::choose_hunks;
+use super::choose::{Chosen, choose_hunks};
 use super::context::{json, json_of, with_vaults};
 use super::preview_text::{has_parts, texts_after};
 use super::records::CallRecord;
@@ -262,12 +262,15 @@ impl Calling<'_> {
                 Answer::No => return Err(self.refused(&proposal.args, declined())),
                 Answer::Choose => {
                     let all = whole_proposal.take().unwrap_or_else(|| proposal.clone());
-                    if let Some(files) = choose_hunks(all.separable_files()) {
-                        let mut chosen = all.clone();
-                        chosen.keep(&files);
-                        match chosen.only_reads() {
-                            true => note("nothing would be left to do"),
-                            false => proposal = chosen,
+                    match choose_hunks(all.separable_files()) {
+                        Chosen::Whole => {}
+                        Chosen::Nothing => return Err(self.refused(&proposal.args, declined())),
+                        Chosen::Part(files) => {
+                            proposal = all.clone();
+                            proposal.keep(&files);
+                            if proposal.only_reads() {
+                                return Err(self.refused(&proposal.args, declined()));
+                            }
                         }
                     }
                     whole_proposal = Some(all);

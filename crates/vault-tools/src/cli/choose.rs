@@ -21,32 +21,41 @@ struct Part {
     group: usize,
 }
 
-/// Asks about each hunk of some files. `None` if there is no choice, or nobody answers.
-pub(super) fn choose_hunks(mut files: Vec<EditedFile>) -> Option<Vec<EditedFile>> {
+/// What a person made of the parts of a change.
+pub(super) enum Chosen<T> {
+    /// They belong together, so that there is no choice.
+    Whole,
+    /// What is left.
+    Part(T),
+    /// Nothing is left, or nobody answers.
+    Nothing,
+}
+
+/// Asks about each hunk of some files.
+pub(super) fn choose_hunks(mut files: Vec<EditedFile>) -> Chosen<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
         note("all of this belongs together, so it is done as a whole or not at all");
-        return None;
+        return Chosen::Whole;
     }
-    let kept = choose(&parts)?;
+    let Some(kept) = choose(&parts) else { return Chosen::Nothing };
     leave_out(&mut files, &kept);
-    Some(files)
+    Chosen::Part(files)
 }
 
-/// Asks about each call and hunk of a plan. `again` previews the plan without some of its calls. `None` if there is no
-/// choice, nobody answers, or nothing is left.
+/// Asks about each call and hunk of a plan. `again` previews the plan without some of its calls.
 pub(super) fn choose_of_plan(
     plan: &PlanPreview,
     again: impl FnOnce(&BTreeSet<CallId>) -> Result<PlanPreview>,
-) -> Result<Option<PlanPreview>> {
+) -> Result<Chosen<PlanPreview>> {
     let (calls, mut files) = (plan.separable_calls(), plan.separable_files());
     let mut parts = parts_of_calls(&calls, plan);
     parts.extend(parts_of_files(&files, plan.steps.len()));
     if parts.len() < 2 {
         note("all of this plan belongs together, so it is done as a whole or not at all");
-        return Ok(None);
+        return Ok(Chosen::Whole);
     }
-    let Some(kept) = choose(&parts) else { return Ok(None) };
+    let Some(kept) = choose(&parts) else { return Ok(Chosen::Nothing) };
     let (kept_calls, kept_hunks) = kept.split_at(calls.len());
     leave_out(&mut files, kept_hunks);
     files.retain(|file| file.left_out().is_some());
@@ -63,7 +72,7 @@ pub(super) fn choose_of_plan(
         let mut changed: Vec<EditedFile> = now.into_iter().filter(is_other).collect();
         if !changed.is_empty() {
             note("without these calls, some files change in another way:");
-            let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(None) };
+            let Some(kept) = choose(&parts_of_files(&changed, 0)) else { return Ok(Chosen::Nothing) };
             leave_out(&mut changed, &kept);
             files.extend(changed);
         }
@@ -71,10 +80,9 @@ pub(super) fn choose_of_plan(
     chosen.keep(&files)?;
     chosen.note_links_to_left_out(plan);
     if chosen.change.is_empty() && chosen.steps.iter().all(|step| step.effects.is_empty()) {
-        note("nothing would be left to do");
-        return Ok(None);
+        return Ok(Chosen::Nothing);
     }
-    Ok(Some(chosen))
+    Ok(Chosen::Part(chosen))
 }
 
 fn parts_of_files(files: &[EditedFile], first_group: usize) -> Vec<Part> {

@@ -10,7 +10,7 @@ use vault_cli::{CliResult, Format, Out, Outcome, ask, ask_for_lines, can_ask, no
 
 use super::approve::{Answer, Question, ask_about, declined, nobody_to_ask};
 use super::args::VaultArgs;
-use super::choose::choose_of_plan;
+use super::choose::{Chosen, choose_of_plan};
 use super::context::{json_of, list_of_parameters, parameters, with_toolbox};
 use super::plan_args::{ContextArgs, PlanFileArgs, PlanPreviewArgs, PlanRunArgs, RunningArgs};
 use super::plan_text::{change_of, left_out, texts_of_plan, whole_text};
@@ -242,11 +242,16 @@ fn approved(
                     plan::preview_without(toolbox, &prepared.checked, &prepared.parameters, left_out, cancel)
                 };
                 match choose_of_plan(&all, again) {
-                    Ok(Some(chosen)) => prepared.preview = chosen,
-                    Ok(None) => {}
+                    Ok(Chosen::Part(chosen)) => prepared.preview = chosen,
+                    Ok(Chosen::Whole) => {}
+                    Ok(Chosen::Nothing) => return Err(declined()),
                     Err(error) if error.kind() == ErrorKind::Cancelled => return Err(error),
                     // What is left cannot be done without what was left out.
-                    Err(error) => say("error", &error.within("without what is left out").to_string()),
+                    Err(error) => {
+                        say("error", &error.within("without what is left out").to_string());
+                        note("nothing is left out; this is the whole plan again:");
+                        prepared.preview = all.clone();
+                    }
                 }
                 whole_plan = Some(all);
             }

@@ -182,10 +182,6 @@ fn a_hunk_can_be_left_out_and_the_answer_says_so() {
     // What is chosen can be chosen again, from the whole.
     session.answer("p");
     session.until("help] ");
-    session.answer("d");
-    assert!(session.until("] ").contains("nothing would be left"));
-    session.answer("p");
-    session.until("help] ");
     session.answer("y");
     session.until("help] ");
     session.answer("n");
@@ -206,6 +202,27 @@ fn a_hunk_can_be_left_out_and_the_answer_says_so() {
     let mut undo = Session::new(&vault, &home, &["undo", "--yes"]);
     assert_eq!((undo.child.stdin.take(), undo.end().1).1, 0);
     assert_same(&vault.tree(), &tree, "undone");
+}
+
+#[test]
+fn of_what_is_left_out_as_a_whole_nothing_is_done() {
+    let (before, after) = long_note();
+    let (vault, home) = (TestVault::new(&format!("//- Long.md\n{before}")), tempfile::tempdir().unwrap());
+    let tree = vault.tree();
+    let args = serde_json::json!({ "path": "Long.md", "content": after, "mode": "replace" });
+    let step = serde_json::json!({ "id": "write", "tool": "write_note", "args": args });
+    let plan = serde_json::json!({ "version": "1.0", "goal": "g", "riskLevel": "writes", "steps": [step] });
+    let file = home.path().join("plan.json");
+    std::fs::write(&file, plan.to_string()).unwrap();
+    for command in [["call", "write_note", &args.to_string()], ["plan", "run", file.to_str().unwrap()]] {
+        let mut session = Session::new(&vault, &home, &command);
+        session.until("] ");
+        session.answer("p");
+        session.until("help] ");
+        session.answer("q");
+        assert_eq!(session.end().1, 3);
+        assert_same(&vault.tree(), &tree, "nothing is done");
+    }
 }
 
 #[test]
