@@ -6,13 +6,17 @@
 mod bulk;
 #[cfg(feature = "cli")]
 mod command;
+mod denied;
+#[cfg(feature = "cli")]
+mod interrupted;
 #[cfg(feature = "cli")]
 mod journal;
 mod leave_out;
 mod macros;
 mod plan_laws;
-mod plans;
 mod plan_loops;
+mod plans;
+mod plans_live;
 mod real_vaults;
 mod renames;
 mod shipped_macros;

@@ -1,13 +1,12 @@
 //! Plans: every scenario of `testdata/plans`, and what needs more than one run to be seen.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use vault_tools::plan::{Event, Parameters, PlanPreview, PlanRun, RunStatus, StepState, preview, run, validate};
 use vault_tools::{
-    Approval, Cancel, Editor, Error, ErrorKind, Force, Host, HostCommand, Leaf, Policy, Position, SafePath, Selection,
-    Settings, Span, Toolbox, read_log,
+    Approval, Cancel, Editor, Error, ErrorKind, Force, Leaf, Position, SafePath, Selection, Settings, Span, Toolbox,
+    read_log,
 };
 
 use crate::vault::{TestVault, assert_same, tree};
@@ -116,42 +115,6 @@ fn scenario(folder: &Path) {
     assert_same(&vault.tree(), &expected, &format!("{name}: after redo"));
 }
 
-/// A loop over many notes does what can be done, names the rest, and is undone as one.
-#[test]
-fn a_loop_goes_on_past_items_that_fail() {
-    let notes: BTreeMap<String, Vec<u8>> = (0..1000)
-        .map(|number| {
-            let frontmatter = if number % 70 == 9 { "tags: [a\n" } else { "tags: a\n" };
-            (format!("N/{number:04}.md"), format!("---\n{frontmatter}---\n").into_bytes())
-        })
-        .collect();
-    let vault = TestVault::of(&notes);
-    let before = vault.tree();
-    let mut toolbox = vault.toolbox();
-    let plan = json!({
-        "version": "1.0", "goal": "a status for all", "riskLevel": "writes",
-        "steps": [
-            { "id": "list", "tool": "vault.listFiles", "args": { "prefix": "N", "limit": 1000 } },
-            { "id": "set", "tool": "update_frontmatter", "foreach": { "from": "$steps.list.items", "itemName": "n" },
-              "args": { "path": "${n.path}", "updates": { "status": "done" } }, "onError": "skip" },
-            { "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "${$steps.set.count} done" } }
-        ]
-    });
-    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    let set = &preview.steps[1];
-    assert_eq!((set.calls.len(), set.left_out.len()), (985, 15));
-    assert_eq!((set.left_out[0].item, set.left_out[0].what.as_str()), (10, "N/0009.md"));
-    assert!(set.left_out[0].reason.contains("YAML"), "{}", set.left_out[0].reason);
-    let done = ran(&mut toolbox, &preview).unwrap();
-    assert_eq!((done.status, done.left_out.len()), (RunStatus::Done, 15));
-    assert_eq!((vault.read("Log.md").as_str(), vault.read("N/0009.md").contains("status")), ("985 done", false));
-    toolbox.vault().undo(None, Force::No).unwrap();
-    assert_same(&vault.tree(), &before, "undone");
-    let mut strict = plan.clone();
-    strict["steps"][1]["onError"] = "stop".into();
-    assert!(previewed(&mut toolbox, &strict, &Value::Null).unwrap_err().to_string().contains("item 10 of 1000"));
-}
-
 /// What a person gives may name folders, what a note says may not.
 #[test]
 fn a_given_parameter_can_be_a_folder_in_a_folder() {
@@ -190,107 +153,6 @@ fn a_list_is_no_part_of_a_path() {
     });
     let error = previewed(&mut vault.toolbox(), &plan, &Value::Null).unwrap_err().to_string();
     assert!(error.contains("`$steps.p.items` is a list, not a part of a path"), "{error}");
-}
-
-/// A plan that works on a part of a list is told so before it runs.
-#[test]
-fn a_list_that_was_cut_is_a_notice() {
-    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx x\n//- c.md\nx\n");
-    let mut toolbox = vault.toolbox();
-    let plan = json!({
-        "version": "1.0", "goal": "look", "riskLevel": "read-only",
-        "steps": [
-            { "id": "list", "tool": "vault.listFiles", "args": { "limit": 2 } },
-            { "id": "find", "tool": "vault.searchText", "args": { "query": "x", "limit": 2, "offset": 1 } }
-        ]
-    });
-    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    let cut = [
-        "the step list: the list was cut at 2 entries; offset 2 goes on",
-        "the step find: the matches were cut at 2; offset 3 goes on",
-    ];
-    assert_eq!(preview.notices, cut);
-    assert_eq!(preview.steps[1].output["matches"][0]["path"], "b.md");
-    let mut last = None;
-    let mut tell = |event: &Event| last = Some(event.clone());
-    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
-    assert_eq!(done.notices, cut);
-    assert!(matches!(last, Some(Event::RunFinished { notices, .. }) if notices == cut));
-}
-
-/// A loop that creates `${item.text}.md` for each bullet.
-fn creating(bullets: &str, more: Value) -> Value {
-    let mut make = json!({
-        "id": "make", "tool": "vault.createFile", "foreach": { "from": "$steps.parse.items" },
-        "args": { "path": "${item.text}.md", "content": "made" }
-    });
-    make.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-    writing(json!([{ "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": bullets } }, make]))
-}
-
-/// A file that was there is left as it is, which is said; what the plan itself put there is never lost in silence.
-#[test]
-fn only_files_that_were_there_before_the_plan_are_left_as_they_are() {
-    let vault = TestVault::new("//- n1.md\nold\n");
-    let mut toolbox = vault.toolbox();
-    let preview = previewed(&mut toolbox, &creating("- n1\n- n2", json!({})), &Value::Null).unwrap();
-    assert_eq!(preview.notices, ["the step make: n1.md exists and is left as it is"]);
-    let create = |id: &str, text: &str, after: &str| json!({ "id": id, "tool": "vault.createFile", "args": { "path": "n1.md", "content": text }, "dependsOn": [after] });
-    let rename = json!({ "id": "away", "tool": "vault.rename", "args": { "fromPath": "n1.md", "toPath": "old1.md" } });
-    let plan = writing(json!([rename, create("first", "first", "away"), create("second", "SECOND", "first")]));
-    let error = previewed(&mut toolbox, &plan, &Value::Null).unwrap_err();
-    assert!(error.kind() == ErrorKind::Exists && error.to_string().contains("the step second"), "{error}");
-}
-
-/// The time is that of the step, so that no item is left out for it.
-#[test]
-fn a_loop_that_runs_out_of_time_is_skipped_as_a_whole() {
-    let vault = TestVault::new("//- a.md\nx\n");
-    let bullets: String = (0..400).map(|number| format!("- n{number}\n")).collect();
-    let plan = creating(&bullets, json!({ "onError": "skip", "timeoutMs": 1 }));
-    let preview = previewed(&mut vault.toolbox(), &plan, &Value::Null).unwrap();
-    let make = &preview.steps[1];
-    assert!(
-        matches!(&make.state, StepState::Skipped { reason } if reason.starts_with("TIMED_OUT")),
-        "{:?}",
-        make.state
-    );
-    assert!(make.left_out.is_empty() && preview.change.is_empty());
-}
-
-/// Items are named as the list has them, also if none can be done.
-#[test]
-fn every_item_that_is_left_out_is_named() {
-    let vault = TestVault::new("//- a.md\nx\n//- b.md\nx\n//- taken.md\nx\n");
-    let mut toolbox = vault.toolbox();
-    let plan = writing(json!([
-        { "id": "parse", "tool": "util.parseMarkdownBullets", "args": { "text": "- a\n- b" } },
-        {
-            "id": "move", "tool": "vault.rename", "foreach": { "from": "$steps.parse.items" }, "onError": "skip",
-            "args": { "fromPath": "${item.text}.md", "toPath": "taken.md" }
-        },
-        {
-            "id": "edit", "tool": "edit_note", "foreach": { "from": "$steps.parse.items" }, "onError": "skip",
-            "args": { "path": "${item.text}.md", "old_text": "x", "new_text": "x" }
-        },
-        { "id": "log", "tool": "vault.createFile", "args": { "path": "Log.md", "content": "" } }
-    ]));
-    let preview = previewed(&mut toolbox, &plan, &Value::Null).unwrap();
-    let mut skipped = Vec::new();
-    let mut tell = |event: &Event| {
-        if let Event::StepSkipped { step, left_out, .. } = event {
-            skipped.push((step.clone(), left_out.len()));
-        }
-    };
-    let done = run(&mut toolbox, &preview, Approval::Approved, Cancel::default(), &mut tell).unwrap();
-    assert_eq!(skipped, [("move".to_owned(), 2), ("edit".to_owned(), 2)]);
-    let told: Vec<String> =
-        done.left_out.iter().map(|(id, item)| format!("{id} {}: {}", item.what, item.reason)).collect();
-    let taken = "taken.md: a file or folder of this name exists";
-    let same = "old_text and new_text are the same";
-    let expected =
-        [format!("move a: {taken}"), format!("move b: {taken}"), format!("edit a: {same}"), format!("edit b: {same}")];
-    assert_eq!(told, expected);
 }
 
 /// Whoever approves without a look is told which step needs one, and the preview says so.
@@ -706,124 +568,6 @@ fn a_thousand_files_are_one_run() {
     assert_same(&vault.tree(), &before, "after undo");
     toolbox.vault().redo(Force::No).unwrap();
     assert_same(&vault.tree(), &after, "after redo");
-}
-
-/// A program around the vault whose command fails as often as it is told to.
-struct Live {
-    failures: u32,
-    ran: std::sync::Arc<std::sync::Mutex<Vec<String>>>,
-    root: PathBuf,
-}
-
-impl Host for Live {
-    fn name(&self) -> &str {
-        "live"
-    }
-
-    fn is_live(&self) -> bool {
-        true
-    }
-
-    fn editor(&self) -> Result<Editor, Error> {
-        Ok(Editor::default())
-    }
-
-    fn open(&mut self, path: &SafePath, _: Leaf) -> Result<bool, Error> {
-        self.ran.lock().unwrap().push(format!("open {path}"));
-        Ok(true)
-    }
-
-    fn commands(&self) -> Result<Vec<HostCommand>, Error> {
-        Ok(vec![HostCommand { id: "app:sort".into(), name: "Sort".into() }])
-    }
-
-    fn run_command(&mut self, id: &str) -> Result<(), Error> {
-        let there: Vec<bool> = ["1.md", "2.md"].iter().map(|name| self.root.join(name).exists()).collect();
-        self.ran.lock().unwrap().push(format!("{id} {there:?}"));
-        match self.failures.checked_sub(1) {
-            Some(left) => {
-                self.failures = left;
-                Err(Error::new(ErrorKind::Io, "busy"))
-            }
-            None => Ok(()),
-        }
-    }
-}
-
-fn command_plan(on_error: &str) -> Value {
-    json!({
-        "version": "1.0", "goal": "commands", "riskLevel": "commands",
-        "steps": [
-            { "id": "one", "tool": "vault.createFile", "args": { "path": "1.md", "content": "" } },
-            {
-                "id": "sort", "tool": "commands.run", "args": { "id": "app:sort" }, "dependsOn": ["one"],
-                "onError": on_error, "retry": { "maxAttempts": 3, "backoffMs": 1 }
-            },
-            { "id": "two", "tool": "vault.createFile", "args": { "path": "2.md", "content": "" }, "dependsOn": ["sort"] },
-            { "id": "show", "tool": "workspace.openFile", "args": { "path": "2.md" }, "dependsOn": ["two"] }
-        ]
-    })
-}
-
-fn with_live_host(vault: &TestVault, failures: u32) -> (Toolbox, std::sync::Arc<std::sync::Mutex<Vec<String>>>) {
-    let ran = std::sync::Arc::default();
-    let host = Live { failures, ran: std::sync::Arc::clone(&ran), root: vault.root() };
-    (Toolbox::new(std::sync::Arc::new(vault.open()), Box::new(host), Policy::default()), ran)
-}
-
-#[test]
-fn commands_run_in_their_place_and_are_tried_again() {
-    let vault = TestVault::new("//- a.md\none\n");
-    let (mut toolbox, ran) = with_live_host(&vault, 2);
-    let shown = previewed(&mut toolbox, &command_plan("retry"), &Value::Null).unwrap();
-    assert!(ran.lock().unwrap().is_empty(), "a preview runs no command");
-    assert!(shown.notices.iter().any(|notice| notice.contains("app:sort")), "{:?}", shown.notices);
-    let mut failures = Vec::new();
-    let mut tell = |event: &Event| {
-        if let Event::StepFailed { attempt, will_retry, .. } = event {
-            failures.push((*attempt, *will_retry));
-        }
-    };
-    let done = run(&mut toolbox, &shown, Approval::Approved, Cancel::default(), &mut tell).unwrap();
-    assert_eq!((done.status, failures), (RunStatus::Done, vec![(1, true), (2, true)]));
-    assert!(done.outputs["one"]["mtimeMs"].is_number());
-    let sort = "app:sort [true, false]";
-    assert_eq!(*ran.lock().unwrap(), [sort, sort, sort, "open 2.md"]);
-    assert_eq!(done.outputs["show"]["opened"], true);
-}
-
-#[test]
-fn a_failed_command_stops_the_plan_and_what_was_done_stays() {
-    let vault = TestVault::new("//- a.md\none\n");
-    let before = vault.tree();
-    let (mut toolbox, _) = with_live_host(&vault, 9);
-    let shown = previewed(&mut toolbox, &command_plan("stop"), &Value::Null).unwrap();
-    let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!((done.status, done.failed.as_ref().map(|(step, _)| step.as_str())), (RunStatus::Failed, Some("sort")));
-    assert!(vault.root().join("1.md").exists() && !vault.root().join("2.md").exists());
-    toolbox.vault().undo(done.run, Force::No).unwrap();
-    assert_same(&vault.tree(), &before, "after undo");
-    let mut unknown = command_plan("stop");
-    unknown["steps"][1]["args"]["id"] = json!("app:none");
-    let error = previewed(&mut toolbox, &unknown, &Value::Null).unwrap_err();
-    assert!(error.to_string().contains("there is no command `app:none`"), "{error}");
-    let mut alone = command_plan("skip");
-    alone["steps"][2]["dependsOn"] = json!([]);
-    let shown = previewed(&mut toolbox, &alone, &Value::Null).unwrap();
-    let done = ran(&mut toolbox, &shown).unwrap();
-    assert_eq!((done.status, done.outputs["sort"]["executed"].clone()), (RunStatus::Done, json!(false)));
-}
-
-#[test]
-fn time_runs_out() {
-    let vault = TestVault::new("//- a.md\none\n");
-    let mut toolbox = vault.toolbox();
-    let plan = writing(json!([{ "id": "s", "tool": "vault.searchText", "args": { "query": "one" } }]));
-    let checked = validate(&plan, &toolbox).unwrap();
-    let error =
-        preview(&mut toolbox, &checked, &Parameters::default(), Cancel::default().until(std::time::Instant::now()))
-            .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
 }
 
 /// `concurrency` was part of loops once and never had an effect.
