@@ -63,7 +63,7 @@ impl Vaults {
     /// One vault or several. With one, nothing is translated.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] where two folders have the same name, or there is none.
+    /// [`ErrorKind::Config`] where two folders have the same name, one lies in another, or there is none.
     pub fn new(toolboxes: Vec<Toolbox>) -> Result<Self> {
         let name = |toolbox: &Toolbox| {
             toolbox.vault().sandbox().vault().file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned())
@@ -78,6 +78,13 @@ impl Vaults {
                 return Err(
                     Error::new(ErrorKind::Config, message).with_remedy("rename one of the folders, or name one vault")
                 );
+            }
+            let folder = |of: &Toolbox| of.vault().sandbox().vault().to_owned();
+            let outer =
+                named.iter().find(|(other, outer)| other != name && folder(&named[at].1).starts_with(folder(outer)));
+            if let Some((outer, _)) = outer {
+                let message = format!("the vault {name} lies in the vault {outer}, so a note would be in both");
+                return Err(Error::new(ErrorKind::Config, message).with_remedy("name one of them"));
             }
         }
         Ok(Self { named })

@@ -1,5 +1,6 @@
 //! Which vault a command works on and what may run there: flags over environment over configuration.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use serde::Deserialize;
@@ -43,7 +44,9 @@ pub(super) fn open(vault_args: &VaultArgs) -> CliResult<Vault> {
 pub(super) fn open_all(vault_args: &VaultArgs) -> CliResult<Vec<Vault>> {
     let mut config = search_config()?;
     let exclude = std::mem::take(&mut config.exclude);
-    let folders = find_all(vault_args, config)?;
+    let mut folders = find_all(vault_args, config)?;
+    let mut known = BTreeSet::new();
+    folders.retain(|folder| known.insert(folder.canonicalize().unwrap_or_else(|_| folder.clone())));
     if folders.len() > 1 && index_file(vault_args).is_some() {
         let message = "an index file holds one vault, and several are named";
         return Err(Error::new(ErrorKind::InvalidArguments, message)

@@ -44,6 +44,16 @@ fn a_rename_stays_in_its_vault_and_is_undone_there() {
 }
 
 #[test]
+fn a_folder_counts_once_and_none_lies_in_another() {
+    let shell = shell();
+    let read = ["call", "read_note", r#"{"path": "Garden.md"}"#, "--vault", "Home", "--vault", "./Home"];
+    assert!(shell.done(&read).contains("apple"));
+    std::fs::create_dir(shell.vault.root().join("Home/Old")).unwrap();
+    let ran = shell.run(&["call", "get_random_note", "{}", "--vault", "Home/Old", "--vault", "Home"]);
+    assert!(ran.code == 2 && ran.err.contains("the vault Old lies in the vault Home"), "{}", ran.err);
+}
+
+#[test]
 fn a_search_that_names_no_vault_is_of_all() {
     let shell = shell();
     let found: Value =
