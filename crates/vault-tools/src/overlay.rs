@@ -128,6 +128,30 @@ impl<'v> Overlay<'v> {
         self.sealed
     }
 
+    /// Makes one action of two: of the edit that is all that was done after the mark `call`, and of the action before it,
+    /// unless that is before the mark `first`, if it gave the same file its content. So a loop that adds to a note holds
+    /// and writes the note once, not as often as it has items.
+    pub(crate) fn join_edits(&mut self, first: usize, call: usize) {
+        if call <= first || self.actions.len() != call + 1 {
+            return;
+        }
+        let Some(Action::Edit { path, before, after }) = self.actions.last().cloned() else { return };
+        match &mut self.actions[call - 1] {
+            Action::Create { path: same, content } | Action::Edit { path: same, after: content, .. }
+                if *same == path =>
+            {
+                self.held_bytes -= before.len() + content.len();
+                *content = after;
+            }
+            _ => return,
+        }
+        self.actions.pop();
+        if let Some(Node::File(file)) = self.nodes.get_mut(&path) {
+            file.set_by = Some(call - 1);
+        }
+        self.notices.iter_mut().for_each(|(at, _)| *at = (*at).min(call));
+    }
+
     /// Drops what was done after a mark.
     pub fn rollback(&mut self, mark: usize) {
         if mark >= self.actions.len() {

@@ -355,6 +355,7 @@ impl DryRun<'_, '_> {
                         return Err(at_step(too_much_output(), step, None));
                     }
                     paths.extend(done.paths);
+                    self.draft.overlay.join_edits(mark, first);
                     let (item, actions) = (count.map(|_| position), first..self.draft.overlay.mark());
                     calls.push(CallPreview { args: done.args, item, actions });
                     outputs.push(done.output);

@@ -330,3 +330,27 @@ fn every_item_that_is_left_out_is_named() {
         [format!("move a: {taken}"), format!("move b: {taken}"), format!("edit a: {same}"), format!("edit b: {same}")];
     assert_eq!(told, expected);
 }
+
+/// The note is written once, however many items add to it; one that fails in between is left out all the same.
+#[test]
+fn a_loop_that_adds_to_one_note_changes_it_once() {
+    let vault = TestVault::new("//- Log.md\n- 0\n");
+    let before = vault.tree();
+    let mut toolbox = vault.toolbox();
+    let bullets: String = (1..=20).map(|item| format!("- {}\n", if item == 7 { "Missing" } else { "Log" })).collect();
+    let plan = writing(json!([
+        { "id": "items", "tool": "util.parseMarkdownBullets", "args": { "text": bullets } },
+        { "id": "new", "tool": "vault.createFile", "args": { "path": "New.md", "content": "" } },
+        { "id": "log", "tool": "append_to_note", "foreach": { "from": "$steps.items.items" }, "onError": "skip",
+          "args": { "path": "${item.text}.md", "content": "- more" } },
+        { "id": "list", "tool": "append_to_note", "foreach": { "from": "$steps.items.items" },
+          "args": { "path": "New.md", "content": "- ${item.text}" } }
+    ]));
+    let preview = previewed(&mut toolbox, &plan, &json!({})).unwrap();
+    assert_eq!(preview.change.actions().len(), 3, "one for each step");
+    assert_eq!((preview.steps[2].calls.len(), preview.steps[2].left_out.len()), (19, 1));
+    ran(&mut toolbox, &preview).unwrap();
+    assert_eq!((vault.read("Log.md").matches("- more").count(), vault.read("New.md").lines().count()), (19, 20));
+    toolbox.vault().undo(None, Force::No).unwrap();
+    assert_same(&vault.tree(), &before, "undone");
+}
