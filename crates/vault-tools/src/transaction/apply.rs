@@ -115,7 +115,7 @@ impl VaultStore {
         let writer = Writer::begin(&self.state, new, &actions)?;
         self.index.mark_stale();
         let mut running = Running { store: self, writer, planned: &planned, done: 0 };
-        let closing = Closing::of(planned.len());
+        let mut closing = Closing::of(planned.len());
         let total = change.actions.len();
         let plain = SavedMetadata::default();
         for (number, next) in planned.iter().enumerate() {

@@ -14,13 +14,17 @@ const THREADS: usize = 8;
 /// Fewer files are closed where they are.
 const FEW: usize = 16;
 
-/// Handles that wait to be closed, at most.
-const WAITING: usize = 64;
+/// Files that are handed over at once, since to wake a thread costs more than to close a file on a fast disk.
+const AT_ONCE: usize = 8;
 
-/// Takes handles to close. When it is dropped, all of them are closed.
+/// Hand-overs that wait, so that few files are open at a time.
+const WAITING: usize = 8;
+
+/// Takes files to close. When it is dropped, all of them are closed.
 #[derive(Default)]
 pub(super) struct Closing {
-    files: Option<SyncSender<File>>,
+    batches: Option<SyncSender<Vec<File>>>,
+    next: Vec<File>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -38,24 +42,30 @@ impl Closing {
                 move || while next(&receiver).is_some() {}
             })
         };
-        // Without threads, a handle that cannot be sent is closed where it is.
-        Self { files: Some(sender), threads: (0..THREADS).map_while(|number| spawn(number).ok()).collect() }
+        // Without threads, what cannot be sent is closed where it is.
+        let threads = (0..THREADS).map_while(|number| spawn(number).ok()).collect();
+        Self { batches: Some(sender), next: Vec::new(), threads }
     }
 
-    pub(super) fn close(&self, file: File) {
-        if let Some(files) = &self.files {
-            let _ = files.send(file);
+    pub(super) fn close(&mut self, file: File) {
+        self.next.push(file);
+        if self.next.len() < AT_ONCE {
+            return;
+        }
+        let batch = std::mem::take(&mut self.next);
+        if let Some(batches) = &self.batches {
+            let _ = batches.send(batch);
         }
     }
 }
 
-fn next(files: &Mutex<Receiver<File>>) -> Option<File> {
-    files.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
+fn next(batches: &Mutex<Receiver<Vec<File>>>) -> Option<Vec<File>> {
+    batches.lock().unwrap_or_else(PoisonError::into_inner).recv().ok()
 }
 
 impl Drop for Closing {
     fn drop(&mut self) {
-        self.files = None;
+        self.batches = None;
         for thread in self.threads.drain(..) {
             let _ = thread.join();
         }
