@@ -78,7 +78,7 @@ pub use log::{
 };
 pub use macros::{Export, IfExists, Imported, Macro, Macros, Parameter, ParameterKind, Rejected, SaveOptions};
 pub use overlay::{Deleted, Overlay, Renamed, Written};
-pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset};
+pub use policy::{Call, Grants, Permission, Policy, Risk, Settings, ToolSetting, Toolset, VaultLists};
 pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
 pub use store::IndexUse;

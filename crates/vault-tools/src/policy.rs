@@ -115,6 +115,23 @@ pub struct Settings {
     pub trash: Option<DeleteMode>,
     /// Settings for single tools, by name.
     pub tools: BTreeMap<String, ToolSetting>,
+    /// What is added for single vaults, by the name of their folder; see [`Settings::of_vault`].
+    pub vault: BTreeMap<String, VaultLists>,
+}
+
+/// What a user's settings say of one vault only.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct VaultLists {
+    /// As [`Settings::allowed_tools`].
+    pub allowed_tools: Vec<String>,
+    /// As [`Settings::denied_tools`].
+    pub denied_tools: Vec<String>,
+    /// As [`Settings::allowed_paths`].
+    pub allowed_paths: Vec<String>,
+    /// As [`Settings::denied_paths`].
+    pub denied_paths: Vec<String>,
 }
 
 impl Default for Settings {
@@ -130,6 +147,7 @@ impl Default for Settings {
             denied_paths: Vec::new(),
             trash: None,
             tools: BTreeMap::new(),
+            vault: BTreeMap::new(),
         }
     }
 }
@@ -210,11 +228,30 @@ impl Permission {
 }
 
 impl Settings {
+    /// The settings of one vault: its own lists are added to those of all vaults. Case does not count in its name.
+    #[must_use]
+    pub fn of_vault(mut self, name: &str) -> Self {
+        let lists =
+            std::mem::take(&mut self.vault).into_iter().filter(|(of, _)| of.to_lowercase() == name.to_lowercase());
+        for (_, VaultLists { allowed_tools, denied_tools, allowed_paths, denied_paths }) in lists {
+            self.allowed_tools.extend(allowed_tools);
+            self.denied_tools.extend(denied_tools);
+            self.allowed_paths.extend(allowed_paths);
+            self.denied_paths.extend(denied_paths);
+        }
+        self
+    }
+
     /// The policy that follows from them.
     ///
     /// # Errors
-    /// [`ErrorKind::Config`] for a glob with wrong syntax.
+    /// [`ErrorKind::Config`] for a glob with wrong syntax, and for settings of single vaults, which would not count:
+    /// [`Self::of_vault`] first.
     pub fn compile(&self) -> Result<Policy> {
+        if let Some(name) = self.vault.keys().next() {
+            let message = format!("the settings of the vault {name} are not applied");
+            return Err(Error::new(ErrorKind::Config, message).with_remedy("name the vault whose settings are meant"));
+        }
         let tools = |globs: &[String]| globs.iter().map(|glob| matcher(&key(glob), glob)).collect::<Result<Vec<_>>>();
         Ok(Policy {
             allowed_tools: tools(&self.allowed_tools)?,

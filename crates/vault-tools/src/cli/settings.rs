@@ -80,7 +80,8 @@ fn open_folder(folder: PathBuf, vault_args: &VaultArgs, exclude: Vec<String>) ->
 /// # Errors
 /// A file that cannot be parsed, or names a tool that does not exist: a slip must not allow what was to be denied.
 pub(super) fn policy(vault: &Vault) -> Result<Settings> {
-    let settings: Settings = read("tools.toml")?.unwrap_or_default();
+    let name = vault.sandbox().vault().file_name().unwrap_or_default().to_string_lossy();
+    let settings = read::<Settings>("tools.toml")?.unwrap_or_default().of_vault(&name);
     let is_glob = |name: &str| name.contains(['*', '?', '[', '{']);
     let tools = all();
     let globs = settings.allowed_tools.iter().chain(&settings.denied_tools).filter(|name| is_glob(name));

@@ -138,3 +138,12 @@ fn bad_globs_are_errors() {
     let error = Settings { denied_paths: vec!["a[".into()], ..Settings::default() }.compile().unwrap_err();
     assert!(error.to_string().contains("`a[`"), "{error}");
 }
+
+#[test]
+fn settings_of_one_vault_are_applied_or_an_error() {
+    let lists = VaultLists { denied_paths: vec!["Clients".into()], ..VaultLists::default() };
+    let settings = Settings { vault: [("Work".to_owned(), lists)].into(), ..Settings::default() };
+    assert!(settings.compile().unwrap_err().to_string().contains("the vault Work"));
+    assert!(!settings.clone().of_vault("work").compile().unwrap().permits_path("Clients/a.md"));
+    assert!(settings.of_vault("Home").compile().unwrap().permits_path("Clients/a.md"));
+}

@@ -1,7 +1,7 @@
 //! Lists the notes with given tags: `search_by_tag`.
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use vault_index::note::TagKey;
 
 use super::known_notes::{KnownNote, notes_tagged};
@@ -18,7 +18,7 @@ pub(super) struct Args {
     matching: Match,
 }
 
-#[derive(Debug, Clone, Copy, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 enum Match {
     #[default]

@@ -44,6 +44,25 @@ fn a_rename_stays_in_its_vault_and_is_undone_there() {
 }
 
 #[test]
+fn settings_can_be_of_one_vault() {
+    let shell = shell();
+    let folder = shell.home.path().join("vault-index");
+    std::fs::create_dir(&folder).unwrap();
+    let settings = "allowed_tools = [\"read_note\"]\n[vault.work]\ndenied_paths = [\"Garden.md\"]\nallowed_tools = [\"get_note_metadata\"]\n";
+    std::fs::write(folder.join("tools.toml"), settings).unwrap();
+    for (tool, path, code) in [
+        ("read_note", "Home/Garden.md", 0),
+        ("read_note", "Work/Garden.md", 3),
+        ("read_note", "Work/Log.md", 0),
+        ("get_note_metadata", "Work/Log.md", 0),
+        ("get_note_metadata", "Home/Garden.md", 3),
+    ] {
+        let ran = shell.run(&with_both(&["call", tool, &format!(r#"{{"path": "{path}"}}"#)]));
+        assert_eq!(ran.code, code, "{tool} {path}: {}", ran.err);
+    }
+}
+
+#[test]
 fn a_folder_counts_once_and_none_lies_in_another() {
     let shell = shell();
     let read = ["call", "read_note", r#"{"path": "Garden.md"}"#, "--vault", "Home", "--vault", "./Home"];
