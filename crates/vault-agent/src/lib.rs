@@ -1,0 +1,13 @@
+//! The program `vault-agent`: a folder of Markdown notes inside every assistant, with changes that need a person's yes.
+
+#![deny(missing_docs)]
+
+// The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
+mod clients;
+mod cli;
+
+/// What `vault-agent` does.
+#[doc(hidden)]
+pub fn main() -> std::process::ExitCode {
+    cli::main()
+}
