@@ -3,6 +3,7 @@
 #![deny(missing_docs)]
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
+mod workspace;
 mod clients;
 mod cli;
 
