@@ -4,6 +4,7 @@
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
+mod request;
 mod clients;
 mod cli;
 

@@ -73,8 +73,8 @@ pub struct OpenedVault {
 /// # Errors
 /// No such folder; the home folder or `/` when nobody named them; settings that cannot be understood.
 pub fn open_with_settings(vault_args: &VaultArgs) -> CliResult<Vec<OpenedVault>> {
-    let index =
-        IndexOptions { index_file: index_file(vault_args), exclude: search_config()?.exclude, ..IndexOptions::new() };
+    let mut index = IndexOptions::new().exclude(search_config()?.exclude);
+    index.index_file = index_file(vault_args);
     let with_settings = |vault: Vault| {
         vault.check_settings()?;
         let settings = policy(&vault)?;
