@@ -5,6 +5,8 @@
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
 mod request;
+mod pending;
+mod watching;
 mod clients;
 mod cli;
 
