@@ -103,12 +103,7 @@ fn of_call(toolbox: &mut Toolbox, tool: &str, args: Value, cancel: Cancel<'_>) -
     })
 }
 
-fn of_plan(
-    toolbox: &mut Toolbox,
-    plan: &Value,
-    given: &Map<String, Value>,
-    cancel: Cancel<'_>,
-) -> Result<Prepared> {
+fn of_plan(toolbox: &mut Toolbox, plan: &Value, given: &Map<String, Value>, cancel: Cancel<'_>) -> Result<Prepared> {
     let checked = plan::validate(plan, toolbox)?;
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
@@ -170,11 +165,6 @@ pub(crate) fn digest_of(text: &str) -> String {
 }
 
 impl Prepared {
-    /// Whether nothing would be changed.
-    pub fn only_reads(&self) -> bool {
-        self.preview.files.is_empty() && self.preview.folders.is_empty() && self.risk == Risk::Read
-    }
-
     /// What a person is shown: cut to a screen, and whole.
     pub fn texts(&self) -> (String, String) {
         let (short, whole) = match &self.held {

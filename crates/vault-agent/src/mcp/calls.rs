@@ -103,7 +103,9 @@ impl Calls {
                 Err(error) => Err(error),
             },
             UNDO => match self.undo(&args) {
-                Ok((vault, request)) => self.change(Wanted { name, args, vault, request, seen: None }, state, &context).await,
+                Ok((vault, request)) => {
+                    self.change(Wanted { name, args, vault, request, seen: None }, state, &context).await
+                }
                 Err(error) => Err(error),
             },
             _ => self.call_tool(name, args, state, &context).await,
@@ -173,7 +175,8 @@ impl Calls {
         };
         found.ok_or_else(|| {
             let names: Vec<&str> = vaults.iter().map(|vault| vault.name.as_str()).collect();
-            let message = named.map_or_else(|| "`vault` is missing".to_owned(), |named| format!("there is no vault {named}"));
+            let message =
+                named.map_or_else(|| "`vault` is missing".to_owned(), |named| format!("there is no vault {named}"));
             Error::new(ErrorKind::InvalidArguments, message).with_remedy(format!("give one of {}", names.join(", ")))
         })
     }
@@ -358,9 +361,8 @@ impl Calls {
     ) -> Result<T> {
         let (calls, flag) = (Arc::clone(self), Arc::new(AtomicBool::new(false)));
         let cancelled = Arc::clone(&flag);
-        let mut running = tokio::task::spawn_blocking(move || {
-            act(&calls, Cancel::on(&cancelled).until(Instant::now() + LONGEST))
-        });
+        let mut running =
+            tokio::task::spawn_blocking(move || act(&calls, Cancel::on(&cancelled).until(Instant::now() + LONGEST)));
         let ended = tokio::select! {
             ended = &mut running => ended,
             () = context.ct.cancelled() => {

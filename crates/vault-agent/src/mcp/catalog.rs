@@ -14,8 +14,14 @@ pub(super) const PLAN_PREVIEW: &str = "plan_preview";
 pub(super) const PLAN_APPLY: &str = "plan_apply";
 
 /// Tools that write and only add.
-const ADDITIVE: [&str; 6] =
-    ["append_to_note", "create_daily_note", "vault.createFolder", "editor.insertAtCursor", "workspace.openFile", PLAN_APPLY];
+const ADDITIVE: [&str; 6] = [
+    "append_to_note",
+    "create_daily_note",
+    "vault.createFolder",
+    "editor.insertAtCursor",
+    "workspace.openFile",
+    PLAN_APPLY,
+];
 
 /// Tools that write, and change nothing more when they are called again.
 const IDEMPOTENT: [&str; 7] = [
@@ -45,7 +51,9 @@ pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
     let mut tools: Vec<Tool> = specs.map(|spec| of_spec(&spec, offered)).collect();
     let names: Vec<&str> = vaults.names().collect();
     tools.extend(plan_tools(&names, offered));
-    tools.retain(|tool| !offered.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true)));
+    tools.retain(|tool| {
+        !offered.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true))
+    });
     tools
 }
 
@@ -64,9 +72,9 @@ fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
     let hints = ToolAnnotations::new().read_only(risk == Risk::Read).open_world(false);
     match risk {
         Risk::Read => hints,
-        _ => hints
-            .destructive(offered.trust_client || !ADDITIVE.contains(&name))
-            .idempotent(IDEMPOTENT.contains(&name)),
+        _ => {
+            hints.destructive(offered.trust_client || !ADDITIVE.contains(&name)).idempotent(IDEMPOTENT.contains(&name))
+        }
     }
 }
 
@@ -127,7 +135,8 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
 
 /// What a model has to know to write a plan.
 pub(super) fn plan_format(vaults: &Vaults) -> Value {
-    let tool = |spec: &ToolSpec| json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema });
+    let tool =
+        |spec: &ToolSpec| json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema });
     let of = [Toolset::Actions, Toolset::Bulk].into_iter().flat_map(|toolset| vaults.specs(Some(toolset)));
     let tools: Vec<Value> = of.map(|spec| tool(&spec)).collect();
     json!({ "plan": plan_schema(), "tools": tools, "also": "the tools that are offered beside this one" })

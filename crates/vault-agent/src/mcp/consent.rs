@@ -158,7 +158,9 @@ pub(super) async fn elicit(peer: &Peer<RoleServer>, question: &str) -> Result<An
 /// The answer among those that came back with a state.
 pub(super) fn answer_in(responses: Option<&InputResponses>) -> Answer {
     let given = responses.and_then(|responses| responses.get(APPROVE));
-    given.and_then(|value| serde_json::from_value(value.clone()).ok()).map_or(Answer::Nothing, |given| answer_of(&given))
+    given
+        .and_then(|value| serde_json::from_value(value.clone()).ok())
+        .map_or(Answer::Nothing, |given| answer_of(&given))
 }
 
 /// Only a box that was ticked is a yes.
