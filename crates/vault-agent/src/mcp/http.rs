@@ -76,7 +76,9 @@ impl Server {
         let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
-            .fallback(async || Refusal::new(404, "not_found", format!("There is nothing at this path, only at {PATH}.")))
+            .fallback(async || {
+                Refusal::new(404, "not_found", format!("There is nothing at this path, only at {PATH}."))
+            })
             .layer(from_fn_with_state(Arc::new(access), check));
         let closing = ended.clone();
         let stop = async move {
@@ -89,8 +91,8 @@ impl Server {
 }
 
 async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
-    let checked = check_origin(&access.hosts, &request)
-        .and_then(|()| check_key(access.key.as_deref(), request.headers()));
+    let checked =
+        check_origin(&access.hosts, &request).and_then(|()| check_key(access.key.as_deref(), request.headers()));
     match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => refusal.into_response(),
