@@ -176,13 +176,17 @@ impl Prepared {
 
     /// The question to a person, with what they would agree to.
     pub fn question(&self, vault: &str) -> String {
-        let undo = match self.risk {
+        let (title, risk, text, undo) = (&self.title, self.risk.name(), self.texts().0, self.what_undo_does());
+        format!("{title} in the vault {} (risk: {risk})\n\n{text}\n\n{undo}", sanitize_line(vault))
+    }
+
+    /// What a person can do about it afterwards.
+    pub fn what_undo_does(&self) -> &'static str {
+        match self.risk {
             Risk::Command => "A command of the editor cannot be undone.",
             Risk::Read => "Nothing is changed: the assistant gets to read it.",
-            _ => "It can be undone, byte for byte.",
-        };
-        let (title, risk, text) = (&self.title, self.risk.name(), self.texts().0);
-        format!("{title} in the vault {} (risk: {risk})\n\n{text}\n\n{undo}", sanitize_line(vault))
+            _ => "It can be undone as a whole, byte for byte.",
+        }
     }
 
     /// The plan that was prepared, if it is one.

@@ -1,0 +1,8 @@
+//! What the program promises as a whole, checked from outside.
+
+mod stdio;
+
+mod approvals;
+mod servers;
+mod tokens;
+mod tools;

@@ -1,0 +1,23 @@
+//! What the default list of tools costs in tokens: the README says it, and it is counted again here.
+
+use serde_json::json;
+
+use crate::stdio::{Era, Place};
+
+/// The most that the default list may cost, without the schemas of outputs.
+const MOST: usize = 3_200;
+
+#[test]
+fn the_default_list_costs_what_the_readme_says() {
+    let place = Place::new("//- a.md\nx\n");
+    let list = place.client(Era::New, &[]).result("tools/list", json!({}));
+    let tokenizer = tiktoken_rs::o200k_base_singleton();
+    let count: usize = list["tools"].as_array().unwrap().iter().map(|tool| {
+        let offered = json!({ "name": tool["name"], "description": tool["description"], "input_schema": tool["inputSchema"] });
+        tokenizer.encode_ordinary(&offered.to_string()).len()
+    }).sum();
+    assert!(count <= MOST, "{count} tokens are more than agreed upon");
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let number = format!("{},{:03}", count / 1000, count % 1000);
+    assert!(readme.contains(&format!("{number} tokens")), "README.md does not say {number} tokens");
+}
