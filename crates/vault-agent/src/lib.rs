@@ -3,6 +3,11 @@
 #![deny(missing_docs)]
 
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
+mod workspace;
+mod request;
+mod pending;
+mod watching;
+mod mcp;
 mod clients;
 mod cli;
 

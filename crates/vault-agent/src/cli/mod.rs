@@ -1,7 +1,36 @@
 //! The command `vault-agent`: arguments in, servers and answers out.
+//!
+//! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
+//! the protocol.
+
+mod args;
+mod approve;
+mod serve;
 
 use std::process::ExitCode;
 
+use clap::{CommandFactory, Parser};
+use vault_cli::{CliResult, Failure, Out};
+
+use args::{AgentArgs, Command};
+
 pub(crate) fn main() -> ExitCode {
-    ExitCode::SUCCESS
+    let args = AgentArgs::try_parse().map_err(Failure::from);
+    // A server ends by signals as its client expects; the commands finish what they write first.
+    if !args.as_ref().is_ok_and(|args| matches!(args.command, Command::Mcp(_))) {
+        vault_cli::install_handler();
+    }
+    let mut out = Out::stdout().indented();
+    let result = args.and_then(|args| run(args, &mut out));
+    out.finish(result)
+}
+
+fn run(args: AgentArgs, out: &mut Out) -> CliResult {
+    let vault = args.vault_args;
+    match args.command {
+        Command::Mcp(args) => serve::serve(&vault, &args.serve),
+        Command::Approve(args) => approve::approve(&args, out),
+        Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
+        Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
+    }
 }

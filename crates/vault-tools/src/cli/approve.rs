@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 /// What a person decided.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Answer {
+pub enum Answer {
     Yes,
     No,
     /// Other arguments, or another plan, which are checked, shown and asked about again.
@@ -43,13 +43,13 @@ pub(super) fn agreed(yes: bool, what: &str, remedy: &str, question: &str) -> Res
 }
 
 /// The refusal of a person.
-pub(super) fn declined() -> Error {
+pub fn declined() -> Error {
     Error::new(ErrorKind::Denied, "not approved; nothing was done")
 }
 
 /// What a person is asked about.
 #[derive(Debug, Default)]
-pub(super) struct Question<'a> {
+pub struct Question<'a> {
     pub question: &'a str,
     /// What is shown.
     pub short: &'a str,
@@ -62,7 +62,7 @@ pub(super) struct Question<'a> {
 }
 
 /// Shows something and asks about it.
-pub(super) fn ask_about(about: &Question<'_>) -> Result<Answer> {
+pub fn ask_about(about: &Question<'_>) -> Result<Answer> {
     let Question { question, short, whole, edited: editable, has_parts } = *about;
     let paint = Paint::stderr();
     show(&paint.diff(&cut(short, whole)));

@@ -49,7 +49,7 @@ pub(super) struct ToolsArgs {
 /// Options that every command takes.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Vault and index")]
-pub(super) struct VaultArgs {
+pub struct VaultArgs {
     /// The folder that holds the notes [env: VAULT_DIR]; default: the nearest parent with an `.obsidian` folder, else the
     /// configured vault, else the current folder; `call` takes several: paths then begin with the folder's name
     #[arg(long, value_name = "DIR", global = true)]

@@ -32,8 +32,13 @@ use clap::{CommandFactory, Parser};
 use vault_cli::{CliResult, Failure, Out};
 
 use crate::error::{Error, ErrorKind};
+pub use approve::{Answer, Question, ask_about, declined};
+pub use args::VaultArgs;
 use args::{Command, ToolsArgs};
 use plan_args::{MacroCommand, PlanCommand};
+pub use plan_text::{change_of, texts_of_plan};
+pub use preview_text::{cut, texts_after};
+pub use settings::{OpenedVault, open_with_settings};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {

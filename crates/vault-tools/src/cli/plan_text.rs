@@ -12,12 +12,12 @@ use crate::policy::Risk;
 const SHOWN_CALLS: usize = 8;
 
 /// The text that a question shows, and the whole.
-pub(super) fn texts_of_plan(preview: &PlanPreview, change: &Preview) -> (String, String) {
+pub fn texts_of_plan(preview: &PlanPreview, change: &Preview) -> (String, String) {
     (texts_after(table(preview, SHOWN_CALLS), change).0, whole_text(preview, change))
 }
 
 /// The changes without their notices, which are among those of the plan.
-pub(super) fn change_of(preview: &PlanPreview) -> Preview {
+pub fn change_of(preview: &PlanPreview) -> Preview {
     Preview { notices: Vec::new(), ..preview.change.preview() }
 }
 

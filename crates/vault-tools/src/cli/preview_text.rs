@@ -32,7 +32,7 @@ pub(super) fn texts_of(preview: &Preview) -> (String, String) {
 }
 
 /// The same with other lines before it, which count for the height.
-pub(super) fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
+pub fn texts_after(head: Vec<String>, preview: &Preview) -> (String, String) {
     let mut lines = head;
     // After what it is for, before anything that may be long.
     totals(preview).into_iter().for_each(|totals| lines.insert(lines.len().min(1), totals));
@@ -93,7 +93,7 @@ fn rows() -> usize {
 }
 
 /// A text cut to the terminal, which says how many lines of the whole are missing.
-pub(super) fn cut(text: &str, whole: &str) -> String {
+pub fn cut(text: &str, whole: &str) -> String {
     let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
     let fitting = fitting(&mut lines, rows(), Paint::stderr().width().unwrap_or(usize::MAX));
     let all = whole.lines().count();

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use vault_cli::{CliResult, FolderList, VaultSources, find_vaults, note, say};
+use vault_index::Options as IndexOptions;
 use vault_index::internal::{config_folder, home, indexed_above, read_toml};
 
 use super::args::VaultArgs;
@@ -54,6 +55,32 @@ pub(super) fn open_all(vault_args: &VaultArgs) -> CliResult<Vec<Vault>> {
             .into());
     }
     folders.into_iter().map(|folder| open_folder(folder, vault_args, exclude.clone())).collect()
+}
+
+/// A vault for a program that serves it.
+#[derive(Debug)]
+pub struct OpenedVault {
+    /// The vault.
+    pub vault: Vault,
+    /// What may run there.
+    pub settings: Settings,
+    /// How its index is opened.
+    pub index: IndexOptions,
+}
+
+/// Opens the vaults that are meant, each with what may run there.
+///
+/// # Errors
+/// No such folder; the home folder or `/` when nobody named them; settings that cannot be understood.
+pub fn open_with_settings(vault_args: &VaultArgs) -> CliResult<Vec<OpenedVault>> {
+    let mut index = IndexOptions::new().exclude(search_config()?.exclude);
+    index.index_file = index_file(vault_args);
+    let with_settings = |vault: Vault| {
+        vault.check_settings()?;
+        let settings = policy(&vault)?;
+        Ok(OpenedVault { vault, settings, index: index.clone() })
+    };
+    open_all(vault_args)?.into_iter().map(with_settings).collect()
 }
 
 fn index_file(vault_args: &VaultArgs) -> Option<PathBuf> {

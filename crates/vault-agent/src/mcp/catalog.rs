@@ -1,0 +1,150 @@
+//! The tools that clients are offered, in an order that never changes: those of the toolsets, and plans and undo.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use rmcp::model::{JsonObject, Tool, ToolAnnotations};
+use serde_json::{Value, json};
+use vault_tools::plan::plan_schema;
+use vault_tools::{Risk, ToolSpec, Toolset, Vaults};
+
+use crate::request::UNDO;
+
+pub(super) const PLAN_PREVIEW: &str = "plan_preview";
+pub(super) const PLAN_APPLY: &str = "plan_apply";
+
+/// Tools that write and only add.
+const ADDITIVE: [&str; 6] = [
+    "append_to_note",
+    "create_daily_note",
+    "vault.createFolder",
+    "editor.insertAtCursor",
+    "workspace.openFile",
+    PLAN_APPLY,
+];
+
+/// Tools that write, and change nothing more when they are called again.
+const IDEMPOTENT: [&str; 7] = [
+    "write_note",
+    "update_frontmatter",
+    "edit_list_property",
+    "edit_tags",
+    "rename_tag",
+    "replace_section",
+    "vault.writeFile",
+];
+
+/// What is offered, and how it is announced.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Offered {
+    /// Besides plans and undo.
+    pub toolsets: Vec<Toolset>,
+    /// Only what reads.
+    pub read_only: bool,
+    /// Whether clients are relied on to ask before a destructive tool: then every tool that writes is announced as one.
+    pub trust_client: bool,
+}
+
+/// The tools, as `tools/list` prints them.
+pub(super) fn tools(vaults: &Vaults, offered: &Offered) -> Vec<Tool> {
+    let specs = offered.toolsets.iter().flat_map(|toolset| vaults.specs(Some(*toolset)));
+    let mut tools: Vec<Tool> = specs.map(|spec| of_spec(&spec, offered)).collect();
+    let names: Vec<&str> = vaults.names().collect();
+    tools.extend(plan_tools(&names, offered));
+    tools.retain(|tool| {
+        !offered.read_only || tool.annotations.as_ref().is_some_and(|is| is.read_only_hint == Some(true))
+    });
+    tools
+}
+
+fn of_spec(spec: &ToolSpec, offered: &Offered) -> Tool {
+    let name = spec.alias.as_ref().unwrap_or(&spec.name).clone();
+    let mut tool = Tool::new(name, spec.description.clone(), object(spec.input_schema.clone()));
+    tool.annotations = Some(annotations(&spec.name, spec.risk, offered));
+    // Tools that write also answer that a person has to approve, or has refused; the schema is of what reads.
+    if spec.risk == Risk::Read {
+        tool.output_schema = Some(object(super::answer::output_schema(&spec.output_schema)));
+    }
+    tool
+}
+
+fn annotations(name: &str, risk: Risk, offered: &Offered) -> ToolAnnotations {
+    let hints = ToolAnnotations::new().read_only(risk == Risk::Read).open_world(false);
+    match risk {
+        Risk::Read => hints,
+        _ => {
+            hints.destructive(offered.trust_client || !ADDITIVE.contains(&name)).idempotent(IDEMPOTENT.contains(&name))
+        }
+    }
+}
+
+fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
+    let with_vault = |mut schema: Value| {
+        if vaults.len() > 1 {
+            schema["properties"]["vault"] = json!({ "type": "string", "enum": vaults, "description": "The vault." });
+            schema["required"] = match schema["required"].take() {
+                Value::Array(mut required) => {
+                    required.push("vault".into());
+                    required.into()
+                }
+                _ => json!(["vault"]),
+            };
+        }
+        object(schema)
+    };
+    let tool = |name: &'static str, description: &'static str, schema: Value, risk: Risk| {
+        let mut tool = Tool::new(Cow::Borrowed(name), description, with_vault(schema));
+        tool.annotations = Some(annotations(name, risk, offered));
+        tool
+    };
+    [
+        tool(
+            PLAN_PREVIEW,
+            "Check a plan of several calls, run it on a copy, and see every change as a diff; nothing is changed. For work \
+             on several notes. Call it without a plan to read the format and which tools a plan can use.",
+            json!({
+                "type": "object",
+                "properties": {
+                    "plan": { "type": "object", "description": "The plan." },
+                    "parameters": { "type": "object", "description": "Values of the plan's parameters." },
+                },
+            }),
+            Risk::Read,
+        ),
+        tool(
+            PLAN_APPLY,
+            "Carry out a plan exactly as plan_preview showed it, or not at all.",
+            json!({
+                "type": "object",
+                "properties": { "id": { "type": "string", "description": "From plan_preview." } },
+                "required": ["id"],
+            }),
+            Risk::Write,
+        ),
+        tool(
+            UNDO,
+            "Undo a change as a whole, byte for byte: the newest one, or the one named.",
+            json!({
+                "type": "object",
+                "properties": { "transaction": { "type": "integer", "minimum": 1, "description": "Its number." } },
+            }),
+            Risk::Write,
+        ),
+    ]
+}
+
+/// What a model has to know to write a plan.
+pub(super) fn plan_format(vaults: &Vaults) -> Value {
+    let tool =
+        |spec: &ToolSpec| json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema });
+    let of = [Toolset::Actions, Toolset::Bulk].into_iter().flat_map(|toolset| vaults.specs(Some(toolset)));
+    let tools: Vec<Value> = of.map(|spec| tool(&spec)).collect();
+    json!({ "plan": plan_schema(), "tools": tools, "also": "the tools that are offered beside this one" })
+}
+
+fn object(schema: Value) -> Arc<JsonObject> {
+    match schema {
+        Value::Object(object) => Arc::new(object),
+        _ => Arc::new(JsonObject::new()),
+    }
+}

@@ -1,0 +1,204 @@
+//! Changes that wait for a person's yes outside of the client: `vault-agent approve CODE`.
+//!
+//! Each is a file in the user's state folder, private to the user, which the server writes, the command marks as
+//! approved, and the server removes when it carries the change out. Nothing is locked meanwhile, and a client may never
+//! come back. A code is no secret: who knows it can ask the person, and nothing else.
+
+use std::path::PathBuf;
+
+use jiff::{SignedDuration, Timestamp, Zoned};
+use serde::{Deserialize, Serialize};
+use vault_index::internal::state_folder;
+use vault_tools::{Error, ErrorKind, Result, State};
+
+use crate::request::Request;
+
+/// How long a change waits, and how long a yes holds.
+const WAITS: SignedDuration = SignedDuration::from_mins(60);
+
+/// The most changes that wait; the oldest gives way.
+const MOST: usize = 100;
+
+/// Without letters and digits that look alike.
+const LETTERS: &[u8] = b"23456789ABCDEFGHJKMNPQRSTUVWXYZ";
+const CODE_LENGTH: usize = 6;
+
+/// A change that waits for a yes.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Pending {
+    pub code: String,
+    /// The folder of the vault.
+    pub vault: PathBuf,
+    /// The index file that the server was given.
+    pub index: Option<PathBuf>,
+    pub request: Request,
+    /// What counts as now, so that what was shown is what is done.
+    pub now: Zoned,
+    /// Of what was prepared.
+    pub digest: String,
+    pub asked: Timestamp,
+    pub approved: bool,
+}
+
+/// The changes that wait.
+#[derive(Debug, Clone)]
+pub(crate) struct PendingChanges {
+    folder: State,
+}
+
+impl PendingChanges {
+    /// Those of the user.
+    ///
+    /// # Errors
+    /// When the system names no folder for the state of programs.
+    pub fn of_user() -> Result<Self> {
+        let folder = state_folder().and_then(|folder| Some(folder.parent()?.join("vault-agent").join("approvals")));
+        let folder = folder.ok_or_else(|| {
+            Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
+                .with_remedy("set HOME or XDG_STATE_HOME")
+        })?;
+        Ok(Self { folder: State::at(folder) })
+    }
+
+    /// Adds a change under a new code, unless the same one waits already: then that.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add(&self, change: Pending) -> Result<Pending> {
+        let mut waiting = self.all()?;
+        let same = |other: &&Pending| {
+            other.vault == change.vault && other.request == change.request && other.digest == change.digest
+        };
+        if let Some(known) = waiting.iter().find(same) {
+            return Ok(known.clone());
+        }
+        waiting.sort_by_key(|other| other.asked);
+        for oldest in waiting.iter().take((waiting.len() + 1).saturating_sub(MOST)) {
+            self.remove(&oldest.code)?;
+        }
+        let is_taken = |code: &String| waiting.iter().any(|other| other.code == *code);
+        let code = std::iter::repeat_with(new_code).find(|code| !is_taken(code)).unwrap_or_default();
+        let change = Pending { code, ..change };
+        self.write(&change)?;
+        Ok(change)
+    }
+
+    /// What was asked for before with the same words, newest first: approved or not.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn of_request(&self, vault: &std::path::Path, request: &Request) -> Result<Option<Pending>> {
+        let mut same = self.all()?;
+        same.retain(|other| other.vault == vault && other.request == *request);
+        same.sort_by_key(|other| (other.approved, other.asked));
+        Ok(same.pop())
+    }
+
+    /// The change of a code. Case and spaces do not count.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] where none waits under it.
+    pub fn get(&self, code: &str) -> Result<Pending> {
+        let code: String = code.chars().filter(|letter| !letter.is_whitespace()).collect();
+        self.all()?.into_iter().find(|change| change.code.eq_ignore_ascii_case(&code)).ok_or_else(|| {
+            Error::new(ErrorKind::NotFound, format!("no change waits under the code {code}"))
+                .with_remedy("codes hold for an hour and for one change; ask the assistant for the change again")
+        })
+    }
+
+    /// Notes a person's yes. It holds from now on for as long as a change waits.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn approve(&self, change: &Pending) -> Result<()> {
+        self.write(&Pending { approved: true, asked: Timestamp::now(), ..change.clone() })
+    }
+
+    /// Forgets a change: it was carried out, or refused.
+    ///
+    /// # Errors
+    /// When the file cannot be removed.
+    pub fn remove(&self, code: &str) -> Result<()> {
+        self.folder.remove(&format!("{code}.json"))
+    }
+
+    fn write(&self, change: &Pending) -> Result<()> {
+        let json = serde_json::to_vec_pretty(change).map_err(|error| Error::io("a change", &error.into()))?;
+        self.folder.replace(&format!("{}.json", change.code), json)
+    }
+
+    /// All that still wait; the others are removed.
+    fn all(&self) -> Result<Vec<Pending>> {
+        let entries = match std::fs::read_dir(self.folder.folder()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io(self.folder.folder().display(), &error)),
+        };
+        let mut waiting = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(code) = name.strip_suffix(".json") else { continue };
+            let text = self.folder.read(&name)?.unwrap_or_default();
+            let read = serde_json::from_str::<Pending>(&text).ok().filter(|change| change.code == code);
+            match read.filter(|change| Timestamp::now().duration_since(change.asked) < WAITS) {
+                Some(change) => waiting.push(change),
+                None => self.folder.remove(&name)?,
+            }
+        }
+        Ok(waiting)
+    }
+}
+
+fn new_code() -> String {
+    (0..CODE_LENGTH).map(|_| char::from(LETTERS[fastrand::usize(..LETTERS.len())])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(folder: &str) -> Pending {
+        Pending {
+            code: String::new(),
+            vault: folder.into(),
+            index: None,
+            request: Request::Undo { transaction: Some(1) },
+            now: Zoned::now(),
+            digest: "d".to_owned(),
+            asked: Timestamp::now(),
+            approved: false,
+        }
+    }
+
+    #[test]
+    fn a_change_waits_under_one_code_until_it_is_removed_or_too_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let pending = PendingChanges { folder: State::at(folder.path().join("approvals")) };
+        let first = pending.add(change("/a")).unwrap();
+        assert_eq!(first.code.len(), CODE_LENGTH);
+        assert_eq!(pending.add(change("/a")).unwrap().code, first.code);
+        assert_ne!(pending.add(change("/b")).unwrap().code, first.code);
+        pending.approve(&first).unwrap();
+        assert!(pending.get(&format!(" {} ", first.code.to_lowercase())).unwrap().approved);
+        let found = pending.of_request("/a".as_ref(), &first.request).unwrap().unwrap();
+        assert!(found.approved && found.code == first.code);
+        pending.remove(&first.code).unwrap();
+        assert!(pending.get(&first.code).unwrap_err().to_string().contains("no change waits"));
+
+        let old = Pending { asked: Timestamp::now() - WAITS, ..change("/c") };
+        let old = pending.add(old).unwrap();
+        assert!(pending.get(&old.code).is_err());
+    }
+
+    #[test]
+    fn the_oldest_gives_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let pending = PendingChanges { folder: State::at(folder.path().join("approvals")) };
+        for number in 0..=MOST {
+            let asked = Timestamp::now() - SignedDuration::from_secs(200 - i64::try_from(number).unwrap());
+            pending.add(Pending { asked, ..change(&format!("/{number}")) }).unwrap();
+        }
+        assert_eq!(pending.all().unwrap().len(), MOST);
+        assert!(pending.all().unwrap().iter().all(|change| change.vault.as_os_str() != "/0"));
+    }
+}

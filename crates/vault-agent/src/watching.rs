@@ -1,0 +1,84 @@
+//! Keeps the indexes of the vaults up to date while they are served. Of any number of servers on one vault, one watches;
+//! the others read its work, and one of them takes over when it ends, however it ends.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use vault_cli::note;
+use vault_index::{Error, ErrorKind, Index, WatchEvent, WatchOptions};
+
+use crate::workspace::OpenVault;
+
+/// How often a server looks whether the one that watches has ended.
+const TAKE_OVER: Duration = Duration::from_secs(2);
+
+/// After an error the vault is watched again this soon.
+const RETRY: Duration = Duration::from_secs(30);
+
+/// How often a wait looks whether it is to end.
+const TICK: Duration = Duration::from_millis(50);
+
+/// Threads that watch, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Watching {
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Watching {
+    /// Begins to watch vaults.
+    pub fn start(vaults: &[OpenVault]) -> Self {
+        let stop = Arc::new(AtomicBool::new(false));
+        let thread = |open: &OpenVault| {
+            let (folder, options, stop) = (open.vault.path().to_owned(), open.index.clone(), Arc::clone(&stop));
+            let name = open.name.clone();
+            std::thread::spawn(move || match Index::open(&folder, options) {
+                Ok(index) => watch(&index, &name, &stop),
+                Err(error) => say(&name, &error),
+            })
+        };
+        Self { threads: vaults.iter().map(thread).collect(), stop }
+    }
+}
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.drain(..).for_each(|thread| _ = thread.join());
+    }
+}
+
+fn say(name: &str, error: &Error) {
+    note(&format!("{name}: the index is not kept up to date: {}", error.one_line()));
+}
+
+fn watch(index: &Index, name: &str, stop: &AtomicBool) {
+    let options = WatchOptions::new().cancel(stop);
+    while !stop.load(Ordering::Relaxed) {
+        let ended = index.watch(&options).and_then(|mut watcher| watcher.try_for_each(|event| event.map(told(name))));
+        let pause = match ended {
+            Ok(()) => continue,
+            Err(error) if error.kind() == ErrorKind::Locked => TAKE_OVER,
+            Err(error) => {
+                say(name, &error);
+                RETRY
+            }
+        };
+        let end = Instant::now() + pause;
+        while Instant::now() < end && !stop.load(Ordering::Relaxed) {
+            std::thread::sleep(TICK);
+        }
+    }
+}
+
+/// What a person should know goes to standard error, which clients keep in their logs.
+fn told(name: &str) -> impl Fn(WatchEvent) {
+    move |event| match event {
+        WatchEvent::Notice(notice) => note(&format!("{name}: {notice}")),
+        WatchEvent::VaultGone => note(&format!("{name}: the vault's folder is gone")),
+        WatchEvent::VaultBack => note(&format!("{name}: the vault's folder is back")),
+        _ => {}
+    }
+}
