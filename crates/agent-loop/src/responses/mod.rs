@@ -20,3 +20,10 @@ pub use events::{ResponseEvents, to_sse};
 pub use request::{ApiError, ApiRequest, Delivery};
 #[cfg(feature = "proxy")]
 pub use server::{OnWarning, Proxy, ProxyOptions, UnknownModel};
+
+/// What other servers need too. No part of the API: it may change in any release.
+#[cfg(feature = "proxy")]
+#[doc(hidden)]
+pub mod internal {
+    pub use super::server::{Limits, Refusal, check_key, check_origin, serve_router};
+}

@@ -1,11 +1,14 @@
 //! `vault-agent mcp`: opens the vaults, keeps their indexes up to date, and serves clients until they end.
 
-use vault_cli::{CliResult, Outcome};
+use std::net::SocketAddr;
+use std::path::Path;
+
+use vault_cli::{CliResult, Outcome, note};
 use vault_tools::cli::VaultArgs;
-use vault_tools::{Error, Toolset};
+use vault_tools::{Error, ErrorKind, Result, Toolset};
 
 use super::args::ServeArgs;
-use crate::mcp::{Offered, Server};
+use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
 use crate::workspace::{Granted, Workspace};
 
@@ -24,10 +27,49 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
         .enable_all()
         .build()
         .map_err(|error| Error::io("the threads of the server", &error))?;
-    let ended = runtime.block_on(server.on_stdio());
+    let ended = match args.http {
+        None => runtime.block_on(server.on_stdio()),
+        Some(address) => runtime.block_on(on_http(server, address, args)),
+    };
     // A read of standard input that is under way cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
     drop(watching);
     ended?;
     Ok(Outcome::Done)
+}
+
+async fn on_http(server: Server, address: SocketAddr, args: &ServeArgs) -> Result<()> {
+    let key = args.key_file.as_deref().map(key_in).transpose()?;
+    let access = Access::new(key, &args.host);
+    let listener = listen(address, &access).await?;
+    let address = listener.local_addr().map_err(|error| Error::io(address, &error))?;
+    note(&format!("listening on http://{address}{PATH}"));
+    server.on_http(listener, access, stop_signal()).await;
+    Ok(())
+}
+
+/// The first line of a file.
+fn key_in(file: &Path) -> Result<String> {
+    let text = std::fs::read_to_string(file).map_err(|error| Error::io(file.display(), &error))?;
+    match text.lines().next().map(str::trim).filter(|key| !key.is_empty()) {
+        Some(key) => Ok(key.to_owned()),
+        None => Err(Error::new(ErrorKind::Config, "the file with the key is empty")
+            .at(file.display())
+            .with_remedy("write a long random text into its first line")),
+    }
+}
+
+/// Ready when the process is asked to end.
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => {}
+            _ = terminate.recv() => {}
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = tokio::signal::ctrl_c().await;
 }

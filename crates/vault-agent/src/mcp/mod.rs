@@ -11,6 +11,7 @@ mod answer;
 mod catalog;
 mod consent;
 mod calls;
+mod http;
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,6 +26,7 @@ use vault_tools::{Error, ErrorKind, Result};
 
 use calls::Calls;
 pub(crate) use catalog::Offered;
+pub(crate) use http::{Access, PATH, listen};
 
 use crate::workspace::Workspace;
 

@@ -2,18 +2,17 @@
 
 use axum::http::{HeaderMap, Request, Uri, header, uri::Authority};
 
-use super::ProxyOptions;
 use super::refusal::Refusal;
 
 /// Whether a request may pass at all, wherever it goes.
-pub(super) fn check_origin<B>(options: &ProxyOptions, request: &Request<B>) -> Result<(), Refusal> {
-    let is_ours = |host: &str| options.hosts.iter().any(|ours| bare(ours).eq_ignore_ascii_case(bare(host)));
+pub fn check_origin<B>(hosts: &[String], request: &Request<B>) -> Result<(), Refusal> {
+    let is_ours = |host: &str| hosts.iter().any(|ours| bare(ours).eq_ignore_ascii_case(bare(host)));
     let headers = request.headers();
-    let mut hosts = headers.get_all(header::HOST).iter().map(|host| host.to_str().ok());
+    let mut given = headers.get_all(header::HOST).iter().map(|host| host.to_str().ok());
     let named = |host: Option<&str>| host.and_then(|host| Some(is_ours(host.parse::<Authority>().ok()?.host())));
     // Exactly one: what stands between could have looked at another one than we do.
     let is_one_of_ours =
-        hosts.next().flatten().is_some_and(|host| named(Some(host)) == Some(true)) && hosts.next().is_none();
+        given.next().flatten().is_some_and(|host| named(Some(host)) == Some(true)) && given.next().is_none();
     if !is_one_of_ours || request.uri().host().is_some_and(|host| !is_ours(host)) {
         let message = "This server is not known by the name in the Host header; its `hosts` say which names it has.";
         return Err(Refusal::new(403, "host_not_allowed", message));
@@ -34,8 +33,8 @@ fn bare(host: &str) -> &str {
 }
 
 /// Whether the client has the key.
-pub(super) fn check_key(options: &ProxyOptions, headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(key) = &options.key else { return Ok(()) };
+pub fn check_key(key: Option<&str>, headers: &HeaderMap) -> Result<(), Refusal> {
+    let Some(key) = key else { return Ok(()) };
     let given = headers.get(header::AUTHORIZATION).map(|value| value.as_bytes());
     let given = given.and_then(|value| {
         let (scheme, key) = value.split_at_checked(7)?;

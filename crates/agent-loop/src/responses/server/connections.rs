@@ -1,4 +1,4 @@
-//! Accepts connections within a limit, serves them, and shuts down within a bound.
+//! Accepts connections within a limit, serves them, and shuts down within a bound. It knows nothing of what is served.
 
 use std::future::Future;
 use std::io;
@@ -16,23 +16,32 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use super::write_timeout::WriteTimeout;
-use super::{Proxy, Shared, routes};
 
 /// How long connections may take to write the final events after their replies were ended.
 const FINAL_EVENTS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long nothing is accepted after the system refused, for example for lack of file handles.
 const PAUSE: Duration = Duration::from_millis(100);
 
-pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future<Output = ()>) -> io::Result<()> {
-    let options = Arc::clone(&proxy.options);
-    let permit = Arc::new(Semaphore::new(options.max_connections));
-    let shared = Arc::new(Shared {
-        replies: Arc::new(Semaphore::new(options.max_replies)),
-        stop: CancellationToken::new(),
-        started: super::reply::now(),
-        proxy,
-    });
-    let router = routes::router(Arc::clone(&shared));
+/// Bounds of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// The most connections at once; more wait to be accepted.
+    pub connections: usize,
+    /// How long a client may take to send its headers, and to take some of a reply.
+    pub client_timeout: Duration,
+    /// How long replies may continue after shutdown was requested.
+    pub grace: Duration,
+}
+
+/// Serves until `stop` is ready; `out_of_time` is called when the replies that are under way have had their time.
+pub async fn serve_router(
+    router: axum::Router,
+    listener: TcpListener,
+    limits: Limits,
+    stop: impl Future<Output = ()>,
+    out_of_time: impl FnOnce(),
+) {
+    let permit = Arc::new(Semaphore::new(limits.connections));
     let closing = CancellationToken::new();
     // Dropping the set ends its tasks, so that nothing outlives this future.
     let mut connections = JoinSet::new();
@@ -48,7 +57,7 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
             Some(_) = connections.join_next() => {}
             (permit, accepted) = accepted => match accepted {
                 Ok((stream, _)) => {
-                    let connection = connection(stream, router.clone(), options.client_timeout, closing.clone());
+                    let connection = connection(stream, router.clone(), limits.client_timeout, closing.clone());
                     connections.spawn(async move {
                         connection.await;
                         drop(permit);
@@ -63,12 +72,11 @@ pub(super) async fn serve(proxy: Proxy, listener: TcpListener, stop: impl Future
     drop(listener);
     closing.cancel();
     let all_end = async |connections: &mut JoinSet<()>| while connections.join_next().await.is_some() {};
-    if timeout(options.grace, all_end(&mut connections)).await.is_err() {
-        shared.stop.cancel();
+    if timeout(limits.grace, all_end(&mut connections)).await.is_err() {
+        out_of_time();
         let _ = timeout(FINAL_EVENTS_TIMEOUT, all_end(&mut connections)).await;
     }
     connections.shutdown().await;
-    Ok(())
 }
 
 fn of_one_connection(error: &io::Error) -> bool {

@@ -27,6 +27,10 @@ mod reply;
 mod routes;
 mod connections;
 
+pub use auth::{check_key, check_origin};
+pub use connections::{Limits, serve_router};
+pub use refusal::Refusal;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -210,7 +214,21 @@ impl Proxy {
     /// # Errors
     /// None yet: errors of accepting are temporary, or concern one connection.
     pub async fn serve(self, listener: TcpListener, shutdown: impl Future<Output = ()>) -> io::Result<()> {
-        connections::serve(self, listener, shutdown).await
+        let options = Arc::clone(&self.options);
+        let shared = Arc::new(Shared {
+            replies: Arc::new(Semaphore::new(options.max_replies)),
+            stop: CancellationToken::new(),
+            started: reply::now(),
+            proxy: self,
+        });
+        let limits = Limits {
+            connections: options.max_connections,
+            client_timeout: options.client_timeout,
+            grace: options.grace,
+        };
+        let router = routes::router(Arc::clone(&shared));
+        serve_router(router, listener, limits, shutdown, || shared.stop.cancel()).await;
+        Ok(())
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {

@@ -10,8 +10,9 @@ use serde_json::Value;
 use super::super::ApiError;
 use crate::error::{Error, ErrorKind};
 
+/// A failure as an HTTP answer.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub struct Refusal {
     pub(super) error: ApiError,
     pub(super) retry_after: Option<Duration>,
 }
@@ -43,7 +44,8 @@ impl From<Error> for Refusal {
 }
 
 impl Refusal {
-    pub(super) fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
+    /// One with a code for programs and a message for people.
+    pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         ApiError { status, message: message.into(), param: None, code: Some(code.into()) }.into()
     }
 }

@@ -41,8 +41,8 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 async fn check_request(State(shared): Here, request: Request<Body>, next: Next) -> Response<Body> {
     let options = &shared.proxy.options;
     let needs_key = request.uri().path() != "/health";
-    let checked = auth::check_origin(options, &request)
-        .and_then(|()| if needs_key { auth::check_key(options, request.headers()) } else { Ok(()) });
+    let checked = auth::check_origin(&options.hosts, &request)
+        .and_then(|()| if needs_key { auth::check_key(options.key.as_deref(), request.headers()) } else { Ok(()) });
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => {

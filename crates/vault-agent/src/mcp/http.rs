@@ -1,0 +1,100 @@
+//! Streamable HTTP: the same server for many clients, at one path, for those who may ask.
+//!
+//! Whoever can reach the address can ask for notes. So it is loopback unless told otherwise, `Host` and `Origin` must be
+//! names of this server (no page of the web gets here by a name of its own), and a key can be required.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_loop::responses::internal::{Limits, Refusal, check_key, check_origin, serve_router};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::net::TcpListener;
+use tokio_util::sync::CancellationToken;
+use vault_tools::{Error, ErrorKind, Result};
+
+use super::Server;
+
+/// Where it answers.
+pub(crate) const PATH: &str = "/mcp";
+
+const LIMITS: Limits =
+    Limits { connections: 256, client_timeout: Duration::from_secs(60), grace: Duration::from_secs(5) };
+
+/// The most bytes of a request: a note of any sensible size, as JSON.
+const MAX_BODY: usize = 8 << 20;
+
+/// Who may ask.
+#[derive(Debug)]
+pub(crate) struct Access {
+    /// What clients must send as `Authorization: Bearer …`.
+    pub key: Option<String>,
+    /// The names of this server.
+    pub hosts: Vec<String>,
+}
+
+impl Access {
+    /// Names of this machine that nobody else can have, and others.
+    pub fn new(key: Option<String>, more: &[String]) -> Self {
+        let own = ["localhost", "127.0.0.1", "::1"].map(str::to_owned);
+        Self { key, hosts: own.into_iter().chain(more.iter().cloned()).collect() }
+    }
+}
+
+/// Listens at an address.
+///
+/// # Errors
+/// A port that is in use; an address that others can reach, where no key is required.
+pub(crate) async fn listen(address: SocketAddr, access: &Access) -> Result<TcpListener> {
+    if !address.ip().is_loopback() && access.key.is_none() {
+        let message = format!("others can reach {address}, so whoever finds it could read the notes");
+        return Err(Error::new(ErrorKind::Refused, message)
+            .with_remedy("add --key-file FILE, and --host NAME for the name that clients use"));
+    }
+    TcpListener::bind(address).await.map_err(|error| {
+        let error = Error::io(address, &error);
+        error.with_remedy("another program may listen there: choose another port, or 0 for a free one")
+    })
+}
+
+impl Server {
+    /// Serves many clients until `stop` is ready.
+    pub async fn on_http(mut self, listener: TcpListener, access: Access, stop: impl Future<Output = ()>) {
+        self.is_http = true;
+        let ended = CancellationToken::new();
+        let config = StreamableHttpServerConfig::default()
+            .with_allowed_hosts(access.hosts.clone())
+            .with_max_request_body_bytes(MAX_BODY)
+            .with_cancellation_token(ended.clone());
+        let sessions = Arc::new(LocalSessionManager::default());
+        let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
+        let router = Router::new()
+            .route_service(PATH, service)
+            .fallback(async || {
+                Refusal::new(404, "not_found", format!("There is nothing at this path, only at {PATH}."))
+            })
+            .layer(from_fn_with_state(Arc::new(access), check));
+        let closing = ended.clone();
+        let stop = async move {
+            stop.await;
+            closing.cancel();
+        };
+        serve_router(router, listener, LIMITS, stop, || ()).await;
+        ended.cancel();
+    }
+}
+
+async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+    let checked =
+        check_origin(&access.hosts, &request).and_then(|()| check_key(access.key.as_deref(), request.headers()));
+    match checked {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    }
+}
