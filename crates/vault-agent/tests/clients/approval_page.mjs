@@ -418,7 +418,7 @@ for (const mode of ["legacy", { pin: "2026-07-28" }]) {
     assert.ok(!JSON.stringify(first).includes(keyOf(await client.callTool({ name: "approve_change", arguments: { code } }))));
     // Shown somewhere else since, so that this key no longer counts.
     await shown.press("Approve");
-    await shown.message("Your answer was not taken.");
+    await shown.message("Your answer was not taken");
     assert.equal(readFileSync(note, "utf8"), TEXT);
     await shown.press("Show it again");
     await shown.message("Nothing is changed before you approve.");
