@@ -47,8 +47,7 @@ fn wait_for<T>(what: &str, mut get: impl FnMut() -> Option<T>) -> T {
 fn of_three_servers_one_watches_and_another_takes_over() {
     let place = Place::new("//- a.md\nthe first heron\n");
     let index = place.home().join("index.db").display().to_string();
-    let mut clients: Vec<Client> =
-        [Era::New, OLD, Era::New].map(|era| place.client(era, &["--index", &index])).into();
+    let mut clients: Vec<Client> = [Era::New, OLD, Era::New].map(|era| place.client(era, &["--index", &index])).into();
     let first = wait_for("a watcher", || watcher(&place));
     for (number, client) in clients.iter_mut().enumerate() {
         let (path, word) = (format!("note{number}.md"), format!("otter{number}x"));

@@ -69,7 +69,9 @@ impl Place {
                 let path = entry.unwrap().path();
                 match path.is_dir() {
                     true => walk(&path, root, tree),
-                    false => _ = tree.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap()),
+                    false => {
+                        _ = tree.insert(path.strip_prefix(root).unwrap().to_owned(), std::fs::read(&path).unwrap())
+                    }
                 }
             }
         }
@@ -242,7 +244,8 @@ impl Client {
                 (Some(_), None) => self.told.push(message),
                 (Some(_), Some(of)) => {
                     assert_ne!(self.era, Era::New, "a request to a client of the newest revision: {message}");
-                    let answer = self.answer.clone().map(|answer| json!({ "jsonrpc": "2.0", "id": of, "result": answer }));
+                    let answer =
+                        self.answer.clone().map(|answer| json!({ "jsonrpc": "2.0", "id": of, "result": answer }));
                     self.asked.push(message.clone());
                     answer.iter().for_each(|answer| self.send(answer));
                 }
