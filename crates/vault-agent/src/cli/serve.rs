@@ -20,7 +20,12 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
             toolsets.push(*toolset);
         }
     });
-    let offered = Offered { toolsets, read_only: args.read_only, trust_client: args.trust_client };
+    let offered = Offered {
+        toolsets,
+        read_only: args.read_only,
+        trust_client: args.trust_client,
+        approval_page: args.approval_page,
+    };
     let server = Server::new(workspace, offered)?;
     let watching = Watching::start(server.workspace().vaults());
     let runtime = tokio::runtime::Builder::new_multi_thread()

@@ -83,10 +83,13 @@ mod tests {
     #[test]
     fn the_page_stands_alone_and_is_small() {
         assert!(PAGE.len() < 20_000, "{} bytes", PAGE.len());
-        for way_in in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"] {
+        for way_in in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "Function(", "srcdoc"]
+        {
             assert!(!PAGE.contains(way_in), "{way_in}");
         }
-        for way_out in ["http:", "https:", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "import ", "src=", "href=", "url("] {
+        for way_out in
+            ["http:", "https:", "fetch(", "XMLHttpRequest", "WebSocket", "import(", "import ", "src=", "href=", "url("]
+        {
             assert!(!PAGE.contains(way_out), "{way_out}");
         }
         assert!(PAGE.contains(&format!("name: \"{TOOL}\"")));

@@ -17,9 +17,10 @@ use tokio::runtime::Handle;
 use vault_tools::plan::Event;
 use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, Vaults};
 
-use super::answer;
 use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, plan_format, tools};
 use super::consent::{Answer, Asked, Consent, Way, answer_in, elicit, way};
+use super::page_calls::PageKeys;
+use super::{answer, app};
 use crate::pending::{Pending, PendingChanges};
 use crate::request::{Done, Prepared, Request, UNDO, digest_of};
 use crate::workspace::Workspace;
@@ -34,8 +35,9 @@ const PREVIEWS: usize = 32;
 pub(super) struct Calls {
     pub workspace: Workspace,
     pub tools: Vec<Tool>,
-    offered: Offered,
+    pub offered: Offered,
     consent: Consent,
+    page_keys: PageKeys,
     pending: PendingChanges,
     previews: Mutex<VecDeque<Previewed>>,
 }
@@ -73,7 +75,27 @@ impl Calls {
     pub fn new(workspace: Workspace, offered: Offered) -> Result<Self> {
         let tools = workspace.with(|vaults| tools(vaults, &offered));
         let (consent, pending) = (Consent::new()?, PendingChanges::of_user()?);
-        Ok(Self { workspace, tools, offered, consent, pending, previews: Mutex::default() })
+        let (page_keys, previews) = (PageKeys::default(), Mutex::default());
+        Ok(Self { workspace, tools, offered, consent, page_keys, pending, previews })
+    }
+
+    /// The tools that a client is offered: with the approval page, where it shows pages and cannot ask by itself.
+    pub fn tools_for(&self, context: &RequestContext<RoleServer>) -> Vec<Tool> {
+        let mut tools = self.tools.clone();
+        if self.has_page(context) {
+            for tool in &mut tools {
+                let reads = tool.annotations.as_ref().is_some_and(|hints| hints.read_only_hint == Some(true));
+                tool.meta = (!reads).then(app::shown_by_page);
+            }
+            tools.push(app::tool());
+        }
+        tools
+    }
+
+    /// Whether the approval page is there for a client.
+    pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
+        let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
+        self.offered.approval_page && way(context, self.offered.trust_client) == Way::Code && declared()
     }
 
     /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
@@ -87,7 +109,8 @@ impl Calls {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         let name = params.name.to_string();
-        if !self.tools.iter().any(|tool| tool.name == params.name) {
+        let is_page = name == app::TOOL && self.has_page(&context);
+        if !is_page && !self.tools.iter().any(|tool| tool.name == params.name) {
             let names: Vec<&str> = self.tools.iter().map(|tool| &*tool.name).collect();
             let message = format!("Unknown tool: {name}; there are {}", names.join(", "));
             return Err(ErrorData::invalid_params(message, None));
@@ -95,6 +118,11 @@ impl Calls {
         let args = Value::Object(params.arguments.unwrap_or_default());
         let state = params.request_state.map(|state| (state, params.input_responses));
         let answered = match name.as_str() {
+            app::TOOL => {
+                let page =
+                    move |calls: &Self, _: Cancel<'_>| calls.page_keys.call(&args, &calls.workspace, &calls.pending);
+                self.blocking(&context, page).await.map(CallToolResponse::from)
+            }
             PLAN_PREVIEW => self.preview_plan(args, &context).await.map(CallToolResponse::from),
             PLAN_APPLY => match self.previewed(&args) {
                 Ok(Previewed { vault, request, seen, .. }) => {

@@ -43,6 +43,8 @@ pub(crate) struct Offered {
     pub read_only: bool,
     /// Whether clients are relied on to ask before a destructive tool: then every tool that writes is announced as one.
     pub trust_client: bool,
+    /// Whether the approval page may approve, where the client shows it.
+    pub approval_page: bool,
 }
 
 /// The tools, as `tools/list` prints them.

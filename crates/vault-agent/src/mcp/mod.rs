@@ -8,8 +8,10 @@
 //! The handler knows nothing that outlives it: vaults, previews and used states are shared by all clients of a server.
 
 mod answer;
+mod app;
 mod catalog;
 mod consent;
+mod page_calls;
 mod calls;
 mod http;
 
@@ -17,7 +19,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
     ServerCapabilities, ServerConfig, Tool,
 };
 use rmcp::service::RequestContext;
@@ -83,7 +86,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder().enable_tools().build();
+        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        capabilities.extensions = self.calls.offered.approval_page.then(app::extension);
         let mut program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION"));
         program.title = Some("Notes".to_owned());
         ServerConfig::new(capabilities).with_server_info(program).with_instructions(&*self.instructions)
@@ -96,9 +100,9 @@ impl ServerHandler for Server {
     async fn list_tools(
         &self,
         _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> std::result::Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.calls.tools.clone()))
+        Ok(ListToolsResult::with_all_items(self.calls.tools_for(&context)))
     }
 
     fn get_tool(&self, name: &str) -> Option<Tool> {
@@ -111,5 +115,25 @@ impl ServerHandler for Server {
         context: RequestContext<RoleServer>,
     ) -> std::result::Result<CallToolResponse, ErrorData> {
         self.calls.call(params, context).await
+    }
+
+    async fn list_resources(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ListResourcesResult, ErrorData> {
+        let pages = self.calls.has_page(&context).then(app::resource);
+        Ok(ListResourcesResult::with_all_items(pages.into_iter().collect()))
+    }
+
+    async fn read_resource(
+        &self,
+        params: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> std::result::Result<ReadResourceResponse, ErrorData> {
+        match params.uri == app::URI && self.calls.has_page(&context) {
+            true => Ok(ReadResourceResult::new(vec![app::contents()]).into()),
+            false => Err(ErrorData::resource_not_found(format!("there is no resource {}", params.uri), None)),
+        }
     }
 }

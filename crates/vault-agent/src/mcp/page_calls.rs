@@ -1,0 +1,102 @@
+//! The calls of the approval page, which a client shows to the person and hides from the model: one that reads the change
+//! that waits under a code, and one that decides about it.
+//!
+//! A server cannot see whether the page or the model calls. So the tool exists only where `--approval-page` says that the
+//! client hides it, as clients that show pages must.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use rmcp::model::CallToolResult;
+use serde_json::{Value, json};
+use vault_tools::{Cancel, Error, ErrorKind, Preview, Result};
+
+use super::answer;
+use crate::pending::{Pending, PendingChanges};
+use crate::request::digest_of;
+use crate::workspace::Workspace;
+
+/// Bytes of diffs that the page gets.
+const MOST: usize = 400_000;
+
+/// Keys that were shown, by code: the newest of each holds, once.
+#[derive(Debug, Default)]
+pub(super) struct PageKeys(Mutex<HashMap<String, String>>);
+
+impl PageKeys {
+    /// Answers a call of the page.
+    ///
+    /// # Errors
+    /// No such code in these vaults; a key that is not the newest of its code; notes that have changed.
+    pub fn call(&self, args: &Value, workspace: &Workspace, changes: &PendingChanges) -> Result<CallToolResult> {
+        let text = |name: &str| args.get(name).and_then(Value::as_str);
+        let pending = changes.get(text("code").unwrap_or_default())?;
+        let vault = workspace.vaults().iter().position(|open| open.vault.path() == pending.vault);
+        let Some(vault) = vault else {
+            return Err(Error::new(ErrorKind::NotFound, "no change waits under this code in these vaults"));
+        };
+        let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(key) = text("key") else {
+            let mut random = [0; 16];
+            getrandom::fill(&mut random).map_err(|error| Error::new(ErrorKind::Io, format!("no key: {error}")))?;
+            let key = digest_of(&format!("{random:?}"));
+            let change = shown(&pending, vault, workspace)?;
+            keys.insert(pending.code.clone(), key.clone());
+            return Ok(answer::plain(
+                json!({ "status": "waiting", "code": pending.code, "key": key, "change": change }),
+            ));
+        };
+        // A wrong key ends the right one: there is one try.
+        if keys.remove(&pending.code).is_none_or(|known| digest_of(&known) != digest_of(key)) {
+            return Err(Error::new(ErrorKind::Refused, "this key does not decide about this change")
+                .with_remedy("nothing was approved; open the page again"));
+        }
+        match text("decision") {
+            Some("approve") => {
+                // What was shown is what is approved.
+                shown(&pending, vault, workspace)?;
+                changes.approve(&pending)?;
+                Ok(answer::plain(json!({ "status": "approved", "code": pending.code })))
+            }
+            Some("decline") => {
+                changes.remove(&pending.code)?;
+                Ok(answer::declined("the person declined"))
+            }
+            _ => Err(Error::new(ErrorKind::InvalidArguments, "`decision` is `approve` or `decline`")),
+        }
+    }
+}
+
+/// A change as the page shows it.
+fn shown(pending: &Pending, vault: usize, workspace: &Workspace) -> Result<Value> {
+    let prepare = |vaults: &mut vault_tools::Vaults| {
+        pending.request.prepare(vaults.toolbox(vault), &pending.now, Cancel::default())
+    };
+    let prepared = workspace.with(prepare)?;
+    if prepared.digest != pending.digest {
+        return Err(Error::new(ErrorKind::Conflict, "the notes have changed since the assistant asked for this")
+            .with_remedy("nothing was changed; ask the assistant for the change again"));
+    }
+    let Preview { files, folders, notices } = &prepared.preview;
+    let mut left = MOST;
+    let mut files = json!(files);
+    let mut is_cut = false;
+    for diff in files.as_array_mut().into_iter().flatten().filter_map(|file| file.get_mut("diff")) {
+        let length = diff.as_str().map_or(0, str::len);
+        if length > left {
+            (*diff, is_cut) = (Value::Null, true);
+        } else {
+            left -= length;
+        }
+    }
+    Ok(json!({
+        "title": prepared.title,
+        "vault": workspace.vaults()[vault].name,
+        "risk": prepared.risk.name(),
+        "undo": prepared.what_undo_does(),
+        "files": files,
+        "folders": folders,
+        "notices": notices,
+        "cut": is_cut,
+    }))
+}
