@@ -19,8 +19,8 @@ use crate::journal::TransactionId;
 use crate::log::{self, Approval, Record};
 use crate::overlay::Overlay;
 use crate::policy::{Call, Grants, Permission, Policy, Risk, Toolset};
-use crate::sandbox::SafePath;
-use crate::tool::{Cancel, Context, Draft, HostEffect, StepCache, Tool, ToolSpec};
+use crate::sandbox::{Entry, EntryKind, SafePath, View};
+use crate::tool::{Cancel, Context, Draft, HostEffect, Listing, StepCache, Tool, ToolSpec};
 use crate::tools::{self, fill_in_times};
 use crate::transaction::ApplyOptions;
 use crate::vault::Vault;
@@ -249,6 +249,19 @@ impl Toolbox {
 
     pub(crate) fn set_editor(&mut self, editor: Editor) {
         self.editor = Some(editor);
+    }
+
+    /// The notes that lists and searches may show, by path. Costs a walk of the vault; nothing is read.
+    ///
+    /// # Errors
+    /// When the vault cannot be listed, or its rules of what is left out cannot be understood.
+    pub fn notes(&self) -> Result<Vec<Entry>> {
+        let overlay = self.vault.overlay();
+        let exclusion = self.vault.exclusion()?;
+        let listing = Listing::new(&self.policy, &overlay, &exclusion);
+        let mut entries = overlay.walk(None)?;
+        entries.retain(|entry| entry.stat.kind == EntryKind::File && entry.path.is_note() && listing.has(entry));
+        Ok(entries)
     }
 
     /// Runs a call on an overlay. Nothing is changed.

@@ -73,7 +73,7 @@ impl Server {
             .with_max_request_body_bytes(MAX_BODY)
             .with_cancellation_token(ended.clone());
         let sessions = Arc::new(LocalSessionManager::default());
-        let service = StreamableHttpService::new(move || Ok(self.clone()), sessions, config);
+        let service = StreamableHttpService::new(move || Ok(self.for_client()), sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
             .fallback(async || {

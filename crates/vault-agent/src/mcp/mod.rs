@@ -13,21 +13,29 @@ mod catalog;
 mod consent;
 mod page_calls;
 mod calls;
+mod uri;
+mod resources;
+mod prompts;
+mod completion;
+mod subscriptions;
 mod http;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, Implementation, ListResourcesResult, ListToolsResult,
-    PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
-    ServerCapabilities, ServerConfig, Tool,
+    CacheScope, CallToolRequestParams, CallToolResponse, CompleteRequestParams, CompleteResult, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams, ReadResourceResponse,
+    ReadResourceResult, ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter, Tool,
+    UnsubscribeRequestParams,
 };
-use rmcp::service::RequestContext;
+use rmcp::service::{RequestContext, SubscriptionContext};
 use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
-use vault_tools::{Error, ErrorKind, Result};
+use vault_tools::{Error, ErrorKind, Result, Vaults};
 
 use calls::Calls;
+use subscriptions::Subscriptions;
 pub(crate) use catalog::Offered;
 pub(crate) use http::{Access, PATH, listen};
 
@@ -44,11 +52,14 @@ const OVER_HTTP: &[ProtocolVersion] = &[
 /// What clients load before anything else; some cut it at 2,048 characters.
 const INSTRUCTIONS: &str = include_str!("instructions.txt");
 
+type Answer<T> = std::result::Result<T, ErrorData>;
+
 /// One for each client, or over HTTP for each request; all share the same calls.
 #[derive(Clone)]
 pub(crate) struct Server {
     calls: Arc<Calls>,
     instructions: Arc<str>,
+    subscriptions: Arc<Subscriptions>,
     is_http: bool,
 }
 
@@ -60,12 +71,25 @@ impl Server {
     pub fn new(workspace: Workspace, offered: Offered) -> Result<Self> {
         let several = workspace.with(|vaults| vaults.instructions());
         let instructions = format!("{}{several}", INSTRUCTIONS).trim_end().into();
-        Ok(Self { calls: Arc::new(Calls::new(workspace, offered)?), instructions, is_http: false })
+        let (calls, subscriptions) = (Arc::new(Calls::new(workspace, offered)?), Arc::default());
+        Ok(Self { calls, instructions, subscriptions, is_http: false })
     }
 
     /// The vaults that it serves.
     pub fn workspace(&self) -> &Workspace {
         &self.calls.workspace
+    }
+
+    /// The same for another client.
+    fn for_client(&self) -> Self {
+        Self { subscriptions: Arc::default(), ..self.clone() }
+    }
+
+    /// Reads from the vaults on a thread that may block.
+    async fn blocking<T: Send + 'static>(&self, act: impl FnOnce(&mut Vaults) -> T + Send + 'static) -> Answer<T> {
+        let calls = Arc::clone(&self.calls);
+        let read = tokio::task::spawn_blocking(move || calls.workspace.with(act)).await;
+        read.map_err(|_| ErrorData::internal_error("this request met a fault of the program", None))
     }
 
     /// Serves one client on standard input and output, until its input ends.
@@ -86,7 +110,8 @@ impl Server {
 
 impl ServerHandler for Server {
     fn get_info(&self) -> ServerConfig {
-        let mut capabilities = ServerCapabilities::builder().enable_tools().enable_resources().build();
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_resources_subscribe();
+        let mut capabilities = capabilities.enable_prompts().enable_completions().build();
         capabilities.extensions = self.calls.offered.approval_page.then(app::extension);
         let mut program = Implementation::new("vault-agent", env!("CARGO_PKG_VERSION"));
         program.title = Some("Notes".to_owned());
@@ -101,7 +126,7 @@ impl ServerHandler for Server {
         &self,
         _: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListToolsResult, ErrorData> {
+    ) -> Answer<ListToolsResult> {
         Ok(ListToolsResult::with_all_items(self.calls.tools_for(&context)))
     }
 
@@ -113,27 +138,81 @@ impl ServerHandler for Server {
         &self,
         params: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> std::result::Result<CallToolResponse, ErrorData> {
+    ) -> Answer<CallToolResponse> {
         self.calls.call(params, context).await
     }
 
     async fn list_resources(
         &self,
-        _: Option<PaginatedRequestParams>,
+        params: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ListResourcesResult, ErrorData> {
-        let pages = self.calls.has_page(&context).then(app::resource);
-        Ok(ListResourcesResult::with_all_items(pages.into_iter().collect()))
+    ) -> Answer<ListResourcesResult> {
+        let cursor = params.and_then(|params| params.cursor);
+        let is_first = cursor.is_none();
+        let page = self.blocking(move |vaults| resources::list(vaults, cursor.as_deref())).await?;
+        let mut page = page.map_err(|error| ErrorData::invalid_params(error.to_string(), None))?;
+        if is_first && self.calls.has_page(&context) {
+            page.resources.push(app::resource());
+        }
+        Ok(page)
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answer<ListResourceTemplatesResult> {
+        Ok(resources::templates())
     }
 
     async fn read_resource(
         &self,
         params: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> std::result::Result<ReadResourceResponse, ErrorData> {
-        match params.uri == app::URI && self.calls.has_page(&context) {
-            true => Ok(ReadResourceResult::new(vec![app::contents()]).into()),
-            false => Err(ErrorData::resource_not_found(format!("there is no resource {}", params.uri), None)),
+    ) -> Answer<ReadResourceResponse> {
+        if params.uri == app::URI && self.calls.has_page(&context) {
+            let page = ReadResourceResult::new(vec![app::contents()]);
+            return Ok(page.with_ttl_ms(0).with_cache_scope(CacheScope::Private).into());
         }
+        self.blocking(move |vaults| resources::read(vaults, &params.uri)).await?.map(ReadResourceResponse::from)
+    }
+
+    async fn subscribe(&self, params: SubscribeRequestParams, context: RequestContext<RoleServer>) -> Answer<()> {
+        self.subscriptions.add(params.uri, &self.calls, context.peer).await
+    }
+
+    async fn unsubscribe(&self, params: UnsubscribeRequestParams, _: RequestContext<RoleServer>) -> Answer<()> {
+        self.subscriptions.remove(&params.uri);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(&self, requested: &SubscriptionFilter) -> Option<SubscriptionFilter> {
+        Some(requested.supported_by(&self.get_info().capabilities))
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Answer<()> {
+        subscriptions::listen(context, &self.calls).await
+    }
+
+    async fn list_prompts(
+        &self,
+        _: Option<PaginatedRequestParams>,
+        _: RequestContext<RoleServer>,
+    ) -> Answer<ListPromptsResult> {
+        Ok(prompts::list())
+    }
+
+    async fn get_prompt(
+        &self,
+        params: GetPromptRequestParams,
+        _: RequestContext<RoleServer>,
+    ) -> Answer<GetPromptResponse> {
+        prompts::get(&params.name, params.arguments.as_ref()).map(GetPromptResponse::from)
+    }
+
+    async fn complete(&self, params: CompleteRequestParams, _: RequestContext<RoleServer>) -> Answer<CompleteResult> {
+        let found = self.blocking(move |vaults| completion::complete(vaults, &params)).await?;
+        // A note that cannot be read completes to nothing.
+        Ok(CompleteResult::new(found.unwrap_or_default()))
     }
 }

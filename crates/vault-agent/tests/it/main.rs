@@ -3,6 +3,7 @@
 mod stdio;
 
 mod approvals;
+mod resources;
 mod servers;
 mod tokens;
 mod tools;

@@ -206,7 +206,7 @@ impl Context<'_, '_> {
     /// Rules that cannot be understood, since what they were to keep out would be shown.
     pub(crate) fn listing(&self) -> Result<Listing<'_>> {
         let exclusion = self.cache.exclusion(|| self.vault.exclusion())?;
-        Ok(Listing { policy: self.policy, overlay: self.overlay, exclusion })
+        Ok(Listing::new(self.policy, self.overlay, exclusion))
     }
 
     /// Says so if lists and searches leave out a folder that the call names.
@@ -262,7 +262,11 @@ pub(crate) struct Listing<'c> {
     exclusion: &'c Exclusion,
 }
 
-impl Listing<'_> {
+impl<'c> Listing<'c> {
+    pub fn new(policy: &'c Policy, overlay: &'c Overlay<'c>, exclusion: &'c Exclusion) -> Self {
+        Self { policy, overlay, exclusion }
+    }
+
     /// Whether it has a file; for a symbolic link, its target must be in it, too.
     pub fn has_file(&self, path: &SafePath) -> bool {
         let has =

@@ -21,7 +21,7 @@ use crate::policy::{Call, Risk, Toolset};
 pub use check::Issue;
 pub(crate) use check::{check, each_path, expected, map_paths, pointer, tidy};
 pub use context::{Cancel, Context, HostEffect};
-pub(crate) use context::{Draft, FoundLink, StepCache};
+pub(crate) use context::{Draft, FoundLink, Listing, StepCache};
 pub use schema::PathArg;
 pub(crate) use schema::{PATH_MARK, argument_schema};
 
