@@ -35,9 +35,9 @@ use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt};
 use vault_tools::{Error, ErrorKind, Result, Vaults};
 
 use calls::Calls;
-use subscriptions::Subscriptions;
 pub(crate) use catalog::Offered;
 pub(crate) use http::{Access, PATH, listen};
+use subscriptions::Subscriptions;
 
 use crate::workspace::Workspace;
 

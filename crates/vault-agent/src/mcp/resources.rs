@@ -45,7 +45,9 @@ pub(super) fn list(vaults: &mut Vaults, cursor: Option<&str>) -> Result<ListReso
             );
             resources.extend(names.iter().map(|name| {
                 let uri = VaultUri::changed(name).to_string();
-                Resource::new(uri, format!("{name}: changed lately")).with_title("Notes changed lately").with_mime_type(MARKDOWN)
+                Resource::new(uri, format!("{name}: changed lately"))
+                    .with_title("Notes changed lately")
+                    .with_mime_type(MARKDOWN)
             }));
             (0, String::new())
         }
@@ -64,7 +66,11 @@ pub(super) fn list(vaults: &mut Vaults, cursor: Option<&str>) -> Result<ListReso
                 return Ok(page.with_ttl_ms(0).with_cache_scope(CacheScope::Private));
             }
             let uri = VaultUri::note(name, note.path.as_str());
-            resources.push(Resource::new(uri.to_string(), note.path.as_str()).with_mime_type(mime_type(note)).with_size(note.stat.size));
+            resources.push(
+                Resource::new(uri.to_string(), note.path.as_str())
+                    .with_mime_type(mime_type(note))
+                    .with_size(note.stat.size),
+            );
             last = Some(uri);
         }
     }
@@ -78,7 +84,9 @@ fn mime_type(note: &Entry) -> &'static str {
 /// The forms of addresses.
 pub(super) fn templates() -> ListResourceTemplatesResult {
     let note = |query: &str, name: &str, title: &str| {
-        ResourceTemplate::new(format!("vault://{{vault}}/{{+path}}{query}"), name).with_title(title).with_mime_type(MARKDOWN)
+        ResourceTemplate::new(format!("vault://{{vault}}/{{+path}}{query}"), name)
+            .with_title(title)
+            .with_mime_type(MARKDOWN)
     };
     ListResourceTemplatesResult::with_all_items(vec![
         note("", "note", "A note"),

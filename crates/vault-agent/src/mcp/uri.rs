@@ -76,7 +76,10 @@ impl VaultUri {
             return Err(wrong("has a #, which is written %23 in names"));
         }
         let decoded = |text: &str| {
-            percent_decode_str(text).decode_utf8().map(String::from).map_err(|_| wrong("is not UTF-8 when it is decoded"))
+            percent_decode_str(text)
+                .decode_utf8()
+                .map(String::from)
+                .map_err(|_| wrong("is not UTF-8 when it is decoded"))
         };
         let (place, query) = rest.split_once('?').map_or((rest, None), |(place, query)| (place, Some(query)));
         let (vault, path) = place.split_once('/').unwrap_or((place, ""));
