@@ -7,24 +7,25 @@ use vault_cli::{CliResult, Outcome, note};
 use vault_tools::cli::VaultArgs;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use super::args::ServeArgs;
+use super::args::{HttpArgs, McpArgs};
 use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
 use crate::workspace::{Granted, Workspace};
 
-pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
-    let workspace = Workspace::open(vault_args, Granted { writes: args.allow_write })?;
+pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
+    let (offer, http) = (&args.offer, &args.http);
+    let workspace = Workspace::open(vault_args, Granted { writes: offer.allow_write })?;
     let mut toolsets: Vec<Toolset> = Vec::new();
-    args.toolset.iter().for_each(|toolset| {
+    offer.toolset.iter().for_each(|toolset| {
         if !toolsets.contains(toolset) {
             toolsets.push(*toolset);
         }
     });
     let offered = Offered {
         toolsets,
-        read_only: args.read_only,
-        trust_client: args.trust_client,
-        approval_page: args.approval_page,
+        read_only: offer.read_only,
+        trust_client: offer.trust_client,
+        approval_page: offer.approval_page,
     };
     let server = Server::new(workspace, offered)?;
     let watching = Watching::start(server.workspace().vaults());
@@ -32,9 +33,9 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
         .enable_all()
         .build()
         .map_err(|error| Error::io("the threads of the server", &error))?;
-    let ended = match args.http {
+    let ended = match http.http {
         None => runtime.block_on(server.on_stdio()),
-        Some(address) => runtime.block_on(on_http(server, address, args)),
+        Some(address) => runtime.block_on(on_http(server, address, http)),
     };
     // A read of standard input that is under way cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
@@ -43,7 +44,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
-async fn on_http(server: Server, address: SocketAddr, args: &ServeArgs) -> Result<()> {
+async fn on_http(server: Server, address: SocketAddr, args: &HttpArgs) -> Result<()> {
     let key = args.key_file.as_deref().map(key_in).transpose()?;
     let access = Access::new(key, &args.host);
     let listener = listen(address, &access).await?;

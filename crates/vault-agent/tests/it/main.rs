@@ -3,6 +3,8 @@
 mod stdio;
 
 mod approvals;
+mod doctor;
+mod install;
 mod resources;
 mod servers;
 mod tokens;
