@@ -147,6 +147,10 @@ pub(super) struct OfferArgs {
     /// Let the approval page in the client approve: only for clients that hide the page's tool from the model
     #[arg(long, conflicts_with = "read_only")]
     pub approval_page: bool,
+    /// Ask outside of the client alone, by `vault-agent approve CODE`: for clients that answer questions by themselves, as
+    /// some do where nobody is there to ask
+    #[arg(long, conflicts_with_all = ["read_only", "trust_client", "approval_page"])]
+    pub ask_outside: bool,
 }
 
 impl OfferArgs {
@@ -162,6 +166,7 @@ impl OfferArgs {
             (self.allow_write, "--allow-write"),
             (self.trust_client, "--trust-client"),
             (self.approval_page, "--approval-page"),
+            (self.ask_outside, "--ask-outside"),
         ];
         args.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
         args

@@ -14,7 +14,7 @@ const PASSED_ON: [&str; 3] = ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HO
 
 pub(super) fn install(vault_args: &VaultArgs, args: &InstallArgs, out: &mut Out) -> CliResult {
     let mut offer = args.offer.clone();
-    offer.approval_page |= args.client.has_page() && !offer.read_only && !offer.trust_client;
+    offer.approval_page |= args.client.has_page() && !(offer.read_only || offer.trust_client || offer.ask_outside);
     let start = start(vault_args, &offer)?;
     let (title, file) = (args.client.title(), args.client.config_file()?);
     if args.print {

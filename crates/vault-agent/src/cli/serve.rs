@@ -26,6 +26,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
         read_only: offer.read_only,
         trust_client: offer.trust_client,
         approval_page: offer.approval_page,
+        ask_outside: offer.ask_outside,
     };
     let server = Server::new(workspace, offered)?;
     let watching = Watching::start(server.workspace().vaults());

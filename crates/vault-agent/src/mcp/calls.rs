@@ -95,7 +95,7 @@ impl Calls {
     /// Whether the approval page is there for a client.
     pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
         let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
-        self.offered.approval_page && way(context, self.offered.trust_client) == Way::Code && declared()
+        self.offered.approval_page && way(context, &self.offered) == Way::Code && declared()
     }
 
     /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
@@ -251,7 +251,7 @@ impl Calls {
         state: Option<(String, Option<InputResponses>)>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
-        let way = way(context, self.offered.trust_client);
+        let way = way(context, &self.offered);
         let bound_to = digest_of(&format!("{} {}", wanted.name, wanted.args));
         let mut seen = wanted.seen.clone();
         // What came back from a client that was asked, and what waits for a yes or has it.
@@ -304,7 +304,8 @@ impl Calls {
                     },
                 };
                 if answer != Answer::Yes {
-                    let how = if answer == Answer::No { "the person declined" } else { "the person did not answer" };
+                    let how =
+                        if answer == Answer::No { "declined in the client" } else { "not answered in the client" };
                     return Ok(self.refuse(wanted.vault, &prepared, how).into());
                 }
                 Approval::Approved

@@ -27,10 +27,10 @@ fn a_client_of_the_newest_revision_asks_by_the_answer() {
     assert!(request["params"]["requestedSchema"]["properties"]["approve"].get("default").is_none());
 
     for (answer, said) in [
-        (json!({ "action": "decline" }), "the person declined"),
-        (json!({ "action": "cancel" }), "the person did not answer"),
-        (json!({ "action": "accept", "content": { "approve": false } }), "the person declined"),
-        (json!({ "action": "accept" }), "the person declined"),
+        (json!({ "action": "decline" }), "declined in the client"),
+        (json!({ "action": "cancel" }), "not answered in the client"),
+        (json!({ "action": "accept", "content": { "approve": false } }), "declined in the client"),
+        (json!({ "action": "accept" }), "declined in the client"),
     ] {
         let question = client.call("append_to_note", append());
         let refused = client.call_again("append_to_note", append(), &question, answer);
@@ -60,6 +60,17 @@ fn notes_that_change_while_the_person_thinks_are_a_conflict() {
     let answer = client.call_again("append_to_note", append(), &question, yes());
     assert_eq!(answer["structuredContent"]["error"]["code"], "CONFLICT", "{answer}");
     assert_eq!(place.read("Log.md"), "- begun\n- written meanwhile\n");
+}
+
+#[test]
+fn a_client_that_is_not_relied_on_is_not_asked() {
+    for era in [Era::New, OLD] {
+        let place = Place::new(NOTES);
+        let mut client = place.asking_client(era, &["--ask-outside"]);
+        client.answer = Some(yes());
+        assert_eq!(client.done("append_to_note", append())["status"], "needs_approval");
+        assert!(client.asked.is_empty() && place.read("Log.md") == "- begun\n");
+    }
 }
 
 #[test]
