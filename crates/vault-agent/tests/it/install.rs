@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
-use crate::stdio::{Client, Era, Place};
+use crate::stdio::{Client, Era, PROGRAM, Place};
 
 /// Each client with the file of its configuration, below the home that the tests set.
 const CLIENTS: [(&str, &str); 7] = [
@@ -199,4 +199,22 @@ fn the_skill_names_only_tools_that_there_are() {
     let named: Vec<&str> = named.filter(|word| !["needs_approval", "expected_version"].contains(word)).collect();
     assert!(named.len() > 8, "{named:?}");
     assert!(named.iter().all(|name| tools.contains(name)), "{named:?} {tools:?}");
+}
+
+#[test]
+fn the_blocks_of_the_readme_are_what_is_written() {
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).unwrap();
+    let place = Place::new("//- a.md\nx\n");
+    let vault = place.vault().canonicalize().unwrap().display().to_string();
+    for (client, _) in CLIENTS {
+        let block = readme.split(&format!("<!-- {client} -->\n")).nth(1).unwrap();
+        let block = block.split("```").nth(1).unwrap().split_once('\n').unwrap().1;
+        let mut command = place.command(&["mcp", "install", client, "--print"]);
+        for variable in ["XDG_STATE_HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"] {
+            command.env_remove(variable);
+        }
+        let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+        let printed = printed.replace(&vault, "/home/ada/Notes").replace(PROGRAM, "/home/ada/.cargo/bin/vault-agent");
+        assert_eq!(printed, block, "{client}");
+    }
 }
