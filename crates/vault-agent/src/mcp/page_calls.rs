@@ -39,7 +39,10 @@ impl PageKeys {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = text("key") else {
             if text("decision").is_some() {
-                return Err(Error::new(ErrorKind::InvalidArguments, "a decision needs the `key` that came with the change"));
+                return Err(Error::new(
+                    ErrorKind::InvalidArguments,
+                    "a decision needs the `key` that came with the change",
+                ));
             }
             let mut random = [0; 16];
             getrandom::fill(&mut random).map_err(|error| Error::new(ErrorKind::Io, format!("no key: {error}")))?;

@@ -255,7 +255,8 @@ fn a_client_that_asks_by_itself_can_be_trusted() {
 #[test]
 fn the_page_decides_with_the_key_that_came_with_the_change_and_once() {
     let place = Place::new(NOTES);
-    let pages = json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } } });
+    let pages =
+        json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } } });
     let mut client = Client::of(place.command(&["mcp", "--approval-page"]), Era::New, pages);
     let code = code(&client.done("append_to_note", append()));
     let decide = |key: &str| json!({ "code": code, "key": key, "decision": "approve" });
