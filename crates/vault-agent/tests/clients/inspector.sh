@@ -14,11 +14,14 @@ printf '# Garden\n\nPrune the roses in March.\n' >"$folder/Notes/Garden.md"
 export HOME=$folder MCP_INSPECTOR_SECRET_STORE=memory
 unset XDG_STATE_HOME XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME
 
-server() { # ERA
-  printf '"%s": {"type": "stdio", "command": "%s", "args": ["mcp", "--vault", "%s"], "env": {"HOME": "%s"}, "protocolEra": "%s"}' \
-    "$1" "$program" "$folder/Notes" "$folder" "$1"
-}
-printf '{"mcpServers": {%s, %s}}\n' "$(server legacy)" "$(server modern)" >"$folder/config.json"
+server="\"type\": \"stdio\", \"command\": \"$program\", \"args\": [\"mcp\", \"--vault\", \"$folder/Notes\"]"
+server+=", \"env\": {\"HOME\": \"$folder\"}"
+cat >"$folder/config.json" <<JSON
+{"mcpServers": {
+  "legacy": {$server, "protocolEra": "legacy"},
+  "modern": {$server, "protocolEra": "modern"}
+}}
+JSON
 
 # Runs a method, and checks its exit code and, as an expression of JavaScript, what it printed.
 expect() { # ERA EXIT CHECK ARGUMENT…
