@@ -264,6 +264,29 @@ fn a_client_that_asks_by_itself_can_be_trusted() {
 }
 
 #[test]
+fn the_page_decides_with_the_key_that_came_with_the_change_and_once() {
+    let place = Place::new(NOTES);
+    let pages =
+        json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } } });
+    let mut client = Client::of(place.command(&["mcp", "--approval-page"]), Era::New, pages);
+    let code = code(&client.done("append_to_note", append()));
+    let decide = |key: &str| json!({ "code": code, "key": key, "decision": "approve" });
+    let without_key = json!({ "code": code, "decision": "approve" });
+    assert_eq!(client.error("approve_change", without_key)["code"], "INVALID_ARGUMENTS");
+    let open = |client: &mut Client| client.done("approve_change", json!({ "code": code }))["key"].clone();
+    let (first, second) = (open(&mut client), open(&mut client));
+    assert_eq!(client.error("approve_change", decide(first.as_str().unwrap()))["code"], "REFUSED");
+    // That was the one try, so the key that would have been right is gone too.
+    assert_eq!(client.error("approve_change", decide(second.as_str().unwrap()))["code"], "REFUSED");
+    assert_eq!(client.done("append_to_note", append())["status"], "needs_approval");
+    let third = open(&mut client);
+    assert_eq!(client.done("approve_change", decide(third.as_str().unwrap()))["status"], "approved");
+    assert_eq!(client.done("append_to_note", append())["transaction"], 1);
+    assert_eq!(client.error("approve_change", decide(third.as_str().unwrap()))["code"], "NOT_FOUND");
+    assert_eq!(place.read("Log.md"), "- begun\n- done\n");
+}
+
+#[test]
 fn what_only_reads_has_no_tool_that_writes() {
     let place = Place::new(NOTES);
     let mut client = place.asking_client(OLD, &["--read-only", "--toolset", "notes,actions,bulk"]);
