@@ -5,9 +5,6 @@
 set -euo pipefail
 codex=$1 backend=$2 program=$3 folder=$4
 
-# In a network of its own even loopback is off at first.
-ip link set lo up 2>/dev/null || true
-
 export HOME=$folder/home CODEX_HOME=$folder/home/.codex
 unset XDG_STATE_HOME XDG_CACHE_HOME XDG_CONFIG_HOME VAULT_DIR VAULT_INDEX_FILE
 mkdir -p "$CODEX_HOME" "$folder/notes" "$folder/task"
