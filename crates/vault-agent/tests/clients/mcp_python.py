@@ -23,7 +23,7 @@ from pathlib import Path
 import anyio
 import anyio.to_thread
 import mcp
-import mcp.types as types
+from mcp import types
 from mcp.client.stdio import StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
@@ -88,7 +88,9 @@ class Place:
         return (self.vault / path).read_text()
 
     def tree(self):
-        return {str(file.relative_to(self.vault)): file.read_bytes() for file in self.vault.rglob("*") if file.is_file()}
+        return {
+            str(file.relative_to(self.vault)): file.read_bytes() for file in self.vault.rglob("*") if file.is_file()
+        }
 
     def log(self):
         """What the program logged of calls that wrote or were refused."""
@@ -243,9 +245,7 @@ async def call_with_state(client, tool, args, state, answer):
     if not IS_OLD:
         session, answers = client.session, {"approve": answer}
         return wire(
-            await session.call_tool(
-                tool, args, request_state=state, input_responses=answers, allow_input_required=True
-            )
+            await session.call_tool(tool, args, request_state=state, input_responses=answers, allow_input_required=True)
         )
     more = {"requestState": state, "inputResponses": {"approve": wire(answer)}}
     params = types.CallToolRequestParams(name=tool, arguments=args, **more)
@@ -442,7 +442,9 @@ async def cancels_a_call_that_asks(place):
     before = place.tree()
     async with place.client(person=person) as client:
         await call_and_cancel(client, *APPEND, asked)
-        await until("the call is cancelled", lambda: any("did not answer" in json.dumps(record) for record in place.log()))
+        await until(
+            "the call is cancelled", lambda: any("did not answer" in json.dumps(record) for record in place.log())
+        )
         # A yes that comes too late is none.
         late.set()
         await done(client, "read_note", {"path": "Log.md"})
