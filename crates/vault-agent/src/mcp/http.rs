@@ -11,6 +11,7 @@ use std::time::Duration;
 use agent_loop::responses::internal::{Limits, Refusal, check_key, check_origin, serve_router};
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -93,8 +94,14 @@ impl Server {
 async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
     let checked =
         check_origin(&access.hosts, &request).and_then(|()| check_key(access.key.as_deref(), request.headers()));
-    match checked {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+    if let Err(refusal) = checked {
+        return refusal.into_response();
     }
+    let ends_session = request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    // Clients in Python take any success but 200 and 204 for a failure, and warn of it.
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }
