@@ -361,7 +361,7 @@ impl Calls {
     ) -> Result<CallToolResponse> {
         let progress = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));
         let steps = prepared.plan().map_or(0, |plan| plan.steps.len());
-        let runtime = Handle::current();
+        let (runtime, gone) = (Handle::current(), context.ct.clone());
         let done = self.blocking(context, move |calls, cancel| {
             let mut steps_done = 0;
             let mut report = |event: &Event| {
@@ -370,8 +370,11 @@ impl Calls {
                 let params = ProgressNotificationParam::new(token.clone(), f64::from(steps_done))
                     .with_total(steps as f64)
                     .with_message(step.clone());
-                // A client that is gone needs no progress.
-                let _ = runtime.block_on(peer.notify_progress(params));
+                // A client that is gone or has cancelled needs no progress, and may not read it.
+                let gone = gone.cancelled();
+                runtime.block_on(async {
+                    tokio::select! { _ = peer.notify_progress(params) => {} () = gone => {} }
+                });
             };
             calls.workspace.with(|vaults| {
                 let done = prepared.carry_out(vaults.toolbox(wanted.vault), approval, cancel, &mut report);

@@ -443,7 +443,7 @@ async def cancels_a_call_that_asks(place):
     async with place.client(person=person) as client:
         await call_and_cancel(client, *APPEND, asked)
         await until(
-            "the call is cancelled", lambda: any("did not answer" in json.dumps(record) for record in place.log())
+            "the call is cancelled", lambda: any("not answered" in json.dumps(record) for record in place.log())
         )
         # A yes that comes too late is none.
         late.set()
@@ -514,9 +514,9 @@ async def a_person_who_accepts_is_asked_once(place):
 async def a_person_who_does_not_accept_changes_nothing(place):
     before = place.tree()
     answers = [
-        (Person("decline"), "the person declined"),
-        (Person("cancel"), "the person did not answer"),
-        (Person("accept", approve=False), "the person declined"),
+        (Person("decline"), "declined in the client"),
+        (Person("cancel"), "not answered in the client"),
+        (Person("accept", approve=False), "declined in the client"),
     ]
     for person, said in answers:
         async with place.client(person=person) as client:

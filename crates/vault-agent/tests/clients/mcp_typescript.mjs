@@ -316,8 +316,8 @@ test("prompts are listed and take their argument", async ({ plain: { client } })
 
 test("a question is accepted, declined and cancelled", async ({ kind, asking, place }) => {
   for (const [action, message] of [
-    ["decline", /^the person declined/],
-    ["cancel", /^the person did not answer/],
+    ["decline", /^declined in the client/],
+    ["cancel", /^not answered in the client/],
   ]) {
     asking.answer = async () => ({ action });
     const { status, message: said } = await append(asking);
