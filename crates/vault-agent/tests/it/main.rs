@@ -3,6 +3,7 @@
 mod stdio;
 
 mod approvals;
+mod hostile;
 mod resources;
 mod servers;
 mod tokens;
