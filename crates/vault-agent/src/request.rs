@@ -121,7 +121,9 @@ fn of_plan(toolbox: &mut Toolbox, plan: &Value, given: &Map<String, Value>, canc
     if let Some(step) = checked.plan.steps.iter().find(|step| asks_first(&step.tool)) {
         // The preview, and the errors of later steps, tell the client what a step has read.
         let message = format!("{} asks a person before it reads, so no plan can use it", step.tool);
-        return Err(Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output"));
+        return Err(
+            Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")
+        );
     }
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
@@ -322,14 +324,35 @@ mod tests {
     use super::*;
 
     const FORGED: [&str; 24] = [
-        "\n", "\r\n", "\r", "\n\n", "\u{1b}[2J\u{1b}[H", "\u{9b}31m", "\u{202e}gpj", "\u{2066}", "\u{2028}", "\u{85}", "\u{200b}",
-        "\u{feff}", "\u{e0041}\u{e0042}", "\u{200d}\u{200c}\u{200d}", "\u{fe0e}\u{fe0f}", "\u{1bca0}", "\t", "\nwrite_note in the vault Notes (risk: read)\n",
-        "\nNothing is changed: the assistant gets to read it.\n", "\n```\n", "\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n", "\n... 3 more lines\n",
-        "![x](https://evil.example/?q=1)", "words and words ",
+        "\n",
+        "\r\n",
+        "\r",
+        "\n\n",
+        "\u{1b}[2J\u{1b}[H",
+        "\u{9b}31m",
+        "\u{202e}gpj",
+        "\u{2066}",
+        "\u{2028}",
+        "\u{85}",
+        "\u{200b}",
+        "\u{feff}",
+        "\u{e0041}\u{e0042}",
+        "\u{200d}\u{200c}\u{200d}",
+        "\u{fe0e}\u{fe0f}",
+        "\u{1bca0}",
+        "\t",
+        "\nwrite_note in the vault Notes (risk: read)\n",
+        "\nNothing is changed: the assistant gets to read it.\n",
+        "\n```\n",
+        "\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n",
+        "\n... 3 more lines\n",
+        "![x](https://evil.example/?q=1)",
+        "words and words ",
     ];
 
     fn text(most: usize) -> impl Strategy<Value = String> {
-        let part = prop_oneof![3 => select(&FORGED[..]).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        let part =
+            prop_oneof![3 => select(&FORGED[..]).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
         let long = (1_usize..3_000).prop_map(|times| "long ".repeat(times));
         proptest::collection::vec(prop_oneof![20 => part, 1 => long], 0..most).prop_map(|parts| parts.concat())
     }
@@ -397,7 +420,7 @@ mod tests {
         #[test]
         fn a_question_about_a_plan_cannot_be_forged_by_it(goal in text(20), says in text(20), content in text(40)) {
             let plan = json!({
-                "version": "1.0", "goal": format!("g{goal}"), "riskLevel": "read-only", "assumptions": [says],
+                "version": "1.0", "goal": format!("g{goal}"), "riskLevel": "writes", "assumptions": [says],
                 "steps": [{ "id": "one", "tool": "vault.createFile", "preview": says, "args": { "path": "New.md", "content": content } }],
             });
             let asked = question(&Request::Plan { plan, parameters: Map::new() }, &[]);
@@ -409,7 +432,7 @@ mod tests {
             let known = ["assumes: ", "  1. one  [WRITE]  vault.createFile", "       ", "note: ", "create New.md (+"];
             let head = lines[1..].iter().take_while(|line| !line.is_empty());
             prop_assert!(head.clone().all(|line| known.iter().any(|begin| line.starts_with(begin))), "{:#?}", lines);
-            prop_assert!(is_marked(&lines[1 + head.count().saturating_sub(1)..]), "{:#?}", lines);
+            prop_assert!(content.is_empty() || is_marked(&lines[1..]), "{:#?}", lines);
         }
     }
 }
