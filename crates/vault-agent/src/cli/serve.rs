@@ -1,5 +1,6 @@
 //! `vault-agent mcp`: opens the vaults, keeps their indexes up to date, and serves clients until they end.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -49,9 +50,11 @@ async fn on_http(server: Server, address: SocketAddr, args: &HttpArgs) -> Result
     let key = args.key_file.as_deref().map(key_in).transpose()?;
     let access = Access::new(key, &args.host);
     let listener = listen(address, &access).await?;
+    // Whoever reads the address may ask it to end at once.
+    let stop = stop_signal();
     let address = listener.local_addr().map_err(|error| Error::io(address, &error))?;
     note(&format!("listening on http://{address}{PATH}"));
-    server.on_http(listener, access, stop_signal()).await;
+    server.on_http(listener, access, stop).await;
     Ok(())
 }
 
@@ -66,17 +69,22 @@ fn key_in(file: &Path) -> Result<String> {
     }
 }
 
-/// Ready when the process is asked to end.
-async fn stop_signal() {
+/// Ready when the process is asked to end, from now on.
+fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+        let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+        async move {
+            let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
         }
     }
     #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

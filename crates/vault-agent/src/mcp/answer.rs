@@ -66,7 +66,7 @@ pub(super) fn needs_approval(pending: &Pending, prepared: &Prepared) -> CallTool
             "approve_with": command,
             "message": message,
             "change": prepared.title,
-            "preview": prepared.texts().0,
+            "preview": prepared.texts_for_client().0,
         }),
         false,
     )
@@ -75,7 +75,7 @@ pub(super) fn needs_approval(pending: &Pending, prepared: &Prepared) -> CallTool
 /// A plan that was previewed under an id.
 pub(super) fn plan_preview(id: &str, prepared: &Prepared, needs_approval: bool) -> CallToolResult {
     let Some(plan) = prepared.plan() else { return answer(Value::Null, true) };
-    let (text, whole) = prepared.texts();
+    let (text, whole) = prepared.texts_for_client();
     let mut object = json!({
         "id": id,
         "goal": plan.plan.goal,

@@ -295,12 +295,9 @@ impl Calls {
                         }
                     }
                     (Way::Code, None) => match waiting.filter(|it| it.approved && it.digest == prepared.digest) {
-                        Some(approved) => {
-                            // Once: before it is carried out, so that no second call finds it.
-                            self.pending.remove(&approved.code)?;
-                            Answer::Yes
-                        }
-                        None => return Ok(self.wait_for_a_yes(wanted, &prepared, time)?.into()),
+                        // Once: it is removed first, so that no second call finds it.
+                        Some(approved) if self.pending.remove(&approved.code)? => Answer::Yes,
+                        _ => return Ok(self.wait_for_a_yes(wanted, &prepared, time)?.into()),
                     },
                 };
                 if answer != Answer::Yes {

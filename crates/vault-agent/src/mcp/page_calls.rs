@@ -85,6 +85,8 @@ fn shown(pending: &Pending, vault: usize, workspace: &Workspace) -> Result<Value
             .with_remedy("nothing was changed; ask the assistant for the change again"));
     }
     let Preview { files, folders, notices } = &prepared.preview;
+    let said = prepared.said();
+    let notices: Vec<&String> = said.iter().chain(notices).collect();
     let mut left = MOST;
     let mut files = json!(files);
     let mut is_cut = false;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stdio::{Client, Era, OLD, Place, yes};
+use crate::stdio::{Client, Era, OLD, Place, detached, yes};
 
 const NOTES: &str = "//- Log.md\n- begun\n//- Home.md\nSee [[Log]].\n";
 
@@ -167,15 +167,6 @@ fn without_a_terminal_nobody_approves() {
     }
     assert_eq!(self::code(&client.done("append_to_note", append())), code);
     assert_eq!(place.read("Log.md"), "- begun\n");
-}
-
-/// A command without a controlling terminal.
-fn detached(command: &mut std::process::Command) -> std::process::Command {
-    let mut detached = std::process::Command::new("setsid");
-    detached.arg("--wait").arg(command.get_program()).args(command.get_args()).env_clear();
-    detached.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    detached.stdin(std::process::Stdio::null());
-    detached
 }
 
 #[cfg(unix)]

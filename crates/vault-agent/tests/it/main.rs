@@ -4,6 +4,9 @@ mod stdio;
 
 mod approvals;
 mod doctor;
+#[cfg(unix)]
+mod hostile;
+mod http;
 mod install;
 mod resources;
 mod servers;
