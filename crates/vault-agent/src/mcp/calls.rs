@@ -166,6 +166,11 @@ impl Calls {
                     for &vault in &route.vaults {
                         let request = Request::Call { tool: tool.clone(), args: route.args.clone() };
                         let read = request.prepare(vaults.toolbox(vault), &now(), cancel).and_then(|prepared| {
+                            if prepared.permission == Permission::Ask {
+                                let error =
+                                    Error::new(ErrorKind::Denied, "a person is asked before this reads a vault");
+                                return Err(error.with_remedy("name one vault in the argument `vault`"));
+                            }
                             prepared.carry_out(vaults.toolbox(vault), Approval::Allowed, cancel, &mut |_| {})
                         });
                         let read = read.map_err(|error| vaults.shown_error(vault, error))?;

@@ -117,7 +117,7 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
         ),
         tool(
             PLAN_APPLY,
-            "Carry out a plan exactly as plan_preview showed it, or not at all.",
+            "Carry out a plan as plan_preview showed it. Nothing is done if notes have changed since.",
             json!({
                 "type": "object",
                 "properties": { "id": { "type": "string", "description": "From plan_preview." } },
