@@ -68,6 +68,7 @@ macro_rules! setters {
 // The order of the modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod error;
 mod canonical;
+mod raw_json;
 mod message;
 mod tool;
 mod model;

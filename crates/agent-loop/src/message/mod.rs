@@ -9,6 +9,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::raw_json::raw;
+
 pub(crate) use history::Checked;
 pub use history::{History, Messages};
 pub use repair::Repair;
@@ -86,6 +88,9 @@ pub struct ToolCall {
     pub name: String,
     /// An object. Where `fault` is set it may be a string: the text that could not be read.
     pub arguments: Value,
+    /// The arguments as the model wrote them, where that is not the compact text of `arguments`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_arguments: Option<String>,
     /// Why this call must not run, for the model: it was cut off, or its arguments are not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -97,13 +102,39 @@ pub struct ToolCall {
 impl ToolCall {
     /// A valid call.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
-        Self { id: id.into(), name: name.into(), arguments, fault: None, opaque: None }
+        Self { id: id.into(), name: name.into(), arguments, raw_arguments: None, fault: None, opaque: None }
     }
 
-    /// The arguments as a provider takes them back: arguments that could not be read would be refused again, and the
-    /// result says what was wrong with them.
-    pub(crate) fn sent_arguments(&self) -> Cow<'_, Value> {
-        if self.arguments.is_object() { Cow::Borrowed(&self.arguments) } else { Cow::Owned(Value::Object(Map::new())) }
+    /// Sets arguments with the text that they were read from.
+    pub(crate) fn set_arguments(&mut self, arguments: Value, text: String) {
+        self.raw_arguments = (text != arguments.to_string()).then_some(text);
+        self.arguments = arguments;
+    }
+
+    /// The text that the model wrote, for as long as it says what `arguments` says: the field may have been changed.
+    fn raw_arguments(&self) -> Option<&str> {
+        let says_the_same = |raw: &&str| serde_json::from_str::<Value>(raw).is_ok_and(|raw| raw == self.arguments);
+        self.raw_arguments.as_deref().filter(says_the_same)
+    }
+
+    /// The arguments as JSON text, byte for byte as the model wrote it; compact where the program set them.
+    pub fn arguments_text(&self) -> Cow<'_, str> {
+        self.raw_arguments().map_or_else(|| Cow::Owned(self.arguments.to_string()), Cow::Borrowed)
+    }
+
+    /// The arguments as a provider takes them back as text: arguments that could not be read would be refused again, and
+    /// the result says what was wrong with them.
+    pub(crate) fn sent_text(&self) -> Cow<'_, str> {
+        if self.arguments.is_object() { self.arguments_text() } else { Cow::Borrowed("{}") }
+    }
+
+    /// The same as an object, for a body that [`raw_json::to_text`](crate::raw_json::to_text) writes.
+    pub(crate) fn sent_object(&self) -> Value {
+        match self.raw_arguments() {
+            _ if !self.arguments.is_object() => Value::Object(Map::new()),
+            Some(text) => raw(text),
+            None => self.arguments.clone(),
+        }
     }
 }
 

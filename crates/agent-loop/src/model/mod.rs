@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::message::{Messages, Usage};
 use crate::tool::{BoxFuture, ToolSpec};
 
-pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
+pub(crate) use reply::{CUT_BY_LENGTH, read_arguments, set_arguments};
 pub use reply::{Reply, ReplyBuilder};
 pub use text_cursor::TextCursor;
 

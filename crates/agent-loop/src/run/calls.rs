@@ -349,7 +349,7 @@ impl PendingCall {
                 grants.extend(request.as_ref().map(|request| request.grant.clone()));
             }
             Decision::AllowEdited { arguments } => {
-                let edited = ToolCall { arguments, ..self.call.clone() };
+                let edited = ToolCall { arguments, raw_arguments: None, ..self.call.clone() };
                 context.tools.check(&edited).map_err(RejectedBecause::BadArguments)?;
                 *allowed = Allowed::ByPerson;
                 if edited.arguments != self.call.arguments {

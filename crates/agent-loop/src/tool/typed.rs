@@ -166,7 +166,7 @@ pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    let description = schema.remove("description").and_then(|text| Some(text.as_str()?.to_string()));
+    let description = remove(&mut schema, "description").and_then(|text| Some(text.as_str()?.to_string()));
     if schema.get("type").is_some_and(|kind| kind == "object") {
         // Some providers refuse an object without properties.
         schema.ensure_object().entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
@@ -174,15 +174,20 @@ pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     (schema.to_value(), description.unwrap_or_default())
 }
 
+/// Removes a keyword and keeps the order of the others.
+fn remove(schema: &mut Schema, keyword: &str) -> Option<Value> {
+    schema.as_object_mut()?.shift_remove(keyword)
+}
+
 fn strip(schema: &mut Schema) {
-    schema.remove("title");
+    remove(schema, "title");
     let is_number = |kind: &Value| kind == "integer" || kind == "number";
     let of_number = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(is_number),
         kind => kind.is_some_and(is_number),
     };
     if of_number {
-        schema.remove("format");
+        remove(schema, "format");
     }
     transform_subschemas(&mut strip, schema);
 }

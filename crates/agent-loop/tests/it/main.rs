@@ -1,10 +1,11 @@
 //! What the crate promises as a whole, checked from outside.
 
 mod test_tools;
-mod chat;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]
 mod contract;
+mod as_written;
+mod chat;
 mod driver;
 mod formats;
 mod hostile;
