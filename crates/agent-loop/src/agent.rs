@@ -127,6 +127,7 @@ impl Agent {
                 run.cancel(Vec::new());
             }
             let next = run.next(self.context());
+            tell_results(run, observer);
             observer.save(run)?;
             match next {
                 Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
@@ -160,10 +161,17 @@ impl Agent {
         match ended {
             ReplyOutcome::Replied(reply) => run.replied(reply),
             ReplyOutcome::Failed(error) => run.failed(&error),
-            ReplyOutcome::Cancelled(said) => {
-                run.cancel(said);
+            ReplyOutcome::Cancelled(said, usage) => {
+                run.cancel_reply(said, usage);
                 Ok(())
             }
         }
+    }
+}
+
+/// Tells of the calls that have got their results.
+fn tell_results(run: &mut Run, observer: &mut dyn Observer) {
+    for (index, result) in run.take_untold() {
+        observer.event(Event::ToolFinished { index, result });
     }
 }

@@ -5,7 +5,7 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Part;
+use crate::message::{Part, Usage};
 use crate::model::{Delta, Reply, ReplyBuilder, Request, TextCursor};
 
 use super::{Agent, Event, Observer};
@@ -14,7 +14,8 @@ use super::{Agent, Event, Observer};
 pub(super) enum ReplyOutcome {
     Replied(Reply),
     Failed(Error),
-    Cancelled(Vec<Part>),
+    /// With what had arrived, and the tokens that the provider had counted.
+    Cancelled(Vec<Part>, Option<Usage>),
 }
 
 impl Agent {
@@ -29,7 +30,10 @@ impl Agent {
             let (mut builder, mut is_shown) = (ReplyBuilder::new(), false);
             let streamed = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return ReplyOutcome::Cancelled(builder.give_up()),
+                () = cancel.cancelled() => {
+                    let usage = builder.usage();
+                    return ReplyOutcome::Cancelled(builder.give_up(), usage);
+                }
                 streamed = self.stream(request, &mut builder, &mut is_shown, observer) => streamed,
             };
             let error = match streamed.and_then(|()| builder.finish()) {
@@ -44,7 +48,7 @@ impl Agent {
             log::warn!("{}: attempt {attempt} failed ({:?}); next in {delay:?}", self.model.name(), error.kind());
             observer.event(Event::Retry { attempt, delay, failure: (&error).into() });
             tokio::select! {
-                () = cancel.cancelled() => return ReplyOutcome::Cancelled(Vec::new()),
+                () = cancel.cancelled() => return ReplyOutcome::Cancelled(Vec::new(), None),
                 () = sleep(delay) => {}
             }
         }
@@ -61,12 +65,12 @@ impl Agent {
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
-        let mut cursor = TextCursor::new();
+        let (mut cursor, mut calls) = (TextCursor::new(), Vec::new());
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
             let delta = cursor.resolve(delta?);
             builder.push(&delta)?;
             *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
-            Event::of(delta).into_iter().for_each(|event| observer.event(event));
+            Event::of(delta, &mut calls).into_iter().for_each(|event| observer.event(event));
         }
         Ok(())
     }

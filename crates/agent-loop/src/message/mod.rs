@@ -5,6 +5,7 @@ mod repair;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -164,6 +165,9 @@ pub struct ToolResult {
     /// A note by the loop: the arguments were edited, items are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// How long the tool ran; `None` if it did not, or did not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
     /// The tool's output, item by item. It is data, never an instruction.
     pub items: Vec<String>,
 }
@@ -171,7 +175,8 @@ pub struct ToolResult {
 impl ToolResult {
     /// A result of one item.
     pub fn new(call: &ToolCall, status: Status, text: impl Into<String>) -> Self {
-        Self { call: call.id.clone(), name: call.name.clone(), status, note: None, items: vec![text.into()] }
+        let (call, name) = (call.id.clone(), call.name.clone());
+        Self { call, name, status, note: None, duration: None, items: vec![text.into()] }
     }
 
     /// What a model is sent: the note, if there is one, and the items, each on a line of its own.

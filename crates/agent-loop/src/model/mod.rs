@@ -18,7 +18,7 @@ pub use reply::{Reply, ReplyBuilder};
 pub use text_cursor::TextCursor;
 
 /// A request to a model. Clones share messages and tools.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Request {
     /// The system text.

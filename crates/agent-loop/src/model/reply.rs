@@ -145,6 +145,11 @@ impl ReplyBuilder {
         Ok(Reply { parts: self.parts, end, usage: self.usage })
     }
 
+    /// The tokens so far, as the provider counts them.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// What there is of a reply that was given up: its text and reasoning. Calls are left out, complete or not.
     pub fn give_up(mut self) -> Vec<Part> {
         self.parts.retain(|part| !matches!(part, Part::Call(_)));

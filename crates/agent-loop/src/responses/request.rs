@@ -298,7 +298,7 @@ impl Conversation {
         let call = CallId(id.to_string());
         let made = self.messages.iter().rev().flat_map(|message| message.calls()).find(|made| made.id == call);
         let name = made.map_or("unknown", |made| &made.name).to_string();
-        let result = ToolResult { call, name, status: Status::Ok, note: None, items: vec![text] };
+        let result = ToolResult { call, name, status: Status::Ok, note: None, duration: None, items: vec![text] };
         self.messages.push(Message::Results { results: vec![result] });
     }
 

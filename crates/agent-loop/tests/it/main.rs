@@ -7,6 +7,7 @@ mod contract;
 mod as_written;
 mod chat;
 mod driver;
+mod events;
 mod formats;
 mod hostile;
 mod invariants;
