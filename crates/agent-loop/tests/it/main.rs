@@ -5,6 +5,7 @@ mod test_tools;
 #[allow(clippy::duplicate_mod)]
 mod contract;
 mod as_written;
+mod ask;
 mod chat;
 mod driver;
 mod events;
