@@ -82,6 +82,7 @@ impl<T: Into<String>> From<T> for CallId {
 
 /// A call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// Its id.
     pub id: CallId,
@@ -108,7 +109,8 @@ impl ToolCall {
 
     /// Sets arguments with the text that they were read from.
     pub(crate) fn set_arguments(&mut self, arguments: Value, text: String) {
-        self.raw_arguments = (text != arguments.to_string()).then_some(text);
+        let compact = arguments.to_string();
+        self.raw_arguments = (text != compact).then_some(text);
         self.arguments = arguments;
     }
 
@@ -155,6 +157,7 @@ pub enum Status {
 
 /// The one result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// The call it belongs to.
     pub call: CallId,

@@ -37,7 +37,10 @@ fn history(text: &str) -> Vec<Message> {
     run.next(context);
     let (mut run, repairs) = Run::from_json(&run.to_json()).unwrap();
     assert!(repairs.is_empty());
-    run.next(context);
+    if let agent_loop::Next::RunTools(_) = run.next(context) {
+        finish(&mut run, context, "c1", "seen");
+        run.next(context);
+    }
     run.history().messages().iter().map(|message| Message::clone(message)).collect()
 }
 
@@ -56,6 +59,23 @@ async fn arguments_go_back_as_the_model_wrote_them() {
             _ => serde_json::to_string(WRITTEN).unwrap(),
         };
         assert!(body.contains(&expected), "{wire:?}: {body}");
+    }
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::test_runner::Config::with_cases(200))]
+    #[test]
+    fn whatever_a_model_writes_as_arguments_cannot_break_the_body(text in r#"\{?[\[\]{}",:0-9.eE+ab\\ -]{0,24}\}?"#) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        for wire in [Wire::Anthropic, Wire::Gemini] {
+            let body: serde_json::Value = serde_json::from_str(&runtime.block_on(sent_text(wire, history(&text)))).unwrap();
+            let (messages, arguments) = match wire {
+                Wire::Anthropic => (&body["messages"], &body["messages"][1]["content"][0]["input"]),
+                _ => (&body["contents"], &body["contents"][1]["parts"][0]["functionCall"]["args"]),
+            };
+            proptest::prop_assert_eq!(messages.as_array().map(Vec::len), Some(3));
+            proptest::prop_assert!(arguments.is_object());
+        }
     }
 }
 
