@@ -15,6 +15,7 @@
 mod event;
 mod retry;
 mod timeouts;
+mod spans;
 mod compact;
 mod reply;
 mod tools;
@@ -24,6 +25,7 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::approval::{AskBeforeWriting, Decision, Policy, Question, RunId};
 use crate::compaction::{Compaction, DropThenSummarize};
@@ -152,6 +154,11 @@ impl Agent {
     /// # Errors
     /// Only what the observer could not save. What goes wrong with the model or a tool is part of the run.
     pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
+        let span = spans::invoke_agent(run);
+        self.drive_on(run, observer, cancel).instrument(span).await
+    }
+
+    async fn drive_on(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
         run.interrupted();
         loop {
             if cancel.is_cancelled() {

@@ -3,12 +3,13 @@
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::message::{Part, Usage};
 use crate::model::{Delta, Reply, ReplyBuilder, Request, TextCursor};
 
-use super::{Agent, Event, Observer};
+use super::{Agent, Event, Observer, spans};
 
 /// How a request to the model ended.
 pub(super) enum ReplyOutcome {
@@ -28,15 +29,19 @@ impl Agent {
     ) -> ReplyOutcome {
         for attempt in 1.. {
             let (mut builder, mut is_shown) = (ReplyBuilder::new(), false);
+            let span = spans::chat(&*self.model, request);
             let streamed = tokio::select! {
                 biased;
                 () = cancel.cancelled() => {
                     let usage = builder.usage();
                     return ReplyOutcome::Cancelled(builder.give_up(), usage);
                 }
-                streamed = self.stream(request, &mut builder, &mut is_shown, observer) => streamed,
+                streamed = self.stream(request, &mut builder, &mut is_shown, observer).instrument(span.clone()) => streamed,
             };
-            let error = match streamed.and_then(|()| builder.finish()) {
+            let reply = streamed.and_then(|()| builder.finish());
+            spans::record_reply(&span, reply.as_ref());
+            drop(span);
+            let error = match reply {
                 Ok(reply) => {
                     log::debug!("{}: reply ended {:?}, {:?}", self.model.name(), reply.end, reply.usage);
                     return ReplyOutcome::Replied(reply);

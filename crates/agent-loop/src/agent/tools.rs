@@ -9,12 +9,13 @@ use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::error::Result;
 use crate::run::{ReadyCall, Run};
 use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
-use super::{Agent, Event, Observer, tell_results};
+use super::{Agent, Event, Observer, spans, tell_results};
 
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
@@ -41,12 +42,19 @@ impl Agent {
                 observer.event(Event::ToolStarted { index: ready.index, call: ready.call.clone() });
                 let (tools, cancel) = (Arc::clone(&self.tools), cancel.child_token());
                 let limit = ready.time_limit.unwrap_or(self.limits.tool);
-                tasks.spawn(async move {
+                let span = spans::execute_tool(&ready.call);
+                let of_call = span.clone();
+                let running = async move {
                     let started = Instant::now();
                     let end = AssertUnwindSafe(run_one(&*tools, &ready, limit, &cancel)).catch_unwind().await;
                     let crashed = |_| Err(ToolError(format!("The tool crashed.{}", write_warning(ready.effect))));
-                    (ready.call.id, end.unwrap_or_else(crashed), started.elapsed())
-                });
+                    let end = end.unwrap_or_else(crashed);
+                    if end.is_err() {
+                        spans::failed(&of_call, "tool_error");
+                    }
+                    (ready.call.id, end, started.elapsed())
+                };
+                tasks.spawn(running.instrument(span));
             }
             let joined = tokio::select! {
                 biased;

@@ -175,6 +175,11 @@ pub trait Model: Send + Sync {
     /// Its name, for events and transcripts.
     fn name(&self) -> &str;
 
+    /// Who serves it, for spans: where there is one, the name that OpenTelemetry's conventions give the provider.
+    fn provider(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether it supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
@@ -191,6 +196,10 @@ pub trait Model: Send + Sync {
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        (**self).provider()
     }
 
     fn tool_support(&self) -> ToolSupport {

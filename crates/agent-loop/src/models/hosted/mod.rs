@@ -193,6 +193,14 @@ impl<T: Transport> Model for Hosted<T> {
         &self.model
     }
 
+    fn provider(&self) -> Option<&str> {
+        // The conventions name the API, of which there are two.
+        Some(match self.provider.name.as_str() {
+            "gemini" => "gcp.gemini",
+            name => name,
+        })
+    }
+
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move { self.open(request).await.map_err(|error| self.redact(error)) })
     }
