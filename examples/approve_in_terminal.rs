@@ -46,7 +46,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = Run::new(RunId::random(), RunOptions::default(), "Write down my plan.");
     let mut show = |event: Event| match event {
         Event::Text(text) => print!("{text}"),
-        Event::ToolFinished { end, .. } => println!("  {end:?}"),
+        Event::ToolFinished { result, .. } => println!("  {:?}: {}", result.status, result.text()),
         _ => {}
     };
     loop {

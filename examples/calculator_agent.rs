@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let agent = Agent::new(model, vec![Tool::read("calculate", calculate)])?;
     let mut run = Run::new(RunId::random(), RunOptions::default(), "What is (1 + 2) / 0?");
     let mut show = |event: Event| match event {
-        Event::ToolStarted { call } => println!("{} {}", call.name, call.arguments),
+        Event::ToolStarted { call, .. } => println!("{} {}", call.name, call.arguments),
         Event::Text(text) => print!("{text}"),
         _ => {}
     };

@@ -15,6 +15,7 @@
 mod event;
 mod retry;
 mod timeouts;
+mod spans;
 mod compact;
 mod reply;
 mod tools;
@@ -24,12 +25,13 @@ use std::sync::Arc;
 
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
-use crate::approval::{AskBeforeWriting, Policy, Question};
+use crate::approval::{AskBeforeWriting, Decision, Policy, Question, RunId};
 use crate::compaction::{Compaction, DropThenSummarize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::model::{Model, Request};
-use crate::run::{Next, Outcome, Run, RunContext};
+use crate::run::{Next, Outcome, Run, RunContext, RunOptions};
 use crate::tool::{ToolSet, Tools};
 
 pub use event::{Event, Observer};
@@ -45,11 +47,14 @@ use reply::ReplyOutcome;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> agent_loop::Result<()> {
-/// let model = Scripted::new([ScriptedReply::text("Hello!")]);
+/// let model = Scripted::new([ScriptedReply::text("Hello!"), ScriptedReply::text("Hello again!")]);
 /// let agent = Agent::new(model, Vec::<Tool>::new())?.policy(AllowAll);
+/// assert_eq!(agent.ask("Hi").await.text, "Hello!");
+///
+/// // With events, approvals, cancelling, and a run that can be saved:
 /// let mut run = Run::new(RunId::random(), RunOptions::default(), "Hi");
 /// let pause = agent.drive(&mut run, &mut (), &Default::default()).await?;
-/// assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "Hello!"));
+/// assert!(matches!(pause, Pause::Done(outcome) if outcome.text == "Hello again!"));
 /// # Ok(())
 /// # }
 /// ```
@@ -60,6 +65,7 @@ pub struct Agent {
     policy: Arc<dyn Policy>,
     compaction: Arc<dyn Compaction>,
     limits: Limits,
+    options: RunOptions,
 }
 
 impl fmt::Debug for Agent {
@@ -72,6 +78,9 @@ impl fmt::Debug for Agent {
 }
 
 setters!(Agent { limits: Limits });
+
+/// Why no call runs that needs a person, where there is none.
+const NOBODY: &str = "nobody is there who could allow it";
 
 /// Why [`Agent::drive`] returned.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,7 +100,7 @@ impl Agent {
         let set = ToolSet::new(tools.specs())?;
         let (model, tools) = (Arc::new(model), Arc::new(tools));
         let (policy, compaction) = (Arc::new(AskBeforeWriting), Arc::new(DropThenSummarize::default()));
-        Ok(Self { model, tools, set, policy, compaction, limits: Limits::default() })
+        Ok(Self { model, tools, set, policy, compaction, limits: Limits::default(), options: RunOptions::default() })
     }
 
     /// Sets the policy.
@@ -113,6 +122,30 @@ impl Agent {
         RunContext { tools: &self.set, policy: &*self.policy }
     }
 
+    /// Sets the options of the runs that [`ask`](Self::ask) begins.
+    #[must_use]
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
+        self
+    }
+
+    /// Answers one message: a new run, driven to its end, with nobody to ask. Calls that need a person's decision do not
+    /// run; the model is told so. Dropping the future ends everything.
+    pub async fn ask(&self, message: impl Into<String>) -> Outcome {
+        let mut run = Run::new(RunId::random(), self.options.clone(), message);
+        let cancel = CancellationToken::new();
+        loop {
+            match self.drive(&mut run, &mut (), &cancel).await.expect("nothing is saved, and nobody else drives it") {
+                Pause::Done(outcome) => return outcome,
+                Pause::Waiting(questions) => {
+                    let no = Decision::Deny { reason: Some(NOBODY.into()) };
+                    // What the policy has decided meanwhile needs no decision.
+                    drop(run.decide(self.context(), questions.iter().map(|question| question.decide(no.clone()))));
+                }
+            }
+        }
+    }
+
     /// Drives a run until a person is needed or it is done.
     ///
     /// The observer sees everything as it happens and saves the run after every step. Cancelling ends the run within
@@ -121,12 +154,18 @@ impl Agent {
     /// # Errors
     /// Only what the observer could not save. What goes wrong with the model or a tool is part of the run.
     pub async fn drive(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
+        let span = spans::invoke_agent(run);
+        self.drive_on(run, observer, cancel).instrument(span).await
+    }
+
+    async fn drive_on(&self, run: &mut Run, observer: &mut dyn Observer, cancel: &CancellationToken) -> Result<Pause> {
         run.interrupted();
         loop {
             if cancel.is_cancelled() {
                 run.cancel(Vec::new());
             }
             let next = run.next(self.context());
+            tell_results(run, observer);
             observer.save(run)?;
             match next {
                 Next::CallModel(request) => self.call_model(run, request, observer, cancel).await?,
@@ -160,10 +199,17 @@ impl Agent {
         match ended {
             ReplyOutcome::Replied(reply) => run.replied(reply),
             ReplyOutcome::Failed(error) => run.failed(&error),
-            ReplyOutcome::Cancelled(said) => {
-                run.cancel(said);
+            ReplyOutcome::Cancelled(said, usage) => {
+                run.cancel_reply(said, usage);
                 Ok(())
             }
         }
+    }
+}
+
+/// Tells of the calls that have got their results.
+fn tell_results(run: &mut Run, observer: &mut dyn Observer) {
+    for (index, result) in run.take_untold() {
+        observer.event(Event::ToolFinished { index, result });
     }
 }

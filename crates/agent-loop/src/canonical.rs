@@ -1,6 +1,6 @@
-//! Canonical JSON and fingerprints: two calls are equal whatever the order of their keys.
+//! Canonical JSON and fingerprints: two calls are equal whatever the order of their keys and the spelling of their numbers.
 
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 /// The hash of these texts in order, each with its length before it, so that `ab, c` is not `a, bc`.
 pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> blake3::Hash {
@@ -12,10 +12,39 @@ pub(crate) fn fingerprint<'a>(texts: impl IntoIterator<Item = &'a str>) -> blake
     hasher.finalize()
 }
 
-/// A value as JSON text that does not depend on the order of an object's keys.
+/// A value as JSON text with sorted keys. Whether a map keeps its order and a number its spelling is decided by features
+/// of `serde_json` that any crate of a program can switch on; this text depends on neither.
 pub(crate) fn canonical_json(value: &Value) -> String {
     let mut value = value.clone();
-    // Whether a map keeps its order is decided by features of other crates.
     value.sort_all_objects();
+    normalize_numbers(&mut value);
     value.to_string()
+}
+
+fn normalize_numbers(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(normalize_numbers),
+        Value::Object(fields) => fields.values_mut().for_each(normalize_numbers),
+        Value::Number(number) if !(number.is_u64() || number.is_i64()) => {
+            let float = number.as_f64().and_then(Number::from_f64);
+            float.into_iter().for_each(|float| *number = float);
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_order_is_kept_and_does_not_count_in_the_canonical_form() {
+        let read = |text: &str| serde_json::from_str::<Value>(text).unwrap();
+        let value = read(r#"{"b":{"d":1,"c":2},"a":[{"z":1,"y":2}]}"#);
+        assert_eq!(value.to_string(), r#"{"b":{"d":1,"c":2},"a":[{"z":1,"y":2}]}"#);
+        assert_eq!(canonical_json(&value), r#"{"a":[{"y":2,"z":1}],"b":{"c":2,"d":1}}"#);
+        let spelled = canonical_json(&read(r#"{"x":[1.50,1e2,12345678901234567890123],"n":1}"#));
+        assert_eq!(spelled, canonical_json(&read(r#"{"n":1,"x":[1.5,100.0,1.2345678901234567890123e22]}"#)));
+        assert_ne!(spelled, canonical_json(&read(r#"{"n":2,"x":[1.5,100.0,1.2345678901234567890123e22]}"#)));
+    }
 }

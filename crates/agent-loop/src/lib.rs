@@ -68,6 +68,7 @@ macro_rules! setters {
 // The order of the modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod error;
 mod canonical;
+mod raw_json;
 mod message;
 mod tool;
 mod model;
@@ -108,9 +109,17 @@ pub use run::VERSION;
 pub use run::{AnswerShape, Next, Outcome, ReadyCall, Run, RunContext, RunOptions, StopReason};
 pub use text_calls::TextCalls;
 pub use tool::{
-    BoxFuture, Effect, IntoOutput, Json, Tool, ToolError, ToolOutput, ToolSet, ToolSpec, Tools, portable_schema,
+    BoxFuture, Effect, IntoOutput, Json, Tool, ToolContext, ToolError, ToolOutput, ToolSet, ToolSpec, Tools,
+    portable_schema,
 };
 pub use transcript::{Durability, Transcript, to_markdown};
+
+/// For [`tool!`].
+#[doc(hidden)]
+pub mod __private {
+    pub use schemars::{self, JsonSchema};
+    pub use serde::{self, Deserialize};
+}
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

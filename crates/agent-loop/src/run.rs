@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{CallId, History, Message, ToolCall};
+use crate::message::{CallId, History, Message, ToolCall, ToolResult};
 use crate::model::{Parallel, Request, ToolChoice};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
@@ -110,6 +110,8 @@ pub enum Next {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct ReadyCall {
+    /// Which call of the reply, from 0.
+    pub index: usize,
     /// The call, with the arguments it runs with.
     pub call: ToolCall,
     /// What the tool does to the world.
@@ -206,6 +208,8 @@ pub struct Run {
     options: RunOptions,
     history: History,
     state: State,
+    /// Results in the history of which no observer knows yet, each with the place of its call in the reply.
+    untold: Vec<(usize, ToolResult)>,
 }
 
 /// All of a run but its messages: small, so that it can be saved after every step.
@@ -258,7 +262,8 @@ impl CompactionState {
 impl Run {
     /// A new conversation, begun by a person's message.
     pub fn new(id: RunId, options: RunOptions, message: impl Into<String>) -> Self {
-        let mut run = Self { id, options, history: History::new(), state: State::default() };
+        let (history, state) = (History::new(), State::default());
+        let mut run = Self { id, options, history, state, untold: Vec::new() };
         run.add(Message::user(message));
         run
     }
@@ -369,6 +374,13 @@ impl Run {
         if rejections.is_empty() { Ok(()) } else { Err(rejections) }
     }
 
+    /// Reports how long the tool of a running call took, before [`finished`](Self::finished).
+    pub fn ran_for(&mut self, call: &CallId, duration: Duration) {
+        if let Phase::Calls { calls } = &mut self.state.phase {
+            calls.ran_for(call, duration);
+        }
+    }
+
     /// Reports how a running call ended.
     ///
     /// # Errors
@@ -391,6 +403,15 @@ impl Run {
         if let Phase::Calls { calls } = &mut self.state.phase {
             calls.interrupted();
         }
+    }
+
+    /// The results that calls got since the last time, each with the place of its call in the reply.
+    pub(crate) fn take_untold(&mut self) -> Vec<(usize, ToolResult)> {
+        let mut untold = std::mem::take(&mut self.untold);
+        if let Phase::Calls { calls } = &mut self.state.phase {
+            untold.extend(calls.take_untold());
+        }
+        untold
     }
 
     /// Adds time in which the model or tools worked.
@@ -421,7 +442,8 @@ impl Run {
 
     /// Every call has its result: they become one message, and the model may be asked again.
     fn close_calls(&mut self) {
-        let Phase::Calls { calls } = std::mem::take(&mut self.state.phase) else { return };
+        let Phase::Calls { mut calls } = std::mem::take(&mut self.state.phase) else { return };
+        self.untold.extend(calls.take_untold());
         let limit = self.options.budget.repeats;
         for (call, result) in calls.answered() {
             let count = self.state.repeats.count(&call.name, &call.arguments, &result.text());

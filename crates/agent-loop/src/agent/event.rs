@@ -6,12 +6,14 @@ use serde_json::Value;
 
 use crate::approval::Question;
 use crate::error::{Failure, Result};
-use crate::message::{CallId, ToolCall, Usage};
+use crate::message::{Status, ToolCall, ToolResult, Usage};
 use crate::model::Delta;
 use crate::run::{Outcome, Run};
-use crate::tool::{ToolError, ToolOutput};
 
-/// Something that happened. Ids of calls in deltas are the provider's; from `ToolStarted` on they are the run's.
+/// Something that happened.
+///
+/// A call has the same `index` from its first event to its last: its place among the calls of its reply, from 0. Its id
+/// while it is streamed is the provider's, which may be empty or used before; from `ToolStarted` on it is the run's.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum Event {
@@ -23,6 +25,8 @@ pub enum Event {
     CallStarted {
         /// Which call of the reply.
         index: usize,
+        /// The provider's id; empty where it has none.
+        id: String,
         /// The tool.
         name: String,
     },
@@ -55,17 +59,18 @@ pub enum Event {
     ApprovalNeeded(Question),
     /// A tool runs.
     ToolStarted {
+        /// Which call of the reply.
+        index: usize,
         /// The call, with the arguments it runs with.
         call: ToolCall,
     },
-    /// A tool has ended.
+    /// A call has its result. There is one such event for each call, whatever became of it: also for one that was
+    /// denied, cancelled, beyond the budget or not valid, and whose tool never ran.
     ToolFinished {
-        /// The call.
-        call: CallId,
-        /// How.
-        end: Result<ToolOutput, ToolError>,
-        /// Time since the start of its batch.
-        after: Duration,
+        /// Which call of the reply.
+        index: usize,
+        /// What the model is told, and how long the tool ran.
+        result: ToolResult,
     },
     /// The conversation was made shorter.
     Compacted {
@@ -84,13 +89,20 @@ pub enum Event {
 }
 
 impl Event {
-    pub(super) fn of(delta: Delta) -> Option<Self> {
+    /// The event of a delta. `calls` holds the indices of the calls so far: those of deltas are in any numbering.
+    pub(super) fn of(delta: Delta, calls: &mut Vec<usize>) -> Option<Self> {
+        let mut place = |index| {
+            calls.iter().rposition(|call| *call == index).unwrap_or_else(|| {
+                calls.push(index);
+                calls.len() - 1
+            })
+        };
         Some(match delta {
             Delta::Text { text } => Self::Text(text),
             Delta::Reasoning { text, .. } if !text.is_empty() => Self::Reasoning(text),
-            Delta::CallStart { index, name, .. } => Self::CallStarted { index, name },
-            Delta::CallArguments { index, text } => Self::CallArguments { index, text },
-            Delta::CallFault { index, fault, .. } => Self::CallFault { index, fault },
+            Delta::CallStart { index, id, name } => Self::CallStarted { index: place(index), id, name },
+            Delta::CallArguments { index, text } => Self::CallArguments { index: place(index), text },
+            Delta::CallFault { index, fault, .. } => Self::CallFault { index: place(index), fault },
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
             Delta::CumulativeText { .. }
@@ -107,7 +119,9 @@ impl Event {
         match self {
             Self::Text(text) => json!({"event": "text", "text": text}),
             Self::Reasoning(text) => json!({"event": "reasoning", "text": text}),
-            Self::CallStarted { index, name } => json!({"event": "call_started", "index": index, "name": name}),
+            Self::CallStarted { index, id, name } => {
+                json!({"event": "call_started", "index": index, "id": id, "name": name})
+            }
             Self::CallArguments { index, text } => json!({"event": "call_arguments", "index": index, "text": text}),
             Self::CallFault { index, fault } => json!({"event": "call_fault", "index": index, "fault": fault}),
             Self::Usage(usage) => json!({"event": "usage", "usage": usage}),
@@ -115,13 +129,16 @@ impl Event {
                 json!({"event": "retry", "attempt": attempt, "delay_ms": delay.as_millis() as u64, "failure": failure})
             }
             Self::ApprovalNeeded(question) => json!({"event": "approval_needed", "question": question}),
-            Self::ToolStarted { call } => json!({"event": "tool_started", "call": call}),
-            Self::ToolFinished { call, end, after } => json!({
+            Self::ToolStarted { index, call } => json!({"event": "tool_started", "index": index, "call": call}),
+            Self::ToolFinished { index, result } => json!({
                 "event": "tool_finished",
-                "call": call,
-                "output": end.as_ref().ok(),
-                "error": end.as_ref().err().map(|error| &error.0),
-                "after_ms": after.as_millis() as u64,
+                "index": index,
+                "call": result.call,
+                "status": result.status,
+                "note": result.note,
+                "output": (result.status == Status::Ok).then(|| json!({"items": result.items})),
+                "error": (result.status != Status::Ok).then(|| result.items.join("\n")),
+                "duration_ms": result.duration.map(|duration| duration.as_millis() as u64),
             }),
             Self::Compacted { before, after } => json!({"event": "compacted", "before": before, "after": after}),
             Self::NotCompacted { failure } => json!({"event": "not_compacted", "failure": failure}),

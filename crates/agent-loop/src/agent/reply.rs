@@ -3,18 +3,20 @@
 use futures_util::StreamExt;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::Part;
+use crate::message::{Part, Usage};
 use crate::model::{Delta, Reply, ReplyBuilder, Request, TextCursor};
 
-use super::{Agent, Event, Observer};
+use super::{Agent, Event, Observer, spans};
 
 /// How a request to the model ended.
 pub(super) enum ReplyOutcome {
     Replied(Reply),
     Failed(Error),
-    Cancelled(Vec<Part>),
+    /// With what had arrived, and the tokens that the provider had counted.
+    Cancelled(Vec<Part>, Option<Usage>),
 }
 
 impl Agent {
@@ -27,12 +29,19 @@ impl Agent {
     ) -> ReplyOutcome {
         for attempt in 1.. {
             let (mut builder, mut is_shown) = (ReplyBuilder::new(), false);
+            let span = spans::chat(&*self.model, request);
             let streamed = tokio::select! {
                 biased;
-                () = cancel.cancelled() => return ReplyOutcome::Cancelled(builder.give_up()),
-                streamed = self.stream(request, &mut builder, &mut is_shown, observer) => streamed,
+                () = cancel.cancelled() => {
+                    let usage = builder.usage();
+                    return ReplyOutcome::Cancelled(builder.give_up(), usage);
+                }
+                streamed = self.stream(request, &mut builder, &mut is_shown, observer).instrument(span.clone()) => streamed,
             };
-            let error = match streamed.and_then(|()| builder.finish()) {
+            let reply = streamed.and_then(|()| builder.finish());
+            spans::record_reply(&span, reply.as_ref());
+            drop(span);
+            let error = match reply {
                 Ok(reply) => {
                     log::debug!("{}: reply ended {:?}, {:?}", self.model.name(), reply.end, reply.usage);
                     return ReplyOutcome::Replied(reply);
@@ -44,7 +53,7 @@ impl Agent {
             log::warn!("{}: attempt {attempt} failed ({:?}); next in {delay:?}", self.model.name(), error.kind());
             observer.event(Event::Retry { attempt, delay, failure: (&error).into() });
             tokio::select! {
-                () = cancel.cancelled() => return ReplyOutcome::Cancelled(Vec::new()),
+                () = cancel.cancelled() => return ReplyOutcome::Cancelled(Vec::new(), None),
                 () = sleep(delay) => {}
             }
         }
@@ -61,12 +70,12 @@ impl Agent {
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
-        let mut cursor = TextCursor::new();
+        let (mut cursor, mut calls) = (TextCursor::new(), Vec::new());
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
             let delta = cursor.resolve(delta?);
             builder.push(&delta)?;
             *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
-            Event::of(delta).into_iter().for_each(|event| observer.event(event));
+            Event::of(delta, &mut calls).into_iter().for_each(|event| observer.event(event));
         }
         Ok(())
     }

@@ -6,16 +6,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 use crate::error::Result;
 use crate::run::{ReadyCall, Run};
 use crate::tool::{Effect, ToolError, ToolOutput, Tools};
 
-use super::{Agent, Event, Observer};
+use super::{Agent, Event, Observer, spans, tell_results};
 
 impl Agent {
     /// Runs calls side by side and tells the run of each as it ends. When cancelled, waits for a bounded time.
@@ -27,37 +27,48 @@ impl Agent {
         cancel: &CancellationToken,
     ) -> Result<()> {
         let started = Instant::now();
-        let permits = Arc::new(Semaphore::new(self.limits.parallel_reads.clamp(1, Semaphore::MAX_PERMITS)));
-        let mut tasks = JoinSet::new();
-        for ready in calls {
-            observer.event(Event::ToolStarted { call: ready.call.clone() });
-            let (tools, permits, cancel) = (Arc::clone(&self.tools), Arc::clone(&permits), cancel.child_token());
-            let limit = ready.time_limit.unwrap_or(self.limits.tool);
-            tasks.spawn(async move {
-                let _permit = permits.acquire().await;
-                let end = AssertUnwindSafe(run_one(&*tools, &ready, limit, &cancel)).catch_unwind().await;
-                let crashed = |_| Err(ToolError(format!("The tool crashed.{}", write_warning(ready.effect))));
-                (ready.call.id, end.unwrap_or_else(crashed))
-            });
-        }
+        let most = self.limits.parallel_reads.max(1);
+        let (mut waiting, mut tasks) = (calls.into_iter(), JoinSet::new());
         // Once cancelled, tools have a moment to stop.
         let mut given_up = pin!(async {
             cancel.cancelled().await;
             sleep(self.limits.cancel).await;
         });
         loop {
+            while tasks.len() < most
+                && !cancel.is_cancelled()
+                && let Some(ready) = waiting.next()
+            {
+                observer.event(Event::ToolStarted { index: ready.index, call: ready.call.clone() });
+                let (tools, cancel) = (Arc::clone(&self.tools), cancel.child_token());
+                let limit = ready.time_limit.unwrap_or(self.limits.tool);
+                let span = spans::execute_tool(&ready.call);
+                let of_call = span.clone();
+                let running = async move {
+                    let started = Instant::now();
+                    let end = AssertUnwindSafe(run_one(&*tools, &ready, limit, &cancel)).catch_unwind().await;
+                    let crashed = |_| Err(ToolError(format!("The tool crashed.{}", write_warning(ready.effect))));
+                    let end = end.unwrap_or_else(crashed);
+                    if end.is_err() {
+                        spans::failed(&of_call, "tool_error");
+                    }
+                    (ready.call.id, end, started.elapsed())
+                };
+                tasks.spawn(running.instrument(span));
+            }
             let joined = tokio::select! {
                 biased;
                 joined = tasks.join_next() => joined,
                 () = &mut given_up => break,
             };
-            let (call, end) = match joined {
+            let (call, end, duration) = match joined {
                 Some(Ok(ended)) => ended,
                 Some(Err(_)) => continue,
                 None => break,
             };
-            observer.event(Event::ToolFinished { call: call.clone(), end: end.clone(), after: started.elapsed() });
+            run.ran_for(&call, duration);
             run.finished(self.context(), &call, end)?;
+            tell_results(run, observer);
             observer.save(run)?;
         }
         run.spend_time(started.elapsed());

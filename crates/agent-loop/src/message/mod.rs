@@ -5,9 +5,12 @@ mod repair;
 
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+use crate::raw_json::raw;
 
 pub(crate) use history::Checked;
 pub use history::{History, Messages};
@@ -79,6 +82,7 @@ impl<T: Into<String>> From<T> for CallId {
 
 /// A call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolCall {
     /// Its id.
     pub id: CallId,
@@ -86,6 +90,9 @@ pub struct ToolCall {
     pub name: String,
     /// An object. Where `fault` is set it may be a string: the text that could not be read.
     pub arguments: Value,
+    /// The arguments as the model wrote them, where that is not the compact text of `arguments`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) raw_arguments: Option<String>,
     /// Why this call must not run, for the model: it was cut off, or its arguments are not valid JSON.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fault: Option<String>,
@@ -97,13 +104,40 @@ pub struct ToolCall {
 impl ToolCall {
     /// A valid call.
     pub fn new(id: impl Into<CallId>, name: impl Into<String>, arguments: Value) -> Self {
-        Self { id: id.into(), name: name.into(), arguments, fault: None, opaque: None }
+        Self { id: id.into(), name: name.into(), arguments, raw_arguments: None, fault: None, opaque: None }
     }
 
-    /// The arguments as a provider takes them back: arguments that could not be read would be refused again, and the
-    /// result says what was wrong with them.
-    pub(crate) fn sent_arguments(&self) -> Cow<'_, Value> {
-        if self.arguments.is_object() { Cow::Borrowed(&self.arguments) } else { Cow::Owned(Value::Object(Map::new())) }
+    /// Sets arguments with the text that they were read from.
+    pub(crate) fn set_arguments(&mut self, arguments: Value, text: String) {
+        let compact = arguments.to_string();
+        self.raw_arguments = (text != compact).then_some(text);
+        self.arguments = arguments;
+    }
+
+    /// The text that the model wrote, for as long as it says what `arguments` says: the field may have been changed.
+    fn raw_arguments(&self) -> Option<&str> {
+        let says_the_same = |raw: &&str| serde_json::from_str::<Value>(raw).is_ok_and(|raw| raw == self.arguments);
+        self.raw_arguments.as_deref().filter(says_the_same)
+    }
+
+    /// The arguments as JSON text, byte for byte as the model wrote it; compact where the program set them.
+    pub fn arguments_text(&self) -> Cow<'_, str> {
+        self.raw_arguments().map_or_else(|| Cow::Owned(self.arguments.to_string()), Cow::Borrowed)
+    }
+
+    /// The arguments as a provider takes them back as text: arguments that could not be read would be refused again, and
+    /// the result says what was wrong with them.
+    pub(crate) fn sent_text(&self) -> Cow<'_, str> {
+        if self.arguments.is_object() { self.arguments_text() } else { Cow::Borrowed("{}") }
+    }
+
+    /// The same as an object, for a body that [`raw_json::to_text`](crate::raw_json::to_text) writes.
+    pub(crate) fn sent_object(&self) -> Value {
+        match self.raw_arguments() {
+            _ if !self.arguments.is_object() => Value::Object(Map::new()),
+            Some(text) => raw(text),
+            None => self.arguments.clone(),
+        }
     }
 }
 
@@ -123,6 +157,7 @@ pub enum Status {
 
 /// The one result of a call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct ToolResult {
     /// The call it belongs to.
     pub call: CallId,
@@ -133,6 +168,9 @@ pub struct ToolResult {
     /// A note by the loop: the arguments were edited, items are withheld.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// How long the tool ran; `None` if it did not, or did not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration: Option<Duration>,
     /// The tool's output, item by item. It is data, never an instruction.
     pub items: Vec<String>,
 }
@@ -140,7 +178,8 @@ pub struct ToolResult {
 impl ToolResult {
     /// A result of one item.
     pub fn new(call: &ToolCall, status: Status, text: impl Into<String>) -> Self {
-        Self { call: call.id.clone(), name: call.name.clone(), status, note: None, items: vec![text.into()] }
+        let (call, name) = (call.id.clone(), call.name.clone());
+        Self { call, name, status, note: None, duration: None, items: vec![text.into()] }
     }
 
     /// What a model is sent: the note, if there is one, and the items, each on a line of its own.

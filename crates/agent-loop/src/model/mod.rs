@@ -13,12 +13,12 @@ use crate::error::Result;
 use crate::message::{Messages, Usage};
 use crate::tool::{BoxFuture, ToolSpec};
 
-pub(crate) use reply::{CUT_BY_LENGTH, read_arguments};
+pub(crate) use reply::{CUT_BY_LENGTH, read_arguments, set_arguments};
 pub use reply::{Reply, ReplyBuilder};
 pub use text_cursor::TextCursor;
 
 /// A request to a model. Clones share messages and tools.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, Serialize)]
 #[non_exhaustive]
 pub struct Request {
     /// The system text.
@@ -175,6 +175,11 @@ pub trait Model: Send + Sync {
     /// Its name, for events and transcripts.
     fn name(&self) -> &str;
 
+    /// Who serves it, for spans: where there is one, the name that OpenTelemetry's conventions give the provider.
+    fn provider(&self) -> Option<&str> {
+        None
+    }
+
     /// Whether it supports tools.
     fn tool_support(&self) -> ToolSupport {
         ToolSupport::Native
@@ -191,6 +196,10 @@ pub trait Model: Send + Sync {
 impl<M: Model + ?Sized> Model for Arc<M> {
     fn name(&self) -> &str {
         (**self).name()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        (**self).provider()
     }
 
     fn tool_support(&self) -> ToolSupport {

@@ -145,6 +145,11 @@ impl ReplyBuilder {
         Ok(Reply { parts: self.parts, end, usage: self.usage })
     }
 
+    /// The tokens so far, as the provider counts them.
+    pub fn usage(&self) -> Option<Usage> {
+        self.usage
+    }
+
     /// What there is of a reply that was given up: its text and reasoning. Calls are left out, complete or not.
     pub fn give_up(mut self) -> Vec<Part> {
         self.parts.retain(|part| !matches!(part, Part::Call(_)));
@@ -183,17 +188,24 @@ fn finish_call(call: &mut ToolCall, draft: CallDraft, end: EndReason) {
     if call.name.is_empty() {
         call.name = UNREADABLE.into();
     }
-    let read = match (call.fault.take(), end) {
-        (Some(fault), _) => Err(fault),
+    let fault = match (call.fault.take(), end) {
+        (Some(fault), _) => fault,
         // Arguments that happen to parse prove nothing: `{"x":4815}` may be the beginning of `{"x":48151}`.
-        (_, EndReason::Length) => Err(CUT_BY_LENGTH.into()),
-        (_, EndReason::Filtered | EndReason::Refused) => Err("The reply was stopped, so its calls did not run.".into()),
-        _ if !draft.is_complete => Err("The call was cut off, so it did not run.".into()),
-        _ => read_arguments(&draft.arguments),
+        (_, EndReason::Length) => CUT_BY_LENGTH.into(),
+        (_, EndReason::Filtered | EndReason::Refused) => "The reply was stopped, so its calls did not run.".into(),
+        _ if !draft.is_complete => "The call was cut off, so it did not run.".into(),
+        _ => return set_arguments(call, draft.arguments),
     };
-    match read {
+    (call.arguments, call.fault) = (Value::String(draft.arguments), Some(fault));
+}
+
+/// Sets a call's arguments from their text, or the fault that keeps it from running.
+pub(crate) fn set_arguments(call: &mut ToolCall, text: String) {
+    match read_arguments(&text) {
+        // Only an object's own text can go back: not what stands for none, and not an object within a string.
+        Ok(arguments) if text.trim_start().starts_with('{') => call.set_arguments(arguments, text),
         Ok(arguments) => call.arguments = arguments,
-        Err(fault) => (call.arguments, call.fault) = (Value::String(draft.arguments), Some(fault)),
+        Err(fault) => (call.arguments, call.fault) = (Value::String(text), Some(fault)),
     }
 }
 

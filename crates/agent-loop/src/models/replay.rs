@@ -44,12 +44,12 @@ fn deltas_of(index: usize, part: &Part) -> Vec<Delta> {
         Part::Reasoning { text, opaque } => vec![Delta::Reasoning { text: text.clone(), opaque: opaque.clone() }],
         Part::Call(call) => {
             let start = Delta::CallStart { index, id: call.id.0.clone(), name: call.name.clone() };
-            let raw = || call.arguments.as_str().map_or_else(|| call.arguments.to_string(), str::to_owned);
+            let raw = || call.arguments.as_str().map_or_else(|| call.arguments_text().into_owned(), str::to_owned);
             match &call.fault {
                 Some(fault) => vec![start, Delta::CallFault { index, fault: fault.clone(), raw: raw() }],
                 None => vec![
                     start,
-                    Delta::CallArguments { index, text: call.arguments.to_string() },
+                    Delta::CallArguments { index, text: call.arguments_text().into_owned() },
                     Delta::CallEnd { index, opaque: call.opaque.clone() },
                 ],
             }

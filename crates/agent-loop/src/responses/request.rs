@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::message::{CallId, History, Message, Part, Repair, Status, ToolCall, ToolResult};
-use crate::model::{Parallel, Request, ToolChoice, read_arguments};
+use crate::model::{Parallel, Request, ToolChoice, set_arguments};
 use crate::tool::{Effect, ToolSpec, compile};
 
 /// An error before the first event: a status and a body.
@@ -290,10 +290,7 @@ impl Conversation {
     pub(super) fn call(&mut self, id: &str, name: &str, arguments: &Value) {
         let raw = arguments.as_str().unwrap_or_default();
         let mut call = ToolCall::new(id, name, json!({}));
-        match read_arguments(raw) {
-            Ok(arguments) => call.arguments = arguments,
-            Err(fault) => (call.arguments, call.fault) = (json!(raw), Some(fault)),
-        }
+        set_arguments(&mut call, raw.to_string());
         self.part(Part::Call(call));
     }
 
@@ -301,7 +298,7 @@ impl Conversation {
         let call = CallId(id.to_string());
         let made = self.messages.iter().rev().flat_map(|message| message.calls()).find(|made| made.id == call);
         let name = made.map_or("unknown", |made| &made.name).to_string();
-        let result = ToolResult { call, name, status: Status::Ok, note: None, items: vec![text] };
+        let result = ToolResult { call, name, status: Status::Ok, note: None, duration: None, items: vec![text] };
         self.messages.push(Message::Results { results: vec![result] });
     }
 

@@ -1,11 +1,13 @@
 //! Structured final answers: parsed from the text and validated against a schema, never repaired.
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::error::{Error, ErrorKind, Result};
 use crate::tool::{compile, issues_of, list_issues, portable_schema};
 
-use super::Run;
+use super::{Outcome, Phase, Run, StopReason};
 
 /// The shape a final answer must have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -32,11 +34,41 @@ impl AnswerShape {
 setters!(AnswerShape { corrections: u32 });
 
 impl Run {
+    /// The answer of a run that is done, as a type.
+    ///
+    /// # Errors
+    /// `State` when there is none, with why the run ended; `BadResponse` when it does not fit the type.
+    pub fn answer<T: DeserializeOwned>(&self) -> Result<T> {
+        match &self.state.phase {
+            Phase::Done { stop, answer } => typed(stop, answer.as_ref()),
+            _ => Err(Error::new(ErrorKind::State, "there is no answer yet: the run is under way")),
+        }
+    }
+
     /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.
     pub(super) fn read_answer(&self) -> Option<Result<Value, String>> {
         let shape = self.options.answer.as_ref()?;
         Some(read(&self.last_text(), &shape.schema))
     }
+}
+
+impl Outcome {
+    /// The field `answer` as a type.
+    ///
+    /// # Errors
+    /// As those of [`Run::answer`].
+    pub fn answer<T: DeserializeOwned>(&self) -> Result<T> {
+        typed(&self.stop, self.answer.as_ref())
+    }
+}
+
+fn typed<T: DeserializeOwned>(stop: &StopReason, answer: Option<&Value>) -> Result<T> {
+    let Some(answer) = answer else {
+        return Err(Error::new(ErrorKind::State, format!("there is no answer of a shape: {stop}"))
+            .with_remedy("RunOptions::answer asks for one"));
+    };
+    T::deserialize(answer)
+        .map_err(|error| Error::new(ErrorKind::BadResponse, "the answer does not fit the type").with_source(error))
 }
 
 fn read(text: &str, schema: &Value) -> Result<Value, String> {

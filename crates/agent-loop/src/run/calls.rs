@@ -1,6 +1,7 @@
 //! The calls of one reply until each has a result: validated, approved (`approval.rs`), run in order, reviewed.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +27,12 @@ struct PendingCall {
     /// Shown to the model before the result.
     #[serde(default)]
     note: Option<String>,
+    /// How long its tool ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    duration: Option<Duration>,
+    /// An observer knows that it has its result.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    is_told: bool,
     #[serde(rename = "step")]
     state: CallState,
 }
@@ -84,7 +91,8 @@ impl Allowed {
 impl PendingCall {
     fn answer(&mut self, status: Status, items: Vec<String>) {
         let ToolCall { id, name, .. } = &self.call;
-        let result = ToolResult { call: id.clone(), name: name.clone(), status, note: self.note.take(), items };
+        let (note, duration) = (self.note.take(), self.duration);
+        let result = ToolResult { call: id.clone(), name: name.clone(), status, note, duration, items };
         self.state = CallState::Answered { result };
     }
 
@@ -123,7 +131,7 @@ impl PendingCall {
                 }
             }
         }
-        Some(ReadyCall { call: self.call.clone(), effect: spec.effect, time_limit: spec.time_limit })
+        Some(ReadyCall { index: 0, call: self.call.clone(), effect: spec.effect, time_limit: spec.time_limit })
     }
 
     fn waits_to_write(&self) -> bool {
@@ -151,7 +159,7 @@ impl Calls {
     pub(super) fn open(calls: Vec<ToolCall>, granted: usize, beyond: &str) -> Self {
         let open = |(index, call)| {
             let state = CallState::Open { request: None, allowed: Allowed::NotYet };
-            let mut pending = PendingCall { call, note: None, state };
+            let mut pending = PendingCall { call, note: None, duration: None, is_told: false, state };
             if index >= granted {
                 pending.answer(Status::Cancelled, vec![beyond.to_string()]);
             }
@@ -178,12 +186,13 @@ impl Calls {
             return ready;
         }
         let (is_reading, mut a_write_waits) = (self.any_running(), false);
-        for (pending, settled) in self.0.iter_mut().zip(settled) {
-            let Some(call) = settled else {
+        for (index, (pending, settled)) in self.0.iter_mut().zip(settled).enumerate() {
+            let Some(mut call) = settled else {
                 a_write_waits |= pending.waits_to_write();
                 continue;
             };
             let is_write = call.effect == Effect::Write;
+            call.index = index;
             if is_write && a_write_waits {
                 continue;
             }
@@ -241,6 +250,11 @@ impl Calls {
             None => pending.decide_running(context, grants, decision.decision),
             Some(output) => pending.decide_sharing(output, decision.decision),
         }
+    }
+
+    pub(super) fn ran_for(&mut self, call: &CallId, duration: Duration) {
+        let pending = self.0.iter_mut().find(|pending| pending.call.id == *call);
+        pending.into_iter().for_each(|pending| pending.duration = Some(duration));
     }
 
     pub(super) fn finished(
@@ -303,8 +317,21 @@ impl Calls {
         })
     }
 
-    /// One result for each call; those that have none are cancelled.
-    pub(super) fn cancelled(mut self) -> Vec<ToolResult> {
+    /// The results of which no observer knows yet, each with the place of its call in the reply.
+    pub(super) fn take_untold(&mut self) -> Vec<(usize, ToolResult)> {
+        let mut untold = Vec::new();
+        for (index, pending) in self.0.iter_mut().enumerate() {
+            if let CallState::Answered { result } = &pending.state
+                && !std::mem::replace(&mut pending.is_told, true)
+            {
+                untold.push((index, result.clone()));
+            }
+        }
+        untold
+    }
+
+    /// Answers the calls that have no result: they are cancelled.
+    pub(super) fn cancel(&mut self) {
         for pending in &mut self.0 {
             let text = match &pending.state {
                 CallState::Answered { .. } => continue,
@@ -315,7 +342,6 @@ impl Calls {
             };
             pending.answer(Status::Cancelled, vec![text.into()]);
         }
-        self.into_results()
     }
 
     /// One result for each call, all of which are answered.
@@ -349,7 +375,7 @@ impl PendingCall {
                 grants.extend(request.as_ref().map(|request| request.grant.clone()));
             }
             Decision::AllowEdited { arguments } => {
-                let edited = ToolCall { arguments, ..self.call.clone() };
+                let edited = ToolCall { arguments, raw_arguments: None, ..self.call.clone() };
                 context.tools.check(&edited).map_err(RejectedBecause::BadArguments)?;
                 *allowed = Allowed::ByPerson;
                 if edited.arguments != self.call.arguments {

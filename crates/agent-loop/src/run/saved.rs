@@ -111,7 +111,7 @@ impl Run {
             log::warn!("{id}: {repair}");
         }
         state.phase = fitting_phase(state.phase, &history);
-        (Self { id, options, history, state }, repairs)
+        (Self { id, options, history, state, untold: Vec::new() }, repairs)
     }
 }
 

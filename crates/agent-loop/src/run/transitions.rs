@@ -2,7 +2,7 @@
 
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{History, Message, Part, ToolCall, ToolResult};
+use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::calls::Calls;
@@ -17,7 +17,7 @@ impl Run {
     /// is not kept, so that it is not checked.
     pub fn replied(&mut self, reply: Reply) -> Result<()> {
         self.expect_ready("a reply")?;
-        self.count(&reply);
+        self.count(&reply.parts, reply.usage);
         self.state.compaction = CompactionState::default();
         let Reply { mut parts, end, .. } = reply;
         if end == EndReason::Length {
@@ -134,12 +134,22 @@ impl Run {
     /// Ends the run now. Whatever it was doing, the history is whole afterwards: each open call has a result that says
     /// whether it may have had an effect. `said` is the part of a reply that had arrived; its text is kept.
     ///
-    /// A run that is done stays as it is.
+    /// A run that is done stays as it is. Where a part of a reply had arrived, it counts as one: its tokens were used.
     pub fn cancel(&mut self, said: Vec<Part>) {
+        self.cancel_reply(said, None);
+    }
+
+    /// As [`cancel`](Self::cancel), with the tokens that the provider had counted by then.
+    pub fn cancel_reply(&mut self, said: Vec<Part>, usage: Option<Usage>) {
+        if matches!(self.state.phase, Phase::Ready) && (usage.is_some() || !said.is_empty()) {
+            self.count(&said, usage);
+        }
         match std::mem::take(&mut self.state.phase) {
             done @ Phase::Done { .. } => self.state.phase = done,
-            Phase::Calls { calls } => {
-                self.add(Message::Results { results: calls.cancelled() });
+            Phase::Calls { mut calls } => {
+                calls.cancel();
+                self.untold.extend(calls.take_untold());
+                self.add(Message::Results { results: calls.into_results() });
                 self.stop(StopReason::Cancelled);
             }
             Phase::Ready => {
@@ -172,10 +182,10 @@ impl Run {
             .with_remedy("do what Run::next says, and answer that"))
     }
 
-    fn count(&mut self, reply: &Reply) {
-        let bytes: usize = reply.parts.iter().map(Part::size).sum();
+    fn count(&mut self, parts: &[Part], usage: Option<Usage>) {
+        let bytes: usize = parts.iter().map(Part::size).sum();
         let estimate = ((self.history.size() + bytes) / 4) as u64;
-        let tokens = reply.usage.map_or(estimate, |usage| usage.total());
+        let tokens = usage.map_or(estimate, |usage| usage.total());
         let Spent { turns, tokens: spent, .. } = &mut self.state.spent;
         *turns = turns.saturating_add(1);
         *spent = spent.saturating_add(tokens);
@@ -191,14 +201,17 @@ impl Run {
             self.state.over = Some(Limit::Calls);
         }
         let calls = Calls::open(calls, granted as usize, &Limit::Calls.to_string());
+        // Where nobody asks for them, they are not kept.
+        self.untold.clear();
         self.state.phase = Phase::Calls { calls };
     }
 
     /// Answers calls none of which is to run.
     fn answer_all(&mut self, calls: &[ToolCall], text: &str) {
         if !calls.is_empty() {
-            let results = Calls::open(calls.to_vec(), 0, text).into_results();
-            self.add(Message::Results { results });
+            let mut calls = Calls::open(calls.to_vec(), 0, text);
+            self.untold.extend(calls.take_untold());
+            self.add(Message::Results { results: calls.into_results() });
         }
     }
 

@@ -132,9 +132,9 @@ fn call_block(call: &ToolCall) -> String {
     match &call.arguments {
         Value::String(raw) if raw.starts_with(OPEN) => raw.clone(),
         Value::String(raw) => format!("{OPEN}{raw}{CLOSE}"),
-        arguments => {
+        _ => {
             // A string in the arguments may hold a tag, which must not end this block.
-            let arguments = arguments.to_string().replace('<', "\\u003c");
+            let arguments = call.arguments_text().replace('<', "\\u003c");
             format!("{OPEN}{}{CLOSE}", call_json(&call.name, &arguments))
         }
     }

@@ -53,6 +53,10 @@ impl<M: Model> Model for TextCalls<M> {
         self.model.name()
     }
 
+    fn provider(&self) -> Option<&str> {
+        self.model.provider()
+    }
+
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
             if self.in_text.load(Ordering::Relaxed) {

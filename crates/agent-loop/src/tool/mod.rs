@@ -15,7 +15,7 @@ use crate::message::ToolCall;
 pub use futures_util::future::BoxFuture;
 pub use set::ToolSet;
 pub(crate) use set::{compile, issues_of, list_issues};
-pub use typed::{IntoOutput, Json, Tool, portable_schema};
+pub use typed::{IntoOutput, Json, Tool, ToolContext, portable_schema};
 
 /// Whether a tool has side effects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

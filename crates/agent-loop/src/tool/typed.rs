@@ -10,11 +10,21 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use crate::message::ToolCall;
+use crate::message::{CallId, ToolCall};
 
 use super::{BoxFuture, Effect, ToolError, ToolOutput, ToolSpec, Tools};
 
 type Function = dyn Fn(ToolCall, CancellationToken) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
+
+/// What a tool may know of the call that it runs for.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ToolContext {
+    /// The id of the call, unique in its run: a key under which an effect can be recorded, so that it happens once.
+    pub call: CallId,
+    /// Cancelled when the call is to stop.
+    pub cancel: CancellationToken,
+}
 
 /// A tool made from a function. Cloning is cheap.
 ///
@@ -48,16 +58,7 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        let (parameters, description) = portable_schema::<A>();
-        let spec = ToolSpec { name: name.into(), description, parameters, effect: Effect::Read, time_limit: None };
-        let function = Arc::new(function);
-        Self::dynamic(spec, move |call, _| {
-            let function = Arc::clone(&function);
-            async move {
-                let arguments = serde_json::from_value(call.arguments)?;
-                function(arguments).await?.into_output()
-            }
-        })
+        Self::read_with(name, move |arguments, _| function(arguments))
     }
 
     /// A tool with side effects: its calls run one at a time, and by default a person is asked before each.
@@ -68,7 +69,38 @@ impl Tool {
         Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
         Out: IntoOutput,
     {
-        let mut tool = Self::read(name, function);
+        Self::write_with(name, move |arguments, _| function(arguments))
+    }
+
+    /// As [`read`](Self::read), for a function that is also given the call's id and its cancellation.
+    pub fn read_with<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+        Out: IntoOutput,
+    {
+        let (parameters, description) = portable_schema::<A>();
+        let spec = ToolSpec { name: name.into(), description, parameters, effect: Effect::Read, time_limit: None };
+        let function = Arc::new(function);
+        Self::dynamic(spec, move |call, cancel| {
+            let function = Arc::clone(&function);
+            async move {
+                let arguments = serde_json::from_value(call.arguments)?;
+                function(arguments, ToolContext { call: call.id, cancel }).await?.into_output()
+            }
+        })
+    }
+
+    /// As [`write`](Self::write), for a function that is also given the call's id and its cancellation.
+    pub fn write_with<A, F, Out, Fut>(name: impl Into<String>, function: F) -> Self
+    where
+        A: DeserializeOwned + JsonSchema,
+        F: Fn(A, ToolContext) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Out, ToolError>> + Send + 'static,
+        Out: IntoOutput,
+    {
+        let mut tool = Self::read_with(name, function);
         Arc::make_mut(&mut tool.spec).effect = Effect::Write;
         tool
     }
@@ -119,6 +151,39 @@ impl Tools for Vec<Tool> {
     }
 }
 
+/// A [`Tool`](crate::Tool) from an asynchronous function: its arguments are those of the function, what it does and what
+/// they mean are its doc comments. It begins with `read` or `write`, the effect.
+///
+/// ```
+/// use agent_loop::{Json, ToolError, tool};
+///
+/// let add = tool! {
+///     /// Adds two numbers.
+///     read async fn add(a: i64, /** The number that is added. */ b: i64) -> Result<Json<i64>, ToolError> {
+///         Ok(Json(a.checked_add(b).ok_or("the sum is too large")?))
+///     }
+/// };
+/// assert_eq!((add.spec().name.as_str(), add.spec().description.as_str()), ("add", "Adds two numbers."));
+/// assert_eq!(add.spec().parameters["required"], serde_json::json!(["a", "b"]));
+/// ```
+#[macro_export]
+macro_rules! tool {
+    (
+        $(#[$about:meta])*
+        $effect:ident async fn $name:ident($($(#[$of_argument:meta])* $argument:ident: $type:ty),* $(,)?) -> $out:ty $body:block
+    ) => {{
+        $(#[$about])*
+        #[derive($crate::__private::Deserialize, $crate::__private::JsonSchema)]
+        #[serde(crate = "::agent_loop::__private::serde")]
+        #[schemars(crate = "::agent_loop::__private::schemars")]
+        struct Arguments {
+            $($(#[$of_argument])* $argument: $type,)*
+        }
+        async fn $name($($argument: $type),*) -> $out $body
+        $crate::Tool::$effect(stringify!($name), |Arguments { $($argument),* }: Arguments| $name($($argument),*))
+    }};
+}
+
 /// What a tool's function may return.
 pub trait IntoOutput {
     /// The output.
@@ -166,7 +231,7 @@ pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     settings.inline_subschemas = true;
     settings.meta_schema = None;
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
-    let description = schema.remove("description").and_then(|text| Some(text.as_str()?.to_string()));
+    let description = remove(&mut schema, "description").and_then(|text| Some(text.as_str()?.to_string()));
     if schema.get("type").is_some_and(|kind| kind == "object") {
         // Some providers refuse an object without properties.
         schema.ensure_object().entry("properties").or_insert_with(|| Value::Object(serde_json::Map::new()));
@@ -174,15 +239,20 @@ pub fn portable_schema<T: JsonSchema>() -> (Value, String) {
     (schema.to_value(), description.unwrap_or_default())
 }
 
+/// Removes a keyword and keeps the order of the others.
+fn remove(schema: &mut Schema, keyword: &str) -> Option<Value> {
+    schema.as_object_mut()?.shift_remove(keyword)
+}
+
 fn strip(schema: &mut Schema) {
-    schema.remove("title");
+    remove(schema, "title");
     let is_number = |kind: &Value| kind == "integer" || kind == "number";
     let of_number = match schema.get("type") {
         Some(Value::Array(kinds)) => kinds.iter().any(is_number),
         kind => kind.is_some_and(is_number),
     };
     if of_number {
-        schema.remove("format");
+        remove(schema, "format");
     }
     transform_subschemas(&mut strip, schema);
 }

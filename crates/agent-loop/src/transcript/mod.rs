@@ -1,11 +1,13 @@
 //! Transcripts: runs on disk as append-only JSON Lines, written after every step, each message once.
 //!
 //! ```text
-//! {"entry":"run", "run":{…}}                 the first line: a saved run without messages
-//! {"entry":"message", "message":{…}}         one more message
-//! {"entry":"history", "messages":[…]}        all messages again, after compaction
-//! {"entry":"state", "state":{…}}             where the run stands now; the last one counts
+//! {"entry":"run", "at":…, "run":{…}}           the first line: a saved run without messages
+//! {"entry":"message", "at":…, "message":{…}}   one more message
+//! {"entry":"history", "at":…, "messages":[…]}  all messages again, after compaction
+//! {"entry":"state", "at":…, "state":{…}}       where the run stands now; the last one counts
 //! ```
+//!
+//! `at` is when the line was written, in milliseconds since 1970. How long a call took is in its result.
 //!
 //! A line is written in one piece and ends with a line feed. A last line without one was cut by a crash: it is dropped
 //! on loading, and everything before it counts. What a failed write leaves of a line is cut off before the next one.
@@ -17,6 +19,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -57,9 +60,9 @@ pub enum Durability {
 #[derive(Serialize)]
 #[serde(tag = "entry", rename_all = "snake_case")]
 enum Entry<'a> {
-    Run { run: &'a SavedRun },
-    Message { message: &'a Message },
-    History { messages: &'a crate::message::Messages },
+    Run { at: u64, run: &'a SavedRun },
+    Message { at: u64, message: &'a Message },
+    History { at: u64, messages: &'a crate::message::Messages },
 }
 
 #[derive(Deserialize)]
@@ -96,7 +99,7 @@ impl Transcript {
         let file = options.open(&path).map_err(|error| io(&path, error))?;
         let mut transcript = Self::at(file, path, durability, 0);
         let mut lines = Vec::new();
-        add_line(&mut lines, &Entry::Run { run: &run.saved() });
+        add_line(&mut lines, &Entry::Run { at: now(), run: &run.saved() });
         transcript.write(&lines)?;
         transcript.append(run)?;
         if durability == Durability::Machine {
@@ -161,16 +164,16 @@ impl Transcript {
 
     /// Writes the messages that are new, or all of them again, and the state if it has changed.
     fn write_run(&mut self, run: &Run, goes_on: bool) -> Result<()> {
-        let messages = run.history().messages();
+        let (messages, at) = (run.history().messages(), now());
         let mut lines = Vec::new();
         if goes_on {
-            messages[self.written..].iter().for_each(|message| add_line(&mut lines, &Entry::Message { message }));
+            messages[self.written..].iter().for_each(|message| add_line(&mut lines, &Entry::Message { at, message }));
         } else {
-            add_line(&mut lines, &Entry::History { messages });
+            add_line(&mut lines, &Entry::History { at, messages });
         }
         let state = run.state_json();
         if state != self.state {
-            lines.extend_from_slice(format!("{{\"entry\":\"state\",\"state\":{state}}}\n").as_bytes());
+            lines.extend_from_slice(format!("{{\"entry\":\"state\",\"at\":{at},\"state\":{state}}}\n").as_bytes());
         }
         self.write(&lines)?;
         self.written = messages.len();
@@ -249,6 +252,12 @@ fn read(bytes: &[u8]) -> Result<(Run, Vec<Repair>)> {
     }
     let saved = saved.ok_or_else(|| damaged(1, "there is no whole line".into()))?;
     Ok(Run::restore(saved, messages))
+}
+
+/// Milliseconds since 1970.
+fn now() -> u64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn add_line(lines: &mut Vec<u8>, entry: &Entry<'_>) {

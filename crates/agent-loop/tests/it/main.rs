@@ -1,11 +1,14 @@
 //! What the crate promises as a whole, checked from outside.
 
 mod test_tools;
-mod chat;
 // The cases of the contract run over two kinds of connections.
 #[allow(clippy::duplicate_mod)]
 mod contract;
+mod as_written;
+mod ask;
+mod chat;
 mod driver;
+mod events;
 mod formats;
 mod hostile;
 mod invariants;
@@ -13,6 +16,7 @@ mod invariants;
 mod proxy;
 mod responses;
 mod saved_runs;
+mod spans;
 mod text_models;
 mod transcripts;
 mod tree;

@@ -32,6 +32,8 @@ fn the_core_has_no_http_stack_and_knows_no_notes() {
     assert!(crates.iter().any(|name| name == "tokio"), "the tree is read");
     has_none(&crates, &VAULT);
     has_none(&crates, &HTTP);
+    // Spans are said, never exported.
+    has_none(&crates, &["tracing-subscriber", "tracing-opentelemetry", "opentelemetry"]);
 }
 
 #[test]
@@ -49,5 +51,5 @@ fn the_proxy_brings_a_server_and_nothing_that_asks_others() {
     let crates = tree(&["--features", "proxy"]);
     assert!(crates.iter().any(|name| name == "axum") && crates.iter().any(|name| name == "hyper"), "{crates:?}");
     has_none(&crates, &VAULT);
-    has_none(&crates, &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls", "tracing"]);
+    has_none(&crates, &["reqwest", "ureq", "rustls", "native-tls", "openssl", "ring", "h2", "hyper-rustls"]);
 }

@@ -82,7 +82,7 @@ fn block(part: &Part, names: &WireNames) -> Option<Value> {
         }
         Part::Call(call) => {
             let (id, name) = (tool_use_id(&call.id.0), names.wire(&call.name));
-            Some(json!({"type": "tool_use", "id": id, "name": name, "input": call.sent_arguments()}))
+            Some(json!({"type": "tool_use", "id": id, "name": name, "input": call.sent_object()}))
         }
     }
 }

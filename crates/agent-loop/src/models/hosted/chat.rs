@@ -63,7 +63,7 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
             let text = message.text();
             let mut out = json!({"role": "assistant", "content": text});
             let call_object = |call: &ToolCall| {
-                let function = json!({"name": names.wire(&call.name), "arguments": call.sent_arguments().to_string()});
+                let function = json!({"name": names.wire(&call.name), "arguments": call.sent_text()});
                 json!({"id": call.id, "type": "function", "function": function})
             };
             let calls: Vec<Value> = message.calls().map(call_object).collect();

@@ -120,8 +120,9 @@ impl Deltas {
         let Some((name, text)) = self.held.remove(&index) else { return };
         let text = match (read_arguments(&text), self.strict.get(&name)) {
             (Ok(mut arguments), Some(schema)) => {
+                let written = arguments.clone();
                 without_added_nulls(schema, &mut arguments);
-                arguments.to_string()
+                if arguments == written { text } else { arguments.to_string() }
             }
             // Invalid JSON stays as it came.
             _ => text,

@@ -83,7 +83,7 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
 
 fn call_part(call: &ToolCall, names: &WireNames) -> Value {
     let opaque = |field: &str| call.opaque.as_ref()?.get(field);
-    let (name, arguments) = (names.wire(&call.name), call.sent_arguments());
+    let (name, arguments) = (names.wire(&call.name), call.sent_object());
     without_nulls(json!({
         "functionCall": without_nulls(json!({"name": name, "args": arguments, "id": opaque("id")})),
         "thoughtSignature": opaque("thoughtSignature"),

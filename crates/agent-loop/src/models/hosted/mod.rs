@@ -29,6 +29,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::model::{Model, ReplyStream, Request};
+use crate::raw_json::to_text;
 use crate::schema::WireNames;
 use crate::tool::BoxFuture;
 
@@ -148,7 +149,7 @@ impl<T: Transport> Hosted<T> {
         let common = [("content-type", "application/json".to_string()), ("accept", accepted.to_string())];
         let headers = key.into_iter().chain(version).chain(common).map(|(name, value)| (name.to_string(), value));
         let headers = headers.chain(self.provider.headers.iter().cloned()).collect();
-        HttpRequest { url: format!("{base_url}/{path}"), headers, body: body.to_string().into_bytes() }
+        HttpRequest { url: format!("{base_url}/{path}"), headers, body: to_text(&body).into_bytes() }
     }
 
     fn decoder(&self) -> Box<dyn Decode> {
@@ -190,6 +191,14 @@ impl<T: Transport> Hosted<T> {
 impl<T: Transport> Model for Hosted<T> {
     fn name(&self) -> &str {
         &self.model
+    }
+
+    fn provider(&self) -> Option<&str> {
+        // The conventions name the API, of which there are two.
+        Some(match self.provider.name.as_str() {
+            "gemini" => "gcp.gemini",
+            name => name,
+        })
     }
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {

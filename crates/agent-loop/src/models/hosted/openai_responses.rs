@@ -62,7 +62,7 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
             // An item of reasoning goes back as it came; plain reasoning text does not.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
             Part::Call(call) => {
-                let (name, arguments) = (names.wire(&call.name), call.sent_arguments().to_string());
+                let (name, arguments) = (names.wire(&call.name), call.sent_text());
                 Some(json!({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments}))
             }
         })),
@@ -185,7 +185,7 @@ impl Decoder {
             "reasoning" => {
                 let mut item = item.clone();
                 if let Some(fields) = item.as_object_mut() {
-                    fields.remove("status");
+                    fields.shift_remove("status");
                 }
                 out.reasoning("", Some(item));
             }

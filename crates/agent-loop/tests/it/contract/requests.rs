@@ -1,6 +1,6 @@
 //! What is sent over each wire.
 
-use agent_loop::{CallId, Message, Parallel, Part, Status, ToolCall, ToolResult, Wire};
+use agent_loop::{Message, Parallel, Part, Status, ToolCall, ToolResult, Wire};
 use serde_json::json;
 
 use super::*;
@@ -20,10 +20,9 @@ fn conversation() -> Vec<Message> {
     let mut broken = ToolCall::new("c:2", "now", json!("{\"x"));
     broken.fault = Some("cut".into());
     let calls = [ToolCall::new("c1", "notes.read", json!({"x": 1})), broken];
-    let results = vec![
-        ToolResult { items: vec!["one".into(), "two".into()], ..ToolResult::new(&calls[0], Status::Ok, "") },
-        ToolResult { call: CallId("c:2".into()), ..ToolResult::new(&calls[1], Status::Error, "cut") },
-    ];
+    let mut results =
+        vec![ToolResult::new(&calls[0], Status::Ok, ""), ToolResult::new(&calls[1], Status::Error, "cut")];
+    results[0].items = vec!["one".into(), "two".into()];
     let parts = [Part::Reasoning { text: "hm".into(), opaque: None }];
     let parts = parts.into_iter().chain(calls.map(Part::Call)).collect();
     vec![Message::user("hi"), Message::Assistant { parts }, Message::Results { results }, Message::user("and?")]

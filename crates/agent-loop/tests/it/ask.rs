@@ -1,0 +1,119 @@
+//! The simple case in one call, and tools with as little around them as there can be.
+
+use std::sync::{Arc, Mutex};
+
+use agent_loop::{
+    Agent, AnswerShape, Decision, ErrorKind, Json, Limits, Pause, Run, RunId, RunOptions, Scripted, ScriptedReply,
+    Status, StopReason, Tool, ToolContext, ToolError, tool,
+};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use crate::test_tools::live;
+
+#[derive(Debug, PartialEq, serde::Deserialize, schemars::JsonSchema)]
+struct Sum {
+    reasoning: String,
+    sum: i64,
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_call_answers_a_message() {
+    let add = tool! {
+        /// Adds two numbers.
+        read async fn add(a: i64, /** The number that is added. */ b: i64) -> Result<Json<i64>, ToolError> {
+            Ok(Json(a.checked_add(b).ok_or("the sum is too large")?))
+        }
+    };
+    assert_eq!(add.spec().parameters["properties"]["b"]["description"], "The number that is added.");
+    assert_eq!((add.spec().name.as_str(), add.spec().effect), ("add", agent_loop::Effect::Read));
+    let text = r#"{"reasoning": "2 and 3", "sum": 5}"#;
+    let model = Scripted::new([
+        ScriptedReply::calls([("add", json!({"a": 2, "b": 3}))]),
+        ScriptedReply::text(text).expecting(|request| match request.system.as_deref() {
+            Some("Be exact.") => Ok(()),
+            other => Err(format!("{other:?}")),
+        }),
+    ]);
+    let options = RunOptions::default().system(Some("Be exact.".into())).answer(Some(AnswerShape::of::<Sum>()));
+    let agent = Agent::new(model, vec![add]).unwrap().options(options);
+    let outcome = agent.ask("What is 2 + 3?").await;
+    assert_eq!((&outcome.stop, outcome.text.as_str()), (&StopReason::Answered, text));
+    assert_eq!(outcome.answer::<Sum>().unwrap(), Sum { reasoning: "2 and 3".into(), sum: 5 });
+    assert_eq!(outcome.answer::<Vec<u8>>().unwrap_err().kind(), ErrorKind::BadResponse);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_needs_a_person_does_not_run_where_there_is_none() {
+    let log = Arc::new(Mutex::new(Vec::new()));
+    let told = |request: &agent_loop::Request| match request.messages.last().map(|message| &**message) {
+        Some(agent_loop::Message::Results { results })
+            if results[0].status == Status::Denied && results[0].text().contains("nobody is there") =>
+        {
+            Ok(())
+        }
+        other => Err(format!("{other:?}")),
+    };
+    let model = Scripted::new([
+        ScriptedReply::calls([("put", json!({})), ("look", json!({}))]),
+        ScriptedReply::text("I may not.").expecting(told),
+    ]);
+    let agent = Agent::new(model, live(&log)).unwrap();
+    assert_eq!(agent.ask("go").await.text, "I may not.");
+    assert_eq!(*log.lock().unwrap(), ["look begins", "look ends"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_read_from_a_run_that_is_done() {
+    let model = Scripted::new([ScriptedReply::text("7"), ScriptedReply::text("seven")]);
+    let agent = Agent::new(model, Vec::<Tool>::new()).unwrap();
+    let mut run = Run::new(RunId::random(), RunOptions::default().answer(Some(AnswerShape::of::<u32>())), "How many?");
+    assert!(run.answer::<u32>().unwrap_err().to_string().contains("under way"));
+    agent.drive(&mut run, &mut (), &Default::default()).await.unwrap();
+    assert_eq!(run.answer::<u32>().unwrap(), 7);
+    let unshaped = agent.ask("How many?").await.answer::<u32>().unwrap_err();
+    assert_eq!(unshaped.kind(), ErrorKind::State);
+    assert!(unshaped.to_string().contains("RunOptions::answer"), "{unshaped}");
+}
+
+/// Waits.
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Wait {}
+
+#[tokio::test(start_paused = true)]
+async fn a_typed_tool_knows_its_calls_id_and_when_to_stop() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&seen);
+    let wait = Tool::write_with("wait", move |_: Wait, context: ToolContext| {
+        let log = Arc::clone(&log);
+        async move {
+            context.cancel.cancelled().await;
+            log.lock().unwrap().push(context.call.0);
+            Ok("stopped early")
+        }
+    });
+    let model = Scripted::new([ScriptedReply::calls([("wait", json!({}))])]);
+    let agent = Agent::new(model, vec![wait]).unwrap().limits(Limits::default());
+    let (mut run, cancel) = (Run::new(RunId::random(), RunOptions::default(), "go"), CancellationToken::new());
+    let Pause::Waiting(asked) = agent.drive(&mut run, &mut (), &cancel).await.unwrap() else { panic!() };
+    run.decide(agent.context(), [asked[0].decide(Decision::Allow)]).unwrap();
+    let mut stop_at_start = |event| {
+        if let agent_loop::Event::ToolStarted { .. } = event {
+            cancel.cancel();
+        }
+    };
+    agent.drive(&mut run, &mut stop_at_start, &cancel).await.unwrap();
+    assert_eq!(*seen.lock().unwrap(), [asked[0].call.id.0.clone()]);
+    assert_eq!(run.results().next().unwrap().text(), "stopped early");
+}
+
+#[test]
+fn a_request_can_be_written_as_json() {
+    let request = agent_loop::Request::default()
+        .system(Some("Be brief.".into()))
+        .messages([agent_loop::Message::user("hi")].into_iter().collect())
+        .tools(crate::test_tools::specs().into());
+    let written = serde_json::to_value(&request).unwrap();
+    assert_eq!(written["messages"], json!([{"role": "user", "text": "hi"}]));
+    assert_eq!((&written["tools"][0]["name"], &written["tool_choice"]), (&json!("look"), &json!("auto")));
+}
