@@ -42,10 +42,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::StrictTools;
 use crate::model::Model;
 use crate::text_calls::TextCalls;
 
-/// Receives warnings: what had to be repaired in a client's history.
+/// Receives warnings: what had to be repaired in a client's history, and what of its request is not passed on.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Limits, timeouts and access rules of a proxy.
@@ -60,6 +61,8 @@ pub struct ProxyOptions {
     pub hosts: Vec<String>,
     /// What becomes of a request for a model that is not served. Default: it is refused.
     pub unknown_model: UnknownModel,
+    /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on to the client.
+    pub strict_tools: StrictTools,
     /// The most bytes of a request's body. Default: 32 MiB.
     pub max_body: usize,
     /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
@@ -86,6 +89,7 @@ setters!(ProxyOptions {
     key: Option<String>,
     hosts: Vec<String>,
     unknown_model: UnknownModel,
+    strict_tools: StrictTools,
     max_body: usize,
     max_replies: usize,
     max_connections: usize,
@@ -112,6 +116,7 @@ impl Default for ProxyOptions {
             key: None,
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
             unknown_model: UnknownModel::Refused,
+            strict_tools: StrictTools::default(),
             max_body: 32 << 20,
             max_replies: 256,
             max_connections: 1024,

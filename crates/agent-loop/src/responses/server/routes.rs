@@ -46,7 +46,7 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
-            body::drain(options, request.into_body().into_data_stream()).await;
+            body::drain(options.max_body, request.into_body().into_data_stream());
             refusal.into_response()
         }
     };
@@ -58,7 +58,8 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
 
 async fn responses(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let request = ApiRequest::parse(body)?;
+        let mut request = ApiRequest::parse(body)?;
+        request.strict_tools = shared.proxy.options.strict_tools;
         let events = ResponseEvents::new(&request, stem(), now());
         Ok((request, Api::Responses(Box::new(events))))
     })
@@ -67,7 +68,8 @@ async fn responses(State(shared): Here, request: Request<Body>) -> Result<Respon
 
 async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let request = ChatRequest::parse(body)?;
+        let mut request = ChatRequest::parse(body)?;
+        request.api.strict_tools = shared.proxy.options.strict_tools;
         let events = ChatEvents::new(&request, stem(), now());
         Ok((request.api, Api::Chat(Box::new(events))))
     })
@@ -80,17 +82,17 @@ async fn answer(
     read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api), Refusal>,
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
+    let bytes = body::read(options, request.into_body()).await?;
+    // Not before: whoever is slow to ask would keep others out.
     let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
-        body::drain(options, request.into_body().into_data_stream()).await;
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
         return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
-    let bytes = body::read(options, request.into_body()).await?;
     let (asked, api) = read(&bytes)?;
     drop(bytes);
     let model = shared.proxy.find(&asked.model).ok_or_else(|| not_served(&asked.model))?;
     if let Some(hear) = &options.on_warning {
-        asked.warnings.iter().for_each(|warning| hear(&warning.to_string()));
+        asked.warnings.iter().for_each(|warning| hear(warning));
     }
     let job = Job {
         model: Arc::clone(model),
