@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `POST /v1/responses` | the Responses API, streaming and not |
 //! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
-//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served |
+//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served, with the context length where it was stated |
 //! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
 //!
 //! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
@@ -150,12 +150,21 @@ impl fmt::Debug for ProxyOptions {
 #[derive(Clone)]
 pub struct Proxy {
     options: Arc<ProxyOptions>,
-    models: Vec<(String, Arc<dyn Model>)>,
+    models: Vec<Served>,
+}
+
+/// A model under a name.
+#[derive(Clone)]
+struct Served {
+    name: String,
+    model: Arc<dyn Model>,
+    /// In tokens.
+    context_length: Option<u64>,
 }
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.models.iter().map(|(name, _)| name).collect();
+        let names: Vec<&String> = self.models.iter().map(|served| &served.name).collect();
         f.debug_struct("Proxy").field("models", &names).field("options", &self.options).finish()
     }
 }
@@ -194,11 +203,22 @@ impl Proxy {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
-        let model: Arc<dyn Model> = Arc::new(TextCalls::when_needed(model));
-        match self.models.iter_mut().find(|(taken, _)| *taken == name) {
-            Some((_, old)) => *old = model,
-            None => self.models.push((name, model)),
+        let served = Served { name, model: Arc::new(TextCalls::when_needed(model)), context_length: None };
+        match self.models.iter_mut().find(|old| old.name == served.name) {
+            Some(old) => *old = served,
+            None => self.models.push(served),
         }
+        self
+    }
+
+    /// States how many tokens the model of this name takes, request and reply together. Clients learn it from
+    /// `GET /v1/models`; nothing is checked against it. A name that is not served is passed over.
+    #[must_use]
+    pub fn context_length(mut self, name: &str, tokens: u64) -> Self {
+        self.models
+            .iter_mut()
+            .filter(|served| served.name == name)
+            .for_each(|served| served.context_length = Some(tokens));
         self
     }
 
@@ -237,8 +257,8 @@ impl Proxy {
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {
-        let named = self.models.iter().find(|(served, _)| served == name);
+        let named = self.models.iter().find(|served| served.name == name);
         let first = || self.models.first().filter(|_| self.options.unknown_model == UnknownModel::First);
-        named.or_else(first).map(|(_, model)| model)
+        named.or_else(first).map(|served| &served.model)
     }
 }

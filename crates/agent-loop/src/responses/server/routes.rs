@@ -16,7 +16,7 @@ use super::super::chat::{ChatEvents, ChatRequest};
 use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, now, stem};
-use super::{Shared, auth, body};
+use super::{Served, Shared, auth, body};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);
@@ -111,17 +111,22 @@ fn not_served(name: &str) -> Refusal {
 }
 
 async fn models(State(shared): Here) -> Response<Body> {
-    let models: Vec<Value> = shared.proxy.models.iter().map(|(name, _)| card(&shared, name)).collect();
+    let models: Vec<Value> = shared.proxy.models.iter().map(|served| card(&shared, served)).collect();
     json_response(200, &json!({"object": "list", "data": models}))
 }
 
 async fn model(State(shared): Here, Path(name): Path<String>) -> Result<Response<Body>, Refusal> {
-    let is_served = shared.proxy.models.iter().any(|(served, _)| *served == name);
-    is_served.then(|| json_response(200, &card(&shared, &name))).ok_or_else(|| not_served(&name))
+    let served = shared.proxy.models.iter().find(|served| served.name == name);
+    served.map(|served| json_response(200, &card(&shared, served))).ok_or_else(|| not_served(&name))
 }
 
-fn card(shared: &Shared, name: &str) -> Value {
-    json!({"id": name, "object": "model", "created": shared.started, "owned_by": "agent-loop"})
+/// The API has no field for the context length: one name is OpenRouter's and LM Studio's, the other one vLLM's.
+fn card(shared: &Shared, served: &Served) -> Value {
+    let mut card = json!({"id": served.name, "object": "model", "created": shared.started, "owned_by": "agent-loop"});
+    if let Some(tokens) = served.context_length {
+        (card["context_length"], card["max_model_len"]) = (json!(tokens), json!(tokens));
+    }
+    card
 }
 
 async fn health(State(shared): Here) -> Response<Body> {
