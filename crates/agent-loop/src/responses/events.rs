@@ -1,17 +1,18 @@
 //! Converts a model's deltas to events of the Responses API. Pure: ids and time are arguments.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Error, ErrorKind};
-use crate::message::Usage;
-use crate::model::{Delta, EndReason, TextCursor, read_arguments};
+use crate::message::{CallId, Usage};
+use crate::model::{Delta, EndReason, TextCursor, ToolChoice, read_arguments};
 use crate::tool::{compile, issues_of};
 
-use super::ApiRequest;
 use super::request::known_name;
+use super::stop::StopSequences;
+use super::{ApiRequest, StrictTools};
 
 /// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
 /// then [`end`](Self::end), however the stream ended; after the terminal event they return nothing more.
@@ -24,6 +25,10 @@ pub struct ResponseEvents {
     /// Fields of the request that the response repeats.
     echo: Map<String, Value>,
     strict: Vec<(String, Validator)>,
+    choice: ToolChoice,
+    /// The ids of all calls of the conversation.
+    taken: HashSet<CallId>,
+    stop: StopSequences,
     /// As in the request.
     namespaced: HashMap<String, (String, String)>,
     next_sequence: u64,
@@ -33,6 +38,8 @@ pub struct ResponseEvents {
     /// The items that have not ended, oldest first.
     open: Vec<OpenItem>,
     cursor: TextCursor,
+    /// The name of a call that was left out, since none was allowed.
+    unwanted: Option<String>,
     usage: Option<Usage>,
     events: Vec<Value>,
     last: Option<Value>,
@@ -51,7 +58,9 @@ impl ResponseEvents {
     /// For one request. `stem` makes the ids of this response unlike those of any other: some random hexadecimal
     /// digits. `now` is in seconds since 1970.
     pub fn new(request: &ApiRequest, stem: impl Into<String>, now: u64) -> Self {
-        let strict_tools = request.request.tools.iter().filter(|tool| request.strict.contains(&tool.name));
+        let is_checked = |name: &String| request.strict_tools == StrictTools::Enforced && request.strict.contains(name);
+        let strict_tools = request.request.tools.iter().filter(|tool| is_checked(&tool.name));
+        let made = request.request.messages.iter().flat_map(|message| message.calls());
         Self {
             stem: stem.into(),
             model: request.model.clone(),
@@ -60,12 +69,16 @@ impl ResponseEvents {
             strict: strict_tools
                 .filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?)))
                 .collect(),
+            choice: request.request.tool_choice.clone(),
+            taken: made.map(|call| call.id.clone()).collect(),
+            stop: StopSequences::new(request.stop.clone()),
             namespaced: request.namespaced.clone(),
             next_sequence: 0,
             next_id: 0,
             output: Vec::new(),
             open: Vec::new(),
             cursor: TextCursor::new(),
+            unwanted: None,
             usage: None,
             events: Vec::new(),
             last: None,
@@ -86,11 +99,11 @@ impl ResponseEvents {
             return Vec::new();
         }
         match self.cursor.resolve(delta) {
-            Delta::Text { text } => self.text(&text),
+            Delta::Text { text } => self.text_until_stop(&text),
             // A block that is not a valid call is still text of the model.
             Delta::CallFault { index, raw, .. } => match self.open_call(index) {
                 Some(call) => self.close(call, "incomplete"),
-                None => self.text(&raw),
+                None => self.text_until_stop(&raw),
             },
             Delta::CallStart { index, id, name } => self.start_call(index, id, &name),
             Delta::CallArguments { index, text } => self.arguments(index, &text),
@@ -151,6 +164,20 @@ impl ResponseEvents {
         self.open.iter().copied().find(|item| item.call == Some(index))
     }
 
+    fn text_until_stop(&mut self, text: &str) {
+        let (text, is_over) = self.stop.push(text);
+        self.text(&text);
+        if is_over {
+            self.finish(EndReason::Complete);
+        }
+    }
+
+    /// The text that was held back: something else follows it.
+    fn flush(&mut self) {
+        let held = self.stop.flush();
+        self.text(&held);
+    }
+
     fn text(&mut self, text: &str) {
         if text.is_empty() {
             return;
@@ -173,13 +200,18 @@ impl ResponseEvents {
     }
 
     fn start_call(&mut self, index: usize, id: String, name: &str) {
+        if self.choice == ToolChoice::None {
+            self.unwanted = Some(name.to_string());
+            return;
+        }
+        self.flush();
         // A message is closed before a call opens; calls of one reply may be open side by side.
         while let Some(message) = self.open.iter().copied().find(|item| item.call.is_none()) {
             self.close(message, "completed");
         }
-        // Some servers give all calls of a reply one id.
-        let is_used = self.output.iter().any(|item| item["call_id"] == *id);
-        let call_id = if id.is_empty() || is_used { self.new_id("call") } else { id };
+        // Some servers give all calls of a reply one id, and others count them anew in each reply.
+        let is_free = !id.is_empty() && self.taken.insert(CallId(id.clone()));
+        let call_id = if is_free { id } else { self.new_id("call") };
         let id = self.new_id("fc");
         let mut item = json!({"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": ""});
         if let Some((namespace, name)) = self.namespaced.get(name) {
@@ -225,7 +257,7 @@ impl ResponseEvents {
 
     /// Why the arguments of a call do not fit, if its tool is strict.
     fn strict_fault(&self, call: &Value) -> Option<String> {
-        let known = known_name(call["namespace"].as_str(), call["name"].as_str().unwrap_or_default());
+        let known = name_known_to_model(call);
         let (name, check) = self.strict.iter().find(|(name, _)| *name == known)?;
         let faults = match serde_json::from_str(call["arguments"].as_str().unwrap_or_default()) {
             Ok(value) => issues_of(check, &value).join("; "),
@@ -260,16 +292,37 @@ impl ResponseEvents {
             EndReason::Length => Some("max_output_tokens"),
             EndReason::Filtered => Some("content_filter"),
         };
+        self.flush();
+        if let Some(fault) = self.choice_fault().filter(|_| reason == EndReason::Complete) {
+            return self.fail("server_error", &fault);
+        }
         let status = if incomplete.is_some() { "incomplete" } else { "completed" };
         // A call that never ended is incomplete, whatever the end of the reply is.
         for item in self.open.clone() {
             self.close(item, if item.call.is_some() { "incomplete" } else { status });
         }
-        self.usage.get_or_insert_default();
         self.terminal(status, json!({"incomplete_details": incomplete.map(|reason| json!({"reason": reason}))}));
     }
 
+    /// Why a complete reply is not what `tool_choice` asked for.
+    fn choice_fault(&self) -> Option<String> {
+        let mut calls = self.output.iter().filter(|item| item["type"] == "function_call");
+        match (&self.choice, &self.unwanted) {
+            (ToolChoice::None, Some(name)) if self.output.is_empty() => {
+                Some(format!("the model only called {name}, where tool_choice allows no call"))
+            }
+            (ToolChoice::Required, _) if calls.next().is_none() => {
+                Some("the model made no call, where tool_choice requires one".into())
+            }
+            (ToolChoice::Tool(name), _) if !calls.any(|call| name_known_to_model(call) == *name) => {
+                Some(format!("the model did not call {name}, which tool_choice requires"))
+            }
+            _ => None,
+        }
+    }
+
     fn fail(&mut self, code: &str, message: &str) {
+        self.flush();
         for item in self.open.clone() {
             self.close(item, "incomplete");
         }
@@ -312,6 +365,10 @@ impl ResponseEvents {
         }
         response
     }
+}
+
+fn name_known_to_model(call: &Value) -> String {
+    known_name(call["namespace"].as_str(), call["name"].as_str().unwrap_or_default())
 }
 
 fn append(text: &mut Value, more: &str) {

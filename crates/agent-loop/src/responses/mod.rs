@@ -10,14 +10,18 @@
 //! closed before a call opens, exactly one terminal event, dense sequence numbers from 0, no `[DONE]`. Calls of one
 //! reply may be open side by side, and text may come while a call is open: a call is closed when it ends.
 
+mod error;
+mod fields;
 mod request;
+mod stop;
 mod events;
 pub mod chat;
 #[cfg(feature = "proxy")]
 mod server;
 
+pub use error::ApiError;
 pub use events::{ResponseEvents, to_sse};
-pub use request::{ApiError, ApiRequest, Delivery};
+pub use request::{ApiRequest, Delivery, StrictTools};
 #[cfg(feature = "proxy")]
 pub use server::{OnWarning, Proxy, ProxyOptions, UnknownModel};
 

@@ -1,51 +1,23 @@
-//! Parses a client's request: unknown fields and items are ignored, invalid ones are rejected by name.
+//! Parses a client's request. What is invalid or not supported is refused with the field's name; what only tunes the
+//! reply, and tools that run elsewhere, are warned of; fields that are unknown pass.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
 
-use crate::message::{CallId, History, Message, Part, Repair, Status, ToolCall, ToolResult};
+use crate::message::{CallId, History, Message, Part, Status, ToolCall, ToolResult};
 use crate::model::{Parallel, Request, ToolChoice, set_arguments};
 use crate::tool::{Effect, ToolSpec, compile};
 
-/// An error before the first event: a status and a body.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApiError {
-    /// The HTTP status.
-    pub status: u16,
-    /// What is wrong.
-    pub message: String,
-    /// The field it is about.
-    pub param: Option<String>,
-    /// The API's code.
-    pub code: Option<String>,
-}
+use super::ApiError;
+use super::fields::{
+    answer_schema, asks_nothing, content_text, flag, limit, needed, number, optional, read_json, refuse_unsupported,
+    stop_sequences, text,
+};
 
-impl ApiError {
-    /// A field that cannot be used: status 400.
-    pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { status: 400, message: message.into(), param: Some(param.into()), code: None }
-    }
-
-    /// The body.
-    pub fn body(&self) -> Value {
-        let kind = if self.status < 500 { "invalid_request_error" } else { "server_error" };
-        json!({"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}})
-    }
-}
-
-impl fmt::Display for ApiError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.param {
-            Some(param) => write!(f, "{param}: {} (status {})", self.message, self.status),
-            None => write!(f, "{} (status {})", self.message, self.status),
-        }
-    }
-}
-
-impl std::error::Error for ApiError {}
+/// Fields of both APIs that tune a reply and are not passed on.
+const HINTS: [&str; 5] = ["top_p", "frequency_penalty", "presence_penalty", "seed", "reasoning_effort"];
 
 /// A request as it was understood.
 #[derive(Debug, Clone)]
@@ -56,14 +28,29 @@ pub struct ApiRequest {
     pub request: Request,
     /// Whether the client wants events.
     pub delivery: Delivery,
-    /// What was changed so that calls and results pair; the output of an unknown call is kept as text.
-    pub warnings: Vec<Repair>,
+    /// What was changed so that calls and results pair (the output of an unknown call is kept as text), and what is not
+    /// passed on.
+    pub warnings: Vec<String>,
+    /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on.
+    pub strict_tools: StrictTools,
+    /// The texts at which the reply ends.
+    pub(super) stop: Vec<String>,
     /// Fields that the response repeats as they were asked.
     pub(super) echo: Map<String, Value>,
     /// Names of the tools whose arguments must fit their schema.
     pub(super) strict: Vec<String>,
     /// The namespace of a function and its name there, by the name that the model knows.
     pub(super) namespaced: HashMap<String, (String, String)>,
+}
+
+/// What becomes of a call of a strict tool whose arguments do not fit its schema.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum StrictTools {
+    /// The client gets it as the model made it: most clients tell the model and go on.
+    #[default]
+    HandedOn,
+    /// The reply fails.
+    Enforced,
 }
 
 /// How a client wants the response.
@@ -80,7 +67,7 @@ fn echoed(body: &Value) -> Map<String, Value> {
     let defaults = json!({
         "instructions": null, "max_output_tokens": null, "metadata": {}, "parallel_tool_calls": true,
         "temperature": 1.0, "tool_choice": "auto", "tools": [], "top_p": 1.0, "reasoning": {"effort": null, "summary": null},
-        "text": {"format": {"type": "text"}}, "store": false, "truncation": "disabled", "user": null,
+        "text": {"format": {"type": "text"}}, "user": null,
     });
     let Value::Object(mut echo) = defaults else { return Map::new() };
     for (field, value) in &mut echo {
@@ -88,6 +75,8 @@ fn echoed(body: &Value) -> Map<String, Value> {
             *value = asked.clone();
         }
     }
+    // Whatever was asked: this is what happens.
+    echo.extend([("store".into(), json!(false)), ("truncation".into(), json!("disabled"))]);
     echo
 }
 
@@ -98,66 +87,66 @@ impl ApiRequest {
     /// `ApiError` with status 400 and the field that is wrong.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body = read_json(body)?;
-        if let Some(id) = body["previous_response_id"].as_str() {
+        if let Some(id) = text(&body["previous_response_id"], "previous_response_id")? {
             let message = format!("Previous response with id '{id}' not found: responses are not stored here.");
-            let code = Some("previous_response_not_found".into());
-            return Err(ApiError { code, ..ApiError::invalid("previous_response_id", message) });
+            return Err(ApiError::not_found("previous_response_id", "previous_response_not_found", message));
         }
-        let mut input = read_input(&body["input"])?;
-        if let Some(instructions) = body["instructions"].as_str() {
-            input.system.insert(0, instructions.to_string());
+        refuse_unsupported(&body, &["conversation", "background", "prompt", "top_logprobs"])?;
+        if text(&body["truncation"], "truncation")?.is_some_and(|truncation| truncation != "disabled") {
+            return Err(ApiError::invalid("truncation", "Nothing is left out here: this can only be disabled."));
         }
-        let format = &body["text"]["format"];
-        let schema = (format["type"] == "json_schema").then_some(&format["schema"]);
-        let mut understood = Self::new(&body, "input", input, schema)?;
-        understood.request.max_output_tokens = read_limit(&body["max_output_tokens"]);
+        for field in ["metadata", "text", "reasoning"] {
+            optional(&body[field], field, "an object", Value::as_object)?;
+        }
+        let mut conversation = read_input(&body["input"])?;
+        if let Some(instructions) = text(&body["instructions"], "instructions")? {
+            conversation.system.insert(0, instructions.to_string());
+        }
+        let mut understood = Self::new(&body, "input", conversation)?;
+        understood.request.answer_schema =
+            answer_schema(&body["text"]["format"], "text.format", "/schema")?.map(Arc::new);
+        understood.request.max_output_tokens = limit(&body["max_output_tokens"], "max_output_tokens")?;
         understood.echo = echoed(&body);
         Ok(understood)
     }
 
     /// What both APIs have in common. `field` is where the conversation comes from.
-    pub(super) fn new(
-        body: &Value,
-        field: &str,
-        conversation: Conversation,
-        answer_schema: Option<&Value>,
-    ) -> Result<Self, ApiError> {
+    pub(super) fn new(body: &Value, field: &str, conversation: Conversation) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
-        let Tools { specs, strict, namespaced } = read_tools(&body["tools"])?;
+        let Conversation { messages, system, mut warnings } = conversation;
+        let Tools { specs, strict, namespaced } = read_tools(&body["tools"], &mut warnings)?;
         let (tool_choice, tools) = read_choice(&body["tool_choice"], specs)?;
-        let Conversation { messages, system } = conversation;
-        let (history, warnings) = History::repaired(messages);
+        let (history, repairs) = History::repaired(messages);
         if history.messages().is_empty() {
             return Err(ApiError::invalid(field, "There is no message."));
         }
+        warnings.extend(repairs.iter().map(ToString::to_string));
+        let hints = HINTS.iter().filter(|hint| !asks_nothing(&body[**hint]));
+        warnings.extend(hints.map(|hint| format!("{hint} is not passed on to the model")));
+        let is_single = flag(&body["parallel_tool_calls"], "parallel_tool_calls")? == Some(false);
         let request = Request {
             system: (!system.is_empty()).then(|| system.join("\n\n").into()),
             messages: history.messages().clone(),
             tools: tools.into(),
             tool_choice,
-            parallel: if body["parallel_tool_calls"] == false { Parallel::One } else { Parallel::Many },
-            answer_schema: answer_schema.cloned().map(Arc::new),
-            max_output_tokens: None,
-            temperature: body["temperature"].as_f64(),
+            parallel: if is_single { Parallel::One } else { Parallel::Many },
+            temperature: number(&body["temperature"], "temperature", 2.0)?,
+            ..Request::default()
         };
-        let delivery = if body["stream"] == true { Delivery::Events } else { Delivery::Whole };
-        Ok(Self { model, request, delivery, warnings, echo: Map::new(), strict, namespaced })
+        let is_streamed = flag(&body["stream"], "stream")? == Some(true);
+        Ok(Self {
+            model,
+            request,
+            delivery: if is_streamed { Delivery::Events } else { Delivery::Whole },
+            warnings,
+            strict_tools: StrictTools::default(),
+            stop: stop_sequences(&body["stop"])?,
+            echo: Map::new(),
+            strict,
+            namespaced,
+        })
     }
-}
-
-/// A limit of tokens; anything but a number in range counts as absent.
-pub(super) fn read_limit(limit: &Value) -> Option<u32> {
-    limit.as_u64().and_then(|most| u32::try_from(most).ok())
-}
-
-pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
-    serde_json::from_slice(body).map_err(|error| ApiError {
-        status: 400,
-        message: format!("The body is not valid JSON: {error}."),
-        param: None,
-        code: None,
-    })
 }
 
 /// The functions of a request.
@@ -169,17 +158,14 @@ struct Tools {
     namespaced: HashMap<String, (String, String)>,
 }
 
-/// Function tools in both shapes, those of namespaces too; other tools are accepted but not offered to the model.
-fn read_tools(tools: &Value) -> Result<Tools, ApiError> {
+/// Function tools in both shapes, those of namespaces too. Clients send other tools whether a model has them or not, so
+/// those are accepted but not offered to the model.
+fn read_tools(tools: &Value, warnings: &mut Vec<String>) -> Result<Tools, ApiError> {
     let mut read = Tools::default();
-    let tools = match tools {
-        Value::Null => return Ok(read),
-        Value::Array(tools) => tools,
-        _ => return Err(ApiError::invalid("tools", "The tools must be a list.")),
-    };
-    for (index, tool) in tools.iter().enumerate() {
+    let tools = optional(tools, "tools", "a list", Value::as_array)?;
+    for (index, tool) in tools.into_iter().flatten().enumerate() {
         let param = format!("tools[{index}]");
-        match tool["type"].as_str().unwrap_or_default() {
+        match needed(&tool["type"], || format!("{param}.type"))? {
             "function" => read.function(tool.get("function").unwrap_or(tool), None, &param)?,
             // The tools of an MCP server, as Codex sends them.
             "namespace" => {
@@ -189,7 +175,9 @@ fn read_tools(tools: &Value) -> Result<Tools, ApiError> {
                     read.function(function, Some(namespace), &format!("{param}.tools[{at}]"))?;
                 }
             }
-            _ => {}
+            kind => {
+                warnings.push(format!("{param} is not offered to the model: it is no function but of the type {kind}"))
+            }
         }
     }
     Ok(read)
@@ -204,14 +192,12 @@ impl Tools {
         if self.specs.iter().any(|spec| spec.name == name) {
             return Err(ApiError::invalid(param("name"), format!("There are two functions {name:?}.")));
         }
-        let parameters = match &function["parameters"] {
-            Value::Null => json!({"type": "object", "properties": {}}),
-            given => given.clone(),
-        };
+        let parameters = optional(&function["parameters"], &param("parameters"), "an object", Value::as_object)?;
+        let parameters = parameters.map_or_else(|| json!({"type": "object", "properties": {}}), |given| json!(given));
         if let Err(what) = compile(&parameters) {
             return Err(ApiError::invalid(param("parameters"), format!("This schema cannot be used: {what}.")));
         }
-        if function["strict"] == true {
+        if flag(&function["strict"], &param("strict"))? == Some(true) {
             self.strict.push(name.clone());
         }
         if let Some(namespace) = namespace {
@@ -219,7 +205,7 @@ impl Tools {
         }
         self.specs.push(ToolSpec {
             name,
-            description: function["description"].as_str().unwrap_or_default().to_string(),
+            description: text(&function["description"], &param("description"))?.unwrap_or_default().to_string(),
             parameters,
             effect: Effect::Write,
             time_limit: None,
@@ -239,30 +225,30 @@ fn name_of(function: &Value) -> Option<&str> {
 }
 
 fn read_choice(choice: &Value, mut tools: Vec<ToolSpec>) -> Result<(ToolChoice, Vec<ToolSpec>), ApiError> {
-    let wrong = |message: String| Err(ApiError::invalid("tool_choice", message));
+    let wrong = |message: &str| Err(ApiError::invalid("tool_choice", message));
     let of_mode = |mode: &Value| match mode.as_str() {
-        Some("auto") => Some(ToolChoice::Auto),
-        Some("none") => Some(ToolChoice::None),
-        Some("required") => Some(ToolChoice::Required),
-        _ => None,
+        Some("auto") => Ok(ToolChoice::Auto),
+        Some("none") => Ok(ToolChoice::None),
+        Some("required") => Ok(ToolChoice::Required),
+        _ => Err(ApiError::invalid("tool_choice", format!("{mode} is not one of auto, none, required."))),
     };
     let chosen = match choice {
         Value::Null => ToolChoice::Auto,
-        Value::String(_) => match of_mode(choice) {
-            Some(mode) => mode,
-            None => return wrong(format!("{choice} is not one of auto, none, required.")),
-        },
+        Value::String(_) => of_mode(choice)?,
         choice if choice["type"] == "allowed_tools" => {
             let allowed = choice.get("allowed_tools").unwrap_or(choice);
             let names: Vec<&str> = allowed["tools"].as_array().into_iter().flatten().filter_map(name_of).collect();
             tools.retain(|tool| names.contains(&tool.name.as_str()));
-            of_mode(&allowed["mode"]).unwrap_or_default()
+            of_mode(&allowed["mode"])?
         }
         choice => match name_of(choice).filter(|name| tools.iter().any(|tool| tool.name == **name)) {
             Some(name) => ToolChoice::Tool(name.to_string()),
-            None => return wrong("It names no function of this request.".into()),
+            None => return wrong("It names no function of this request."),
         },
     };
+    if chosen == ToolChoice::Required && tools.is_empty() {
+        return wrong("A call cannot be required where no function is offered.");
+    }
     Ok((chosen, tools))
 }
 
@@ -272,6 +258,7 @@ pub(super) struct Conversation {
     pub(super) messages: Vec<Message>,
     /// Texts of the system, which are no messages.
     pub(super) system: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 impl Conversation {
@@ -287,8 +274,7 @@ impl Conversation {
         Ok(())
     }
 
-    pub(super) fn call(&mut self, id: &str, name: &str, arguments: &Value) {
-        let raw = arguments.as_str().unwrap_or_default();
+    pub(super) fn call(&mut self, id: &str, name: &str, raw: &str) {
         let mut call = ToolCall::new(id, name, json!({}));
         set_arguments(&mut call, raw.to_string());
         self.part(Part::Call(call));
@@ -327,37 +313,28 @@ fn read_input(input: &Value) -> Result<Conversation, ApiError> {
         let field = |name: &str| needed(&item[name], || param(name));
         match item["type"].as_str().or_else(|| item.get("role").map(|_| "message")).unwrap_or_default() {
             "message" => {
-                let added = conversation.text(field("role")?, content_text(&item["content"]));
-                added.map_err(|what| ApiError::invalid(param("role"), what + "."))?;
+                let said = content_text(&item["content"], &param("content"))?;
+                conversation.text(field("role")?, said).map_err(|what| ApiError::invalid(param("role"), what + "."))?;
             }
             "function_call" => {
                 let name = known_name(item["namespace"].as_str(), field("name")?);
-                conversation.call(field("call_id")?, &name, &item["arguments"]);
+                let arguments = text(&item["arguments"], &param("arguments"))?.unwrap_or_default();
+                conversation.call(field("call_id")?, &name, arguments);
             }
-            "function_call_output" => conversation.result(field("call_id")?, content_text(&item["output"])),
-            // Reasoning of other models, built-in tools, future items: nothing that a text-only model can use.
-            _ => {}
+            "function_call_output" => {
+                conversation.result(field("call_id")?, content_text(&item["output"], &param("output"))?);
+            }
+            // What other models thought, which no model but them can use.
+            "reasoning" => conversation.warnings.push(format!("input[{index}] is reasoning, which is not passed on")),
+            "item_reference" => {
+                let message = format!("Item with id '{}' not found: items are not stored here.", field("id")?);
+                return Err(ApiError::not_found(&param("id"), "item_not_found", message));
+            }
+            kind => {
+                let message = format!("An item of the type {kind:?} is not supported here.");
+                return Err(ApiError::invalid(param("type"), message));
+            }
         }
     }
     Ok(conversation)
-}
-
-/// A field that must be a string.
-pub(super) fn needed(value: &Value, param: impl Fn() -> String) -> Result<&str, ApiError> {
-    value.as_str().ok_or_else(|| ApiError::invalid(param(), "This is needed, as a string."))
-}
-
-/// The text of a content: a string, or parts. Parts without text are named, so that the model knows of them.
-pub(super) fn content_text(content: &Value) -> String {
-    let part = |part: &Value| match part["type"].as_str() {
-        _ if part["text"].is_string() => part["text"].as_str().unwrap_or_default().to_string(),
-        Some("refusal") => part["refusal"].as_str().unwrap_or_default().to_string(),
-        Some(kind) => format!("[{kind}]"),
-        None => String::new(),
-    };
-    match content {
-        Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().map(part).collect::<Vec<_>>().join("\n"),
-        _ => String::new(),
-    }
 }

@@ -1,15 +1,12 @@
 """The official OpenAI package against the proxy: `openai_client.py PROGRAM`, where PROGRAM is scripted_backend."""
 
 import json
-import subprocess
-import sys
 
 import openai
 
-server = subprocess.Popen([sys.argv[1]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-URL = server.stdout.readline().strip()
-client = openai.OpenAI(base_url=URL, api_key="a key", max_retries=0, timeout=20)
-M = "parrot"
+from parrot import KEY, MODEL as M, PLACES, TWO_CALLS, URL, case, expect, run, wait_for_no_replies
+
+client = openai.OpenAI(base_url=URL, api_key=KEY, max_retries=0, timeout=20)
 LOOK = {
     "type": "function",
     "name": "look",
@@ -18,13 +15,6 @@ LOOK = {
     "strict": False,
 }
 CHAT_LOOK = {"type": "function", "function": {key: LOOK[key] for key in ("name", "description", "parameters")}}
-TWO_CALLS = 'say I look.\ncall look {"at": "a {<ä>} b"}\ncall look {"at": "c"}\nthen\nrepeat\n'
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
 
 
 def calls(response):
@@ -34,7 +24,7 @@ def calls(response):
 def check_two_calls(response):
     assert response.status == "completed", response
     assert response.output_text == "I look."
-    assert [json.loads(call.arguments) for call in calls(response)] == [{"at": "a {<ä>} b"}, {"at": "c"}]
+    assert [json.loads(call.arguments)["at"] for call in calls(response)] == PLACES
     assert len({call.call_id for call in calls(response)}) == 2
     assert response.usage.total_tokens == 18
 
@@ -106,7 +96,7 @@ def chat_create():
     assert (choice.finish_reason, choice.message.content) == ("tool_calls", "I look.")
     assert answer.usage.total_tokens == 18
     made = choice.message.tool_calls
-    assert [json.loads(call.function.arguments)["at"] for call in made] == ["a {<ä>} b", "c"]
+    assert [json.loads(call.function.arguments)["at"] for call in made] == PLACES
     results = [{"role": "tool", "tool_call_id": call.id, "content": "crimson"} for call in made]
     answer = client.chat.completions.create(model=M, messages=question + [choice.message] + results, tools=[CHAT_LOOK])
     assert answer.choices[0].message.content.count("crimson") == 2 and answer.choices[0].finish_reason == "stop"
@@ -124,7 +114,7 @@ def chat_stream():
             pass
         message = stream.get_final_completion().choices[0].message
     assert message.content == "I look."
-    assert [json.loads(call.function.arguments)["at"] for call in message.tool_calls] == ["a {<ä>} b", "c"]
+    assert [json.loads(call.function.arguments)["at"] for call in message.tool_calls] == PLACES
 
 
 @case
@@ -162,18 +152,43 @@ def models():
     assert [model.id for model in client.models.list()] == [M] and client.models.retrieve(M).id == M
 
 
-def expect(error, function):
-    try:
-        got = function()
-    except error as raised:
-        return raised
-    raise AssertionError(f"no {error.__name__}, but {got}")
+@case
+def what_is_not_supported_is_refused():
+    reference = [{"role": "user", "content": "say x"}, {"type": "item_reference", "id": "msg_1"}]
+    picture = [{"role": "user", "content": [{"type": "input_image", "image_url": "https://example.org/x.png"}]}]
+    for param, asked in (
+        ("conversation", {"input": "say x", "conversation": "conv_1"}),
+        ("background", {"input": "say x", "background": True}),
+        ("previous_response_id", {"input": "say x", "previous_response_id": "resp_1"}),
+        ("input[1].id", {"input": reference}),
+        ("input[0].content[0].type", {"input": picture}),
+    ):
+        assert expect(openai.BadRequestError, lambda: client.responses.create(model=M, **asked)).param == param
+    question = {"model": M, "messages": [{"role": "user", "content": "say x"}]}
+    functions = [{"name": "look", "parameters": {"type": "object"}}]
+    wrong = expect(openai.BadRequestError, lambda: client.chat.completions.create(functions=functions, **question))
+    assert wrong.param == "functions"
 
 
-for run in CASES:
-    run()
-    print(f"{run.__name__}: ok")
-server.stdin.close()
-assert server.wait(timeout=15) == 0
-print(f"openai {openai.__version__}")
-print(f"{len(CASES)} passed, 0 failed")
+@case
+def stop_sequences():
+    question = {"model": M, "messages": [{"role": "user", "content": "say Act: a Observation: invented"}]}
+    answer = client.chat.completions.create(stop=["Observation:"], **question).choices[0]
+    assert (answer.finish_reason, answer.message.content) == ("stop", "Act: a ")
+    chunks = client.chat.completions.create(stop="Observation:", stream=True, **question)
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks) == "Act: a "
+
+
+@case
+def cancelled():
+    stream = client.responses.create(model=M, input="say x\nwait", stream=True)
+    next(event for event in stream if event.type == "response.output_text.delta")
+    stream.close()
+    question = [{"role": "user", "content": "say x\nwait"}]
+    stream = client.chat.completions.create(model=M, messages=question, stream=True)
+    next(chunk for chunk in stream if chunk.choices[0].delta.content)
+    stream.close()
+    wait_for_no_replies()
+
+
+run(f"openai {openai.__version__}")

@@ -9,6 +9,7 @@
 //! | `call NAME JSON` | calls a tool, in text |
 //! | `repeat` | writes what it was told last |
 //! | `cut`, `length`, `fail` | ends its stream too early, at its limit, with an error |
+//! | `wait` | says nothing more, and does not end |
 //! | `refuse KIND` | is none: the request fails with this kind of error |
 
 // A program may print.
@@ -18,12 +19,12 @@ use agent_loop::responses::{Proxy, ProxyOptions};
 use agent_loop::{
     BoxFuture, Delta, EndReason, Error, ErrorKind, Model, ReplyStream, Request, Result, ToolSupport, Usage,
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 /// Bytes of a delta: nothing is to depend on where they fall.
 const PIECE: usize = 7;
-const COMMANDS: [&str; 7] = ["say ", "call ", "repeat", "cut", "length", "fail", "refuse "];
+const COMMANDS: [&str; 8] = ["say ", "call ", "repeat", "cut", "length", "fail", "wait", "refuse "];
 
 struct Parrot;
 
@@ -38,13 +39,15 @@ impl Model for Parrot {
 
     fn reply(&self, request: Request) -> BoxFuture<'_, Result<ReplyStream<'_>>> {
         Box::pin(async move {
-            let deltas = perform(&request)?;
-            Ok(Box::pin(stream::iter(deltas)) as ReplyStream<'_>)
+            let (deltas, is_endless) = perform(&request)?;
+            let deltas = stream::iter(deltas);
+            Ok(if is_endless { deltas.chain(stream::pending()).boxed() } else { deltas.boxed() })
         })
     }
 }
 
-fn perform(request: &Request) -> Result<Vec<Result<Delta>>> {
+/// The deltas of a reply, and whether it goes on in silence.
+fn perform(request: &Request) -> Result<(Vec<Result<Delta>>, bool)> {
     let texts: Vec<String> = request.messages.iter().map(|message| message.text()).collect();
     let is_script = |text: &String| COMMANDS.iter().any(|command| text.trim_start().starts_with(command));
     let at = texts.iter().rposition(is_script);
@@ -52,7 +55,7 @@ fn perform(request: &Request) -> Result<Vec<Result<Delta>>> {
     let results = texts[at..].iter().filter(|text| text.contains("<tool_result ")).count();
     let part = texts[at].trim().split("\nthen\n").nth(results);
     let part = part.ok_or_else(|| Error::new(ErrorKind::BadRequest, "the script has no such part"))?;
-    let (mut text, mut end) = (String::new(), Some(Ok(Delta::End(EndReason::Complete))));
+    let (mut text, mut end, mut is_endless) = (String::new(), Some(Ok(Delta::End(EndReason::Complete))), false);
     for line in part.lines() {
         let (command, rest) = line.trim().split_once(' ').unwrap_or((line.trim(), ""));
         match command {
@@ -66,6 +69,7 @@ fn perform(request: &Request) -> Result<Vec<Result<Delta>>> {
             }
             "repeat" => text.push_str(&texts[texts.len() - 1]),
             "cut" => end = None,
+            "wait" => (end, is_endless) = (None, true),
             "length" => end = Some(Ok(Delta::End(EndReason::Length))),
             "fail" => end = Some(Err(Error::new(ErrorKind::Unavailable, "it failed, as it was told to"))),
             "refuse" => {
@@ -84,7 +88,7 @@ fn perform(request: &Request) -> Result<Vec<Result<Delta>>> {
     }
     pieces.push(Ok(Delta::Usage(Usage::default().input(11).output(7))));
     pieces.extend(end);
-    Ok(pieces)
+    Ok((pieces, is_endless))
 }
 
 #[tokio::main]

@@ -1,7 +1,7 @@
 //! Chunks of the Chat Completions API: an accumulator that trusts nothing, over every kind of reply.
 
-use agent_loop::responses::Delivery;
 use agent_loop::responses::chat::{ChatEvents, ChatRequest, UsageChunk, to_sse};
+use agent_loop::responses::{Delivery, StrictTools};
 use agent_loop::{
     Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
 };
@@ -156,10 +156,13 @@ fn usage_is_sent_on_request() {
 }
 
 #[test]
-fn a_strict_tool_fails_the_reply_when_its_arguments_do_not_fit() {
+fn an_enforced_strict_tool_fails_the_reply_when_its_arguments_do_not_fit() {
     let parameters = json!({"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}});
-    let request = request(&json!({"model": "m", "messages": [{"role": "user", "content": "hi"}],
+    let mut request = request(&json!({"model": "m", "messages": [{"role": "user", "content": "hi"}],
         "tools": [{"type": "function", "function": {"name": "look", "strict": true, "parameters": parameters}}]}));
+    let unfit = || call(&["{\"at\":7}"]).into_iter().chain([COMPLETE]);
+    assert_eq!(said(&request, unfit(), None).calls[0].1, "{\"at\":7}", "by default the client is to say so");
+    request.api.strict_tools = StrictTools::Enforced;
     for (arguments, fits) in [("{\"at\":\"a\"}", true), ("{\"at\":7}", false), ("", false)] {
         let said = said(&request, call(&[arguments]).into_iter().chain([COMPLETE]), None);
         assert_eq!(said.error.is_null(), fits, "{arguments}");
@@ -179,7 +182,7 @@ fn requests_are_understood() {
             "tools": [{"type": "function", "function": {"name": "look"}}]}},
         "messages": [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image_url", "image_url": {}}]},
+            {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": "c"}]},
             {"role": "assistant", "content": "I look.", "tool_calls": [
                 {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{\"k\":1}"}},
                 {"id": "c2", "type": "function", "function": {"name": "list", "arguments": ""}}]},
@@ -197,13 +200,30 @@ fn requests_are_understood() {
     assert_eq!((&asked.tool_choice, asked.tools.len()), (&ToolChoice::Required, 1));
     assert_eq!(asked.answer_schema.as_deref(), Some(&json!({"type": "object"})));
     asked.messages.check().unwrap();
-    assert_eq!(asked.messages[0].text(), "a\n[image_url]");
+    assert_eq!(asked.messages[0].text(), "a\nc");
     assert_eq!(asked.messages[1].calls().count(), 2);
     let Message::Results { results } = &*asked.messages[2] else { panic!("{:?}", asked.messages) };
     let texts: Vec<_> = results.iter().map(|result| (result.name.as_str(), result.text())).collect();
     assert_eq!(texts, [("look", "one".to_string()), ("list", "two".to_string())]);
     assert!(asked.messages[3].text().contains("lost"), "a result of no call is kept as text");
-    assert_eq!(understood.api.warnings.len(), 1);
+    assert!(understood.api.warnings[0].contains("tools[2]") && understood.api.warnings[1].contains("c9"));
+    assert_eq!(understood.api.warnings.len(), 2);
+}
+
+#[test]
+fn an_answer_of_json_without_a_schema_is_any_object() {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}],
+        "response_format": {"type": "json_object"}});
+    let any = json!({"type": "object", "additionalProperties": true});
+    assert_eq!(request(&body).api.request.answer_schema.as_deref(), Some(&any));
+}
+
+#[test]
+fn a_stop_sequence_ends_the_reply_with_stop() {
+    let body = json!({"model": "m", "messages": [{"role": "user", "content": "hi"}], "stop": "\nObservation:"});
+    let text = |text: &str| Delta::Text { text: text.into() };
+    let said = said(&request(&body), [text("Act\nObserv"), text("ation: made up"), COMPLETE], None);
+    assert_eq!((&said.text[..], &said.finish[..]), ("Act", "stop"));
 }
 
 #[test]
@@ -224,7 +244,37 @@ fn wrong_requests_are_refused_by_name() {
         (messages(json!({"role": "tool", "content": "x"})), json!("messages[0].tool_call_id")),
         (made(json!({"function": {"name": "x"}})), json!("messages[0].tool_calls[0].id")),
         (made(json!({"id": "c", "function": {}})), json!("messages[0].tool_calls[0].function.name")),
+        (made(json!({"id": "c", "type": "custom"})), json!("messages[0].tool_calls[0].type")),
+        (
+            made(json!({"id": "c", "function": {"name": "x", "arguments": {}}})),
+            json!("messages[0].tool_calls[0].function.arguments"),
+        ),
+        (messages(json!({"role": "assistant", "function_call": {"name": "x"}})), json!("messages[0].function_call")),
+        (messages(json!({"role": "assistant", "tool_calls": {}})), json!("messages[0].tool_calls")),
+        (messages(json!({"role": "function", "name": "x", "content": "y"})), json!("messages[0].role")),
+        (
+            messages(json!({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]})),
+            json!("messages[0].content[0].type"),
+        ),
         (with(json!({"n": 2})), json!("n")),
+        (with(json!({"n": "one"})), json!("n")),
+        (with(json!({"functions": [{"name": "x"}]})), json!("functions")),
+        (with(json!({"function_call": "auto"})), json!("function_call")),
+        (with(json!({"logprobs": true})), json!("logprobs")),
+        (with(json!({"logit_bias": {"50256": -100}})), json!("logit_bias")),
+        (with(json!({"modalities": ["text", "audio"]})), json!("modalities")),
+        (with(json!({"max_tokens": -5})), json!("max_tokens")),
+        (with(json!({"max_completion_tokens": "9"})), json!("max_completion_tokens")),
+        (with(json!({"temperature": "hot"})), json!("temperature")),
+        (with(json!({"stream": "yes"})), json!("stream")),
+        (with(json!({"stream_options": true})), json!("stream_options")),
+        (with(json!({"stream_options": {"include_usage": 1}})), json!("stream_options.include_usage")),
+        (with(json!({"stop": {}})), json!("stop")),
+        (with(json!({"response_format": {"type": "xml"}})), json!("response_format.type")),
+        (
+            with(json!({"response_format": {"type": "json_schema", "json_schema": {}}})),
+            json!("response_format.json_schema.schema"),
+        ),
         (with(json!({"tools": [{"type": "function", "function": {}}]})), json!("tools[0].name")),
         (with(json!({"tool_choice": {"type": "function", "function": {"name": "gone"}}})), json!("tool_choice")),
     ] {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use agent_loop::responses::chat::ChatRequest;
-use agent_loop::responses::{ApiRequest, ResponseEvents};
+use agent_loop::responses::{ApiRequest, ResponseEvents, StrictTools};
 use agent_loop::{
     Agent, AllowAll, AtLimit, Budget, Delta, EndReason, Error, ErrorKind, Event, Limits, Next, Observer, Part, Pause,
     Reply, Retries, Run, RunOptions, Scripted, ScriptedReply, StopReason, TextCalls, ToolOutput,
@@ -183,7 +183,8 @@ fn a_schema_that_leads_to_itself_ends() {
     ] {
         let tool = json!({"type": "function", "name": "look", "parameters": parameters, "strict": true});
         let body = json!({"model": "m", "input": "hi", "tools": [tool]});
-        let Ok(request) = ApiRequest::parse(body.to_string().as_bytes()) else { continue };
+        let Ok(mut request) = ApiRequest::parse(body.to_string().as_bytes()) else { continue };
+        request.strict_tools = StrictTools::Enforced;
         let mut events = ResponseEvents::new(&request, "ab", 0);
         events.start();
         events.push(Delta::CallStart { index: 0, id: "c".into(), name: "look".into() });

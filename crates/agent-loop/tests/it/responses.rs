@@ -1,6 +1,6 @@
 //! Events of the Responses API: an accumulator as strict as the official client's, over every kind of reply.
 
-use agent_loop::responses::{ApiRequest, Delivery, ResponseEvents, to_sse};
+use agent_loop::responses::{ApiRequest, Delivery, ResponseEvents, StrictTools, to_sse};
 use agent_loop::{
     Delta, EndReason, Error, ErrorKind, Message, Model, Parallel, Scripted, ScriptedReply, TextCalls, ToolChoice, Usage,
 };
@@ -86,6 +86,16 @@ fn events(request: &ApiRequest, deltas: impl IntoIterator<Item = Delta>, error: 
     events.extend(stream.end(error));
     assert_eq!(stream.response(), events.last().map(|event| &event["response"]));
     events
+}
+
+/// A reply that is one call.
+fn call(id: &str, name: &str, arguments: &str) -> Vec<Delta> {
+    vec![
+        Delta::CallStart { index: 0, id: id.into(), name: name.into() },
+        Delta::CallArguments { index: 0, text: arguments.into() },
+        Delta::CallEnd { index: 0, opaque: None },
+        Delta::End(EndReason::Complete),
+    ]
 }
 
 fn simple() -> ApiRequest {
@@ -192,37 +202,104 @@ fn arguments_are_an_object_however_a_server_writes_them() {
         ("{ \"at\": 1 }", "{ \"at\": 1 }"),
         ("[1]", "[1]"),
     ] {
-        let deltas = [
-            Delta::CallStart { index: 0, id: "c".into(), name: "look".into() },
-            Delta::CallArguments { index: 0, text: written.into() },
-            Delta::CallEnd { index: 0, opaque: None },
-            Delta::Progress,
-            Delta::End(EndReason::Complete),
-        ];
-        let events = events(&simple(), deltas, None);
+        let events = events(&simple(), call("c", "look", written), None);
         let call = &events.last().unwrap()["response"]["output"][0];
         assert_eq!((&call["arguments"], &call["status"]), (&json!(expected), &json!("completed")), "{written}");
     }
 }
 
 #[test]
-fn a_strict_tool_fails_the_response_when_its_arguments_do_not_fit() {
+fn arguments_that_do_not_fit_are_handed_on_unless_strict_tools_are_enforced() {
     let tool = json!({"type": "function", "name": "look", "strict": true,
         "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
-    let request = request(json!({"model": "m", "input": "hi", "tools": [tool]}));
-    for (arguments, status) in [("{\"at\":\"a\"}", "completed"), ("{\"at\":7}", "failed"), ("", "failed")] {
-        let deltas = [
-            Delta::CallStart { index: 0, id: "c".into(), name: "look".into() },
-            Delta::CallArguments { index: 0, text: arguments.into() },
-            Delta::CallEnd { index: 0, opaque: None },
-            Delta::End(EndReason::Complete),
-        ];
-        let response = accumulate(&events(&request, deltas, None))["response"].clone();
+    let mut request = request(json!({"model": "m", "input": "hi", "tools": [tool]}));
+    for (strict_tools, arguments, status) in [
+        (StrictTools::HandedOn, "{\"at\":7}", "completed"),
+        (StrictTools::HandedOn, "not valid JSON", "completed"),
+        (StrictTools::Enforced, "{\"at\":\"a\"}", "completed"),
+        (StrictTools::Enforced, "{\"at\":7}", "failed"),
+        (StrictTools::Enforced, "", "failed"),
+    ] {
+        request.strict_tools = strict_tools;
+        let response = accumulate(&events(&request, call("c", "look", arguments), None))["response"].clone();
         assert_eq!(response["status"], status, "{arguments}");
-        if status == "failed" {
-            assert!(response["error"]["message"].as_str().unwrap().contains("strict tool look"));
+        match status {
+            "failed" => assert!(response["error"]["message"].as_str().unwrap().contains("strict tool look")),
+            _ => assert_eq!(response["output"][0]["arguments"], arguments),
         }
     }
+}
+
+#[test]
+fn a_tool_choice_holds_whatever_the_model_does() {
+    let tools = json!([{"type": "function", "name": "look"}, {"type": "function", "name": "list"}]);
+    let text = || vec![Delta::Text { text: "a".into() }, Delta::End(EndReason::Complete)];
+    let of_list = || call("c", "list", "{}");
+    let both = || text().into_iter().take(1).chain(of_list()).collect::<Vec<_>>();
+    let one = json!({"type": "function", "name": "look"});
+    for (choice, deltas, expected) in [
+        (json!("none"), text(), Ok(1)),
+        (json!("none"), both(), Ok(1)),
+        (json!("none"), of_list(), Err("the model only called list")),
+        (json!("auto"), both(), Ok(2)),
+        (json!("required"), of_list(), Ok(1)),
+        (json!("required"), text(), Err("the model made no call")),
+        (one.clone(), call("c", "look", "{}"), Ok(1)),
+        (one.clone(), of_list(), Err("the model did not call look")),
+        (one, vec![Delta::End(EndReason::Refused)], Ok(0)),
+        (json!("required"), vec![Delta::End(EndReason::Length)], Ok(0)),
+    ] {
+        let request = request(json!({"model": "m", "input": "hi", "tools": tools, "tool_choice": choice}));
+        let response = accumulate(&events(&request, deltas, None))["response"].clone();
+        match expected {
+            Ok(items) => assert!(
+                response["error"].is_null() && response["output"].as_array().unwrap().len() == items,
+                "{choice}: {response}"
+            ),
+            Err(what) => assert!(response["error"]["message"].as_str().unwrap().contains(what), "{choice}: {response}"),
+        }
+    }
+}
+
+#[test]
+fn ids_of_calls_are_unlike_those_of_the_whole_conversation() {
+    let input = json!([{"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "call_0", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "call_0", "output": "x"}]);
+    let request = request(json!({"model": "m", "input": input}));
+    for (written, is_kept) in [("call_0", false), ("call_1", true), ("", false)] {
+        let response = accumulate(&events(&request, call(written, "look", "{}"), None))["response"].clone();
+        let id = response["output"][0]["call_id"].as_str().unwrap();
+        assert!(!id.is_empty() && (id == written) == is_kept, "{written} became {id}");
+    }
+}
+
+#[test]
+fn a_reply_ends_at_a_stop_sequence_that_is_split() {
+    let request = request(json!({"model": "m", "input": "hi", "stop": ["\nObservation:", "END"]}));
+    let text = |text: &str| Delta::Text { text: text.into() };
+    for (pieces, expected) in [
+        (vec!["Act: a\nObs", "ervation: invented", " more"], "Act: a"),
+        (vec!["one E", "N", "D two"], "one "),
+        (vec!["an E", "N"], "an EN"),
+    ] {
+        let deltas = pieces.iter().map(|piece| text(piece)).chain([Delta::End(EndReason::Complete)]);
+        let response = accumulate(&events(&request, deltas, None))["response"].clone();
+        assert_eq!(
+            (&response["status"], &response["output"][0]["content"][0]["text"]),
+            (&json!("completed"), &json!(expected))
+        );
+    }
+    let deltas = std::iter::once(text("I look. E")).chain(call("c", "look", "{\"at\":\"END\"}"));
+    let response = accumulate(&events(&request, deltas, None))["response"].clone();
+    assert_eq!(response["output"][0]["content"][0]["text"], "I look. E", "what was held comes before the call");
+    assert_eq!(response["output"][1]["arguments"], "{\"at\":\"END\"}", "arguments are not cut");
+}
+
+#[test]
+fn usage_that_nobody_counted_is_null() {
+    let end = accumulate(&events(&simple(), [Delta::End(EndReason::Complete)], None));
+    assert!(end["response"]["usage"].is_null(), "{end}");
 }
 
 #[test]
@@ -233,7 +310,8 @@ fn functions_of_a_namespace_are_offered_called_and_read_back() {
     let made = json!([{"role": "user", "content": "hi"},
         {"type": "function_call", "call_id": "a", "namespace": "notes", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "a", "output": "x"}]);
-    let request = request(json!({"model": "m", "input": made, "tools": tools}));
+    let mut request = request(json!({"model": "m", "input": made, "tools": tools}));
+    request.strict_tools = StrictTools::Enforced;
     let names: Vec<&str> = request.request.tools.iter().map(|tool| tool.name.as_str()).collect();
     assert_eq!(names, ["look", "notes__look"]);
     assert_eq!(request.request.messages[1].calls().next().unwrap().name, "notes__look");
@@ -242,13 +320,7 @@ fn functions_of_a_namespace_are_offered_called_and_read_back() {
         ("notes__look", json!("notes"), "{}", "failed"),
         ("look", json!(null), "{\"at\":\"a\"}", "completed"),
     ] {
-        let deltas = [
-            Delta::CallStart { index: 0, id: "c".into(), name: name.into() },
-            Delta::CallArguments { index: 0, text: arguments.into() },
-            Delta::CallEnd { index: 0, opaque: None },
-            Delta::End(EndReason::Complete),
-        ];
-        let response = accumulate(&events(&request, deltas, None))["response"].clone();
+        let response = accumulate(&events(&request, call("c", name, arguments), None))["response"].clone();
         let call = &response["output"][0];
         assert_eq!(
             (&call["name"], &call["namespace"], &response["status"]),
@@ -262,6 +334,7 @@ fn requests_are_understood() {
     let body = json!({
         "model": "m", "stream": true, "instructions": "Be brief.", "parallel_tool_calls": false,
         "max_output_tokens": 50, "temperature": 0.5, "metadata": {"a": "b"}, "of_the_future": {"x": 1},
+        "top_p": 0.5, "store": true, "background": false, "conversation": null, "truncation": "disabled",
         "tools": [
             {"type": "function", "name": "flat", "parameters": {"type": "object"}},
             {"type": "function", "function": {"name": "nested", "description": "D"}},
@@ -269,7 +342,7 @@ fn requests_are_understood() {
         "tool_choice": {"type": "function", "name": "flat"},
         "input": [
             {"role": "developer", "content": "Answer in French."},
-            {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_image", "image_url": "x"}]},
+            {"role": "user", "content": [{"type": "input_text", "text": "a"}, {"type": "input_text", "text": "c"}]},
             {"type": "reasoning", "id": "rs_1", "summary": []},
             {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "I look."}]},
             {"type": "function_call", "call_id": "c1", "name": "flat", "arguments": "{\"k\":1}"},
@@ -277,7 +350,6 @@ fn requests_are_understood() {
             {"type": "function_call_output", "call_id": "c2", "output": "two"},
             {"type": "function_call_output", "call_id": "c1", "output": [{"type": "input_text", "text": "one"}]},
             {"type": "function_call_output", "call_id": "c9", "output": "lost"},
-            {"type": "of_the_future"},
             {"role": "user", "content": "b"}],
     });
     let understood = request(body);
@@ -289,15 +361,18 @@ fn requests_are_understood() {
     assert_eq!((asked.parallel, asked.max_output_tokens), (Parallel::One, Some(50)));
     assert_eq!(asked.tool_choice, ToolChoice::Tool("flat".into()));
     asked.messages.check().unwrap();
-    assert_eq!(asked.messages[0].text(), "a\n[input_image]");
+    assert_eq!(asked.messages[0].text(), "a\nc");
     let Message::Results { results } = &*asked.messages[2] else { panic!("{:?}", asked.messages) };
     let texts: Vec<String> = results.iter().map(|result| result.text()).collect();
     assert_eq!(texts, ["one", "two"], "results stand in the order of the calls");
     assert!(asked.messages[3].text().contains("lost"), "an output of no call is kept as text");
-    assert_eq!(understood.warnings.len(), 1);
+    for (warning, what) in understood.warnings.iter().zip(["input[2]", "tools[2]", "c9", "top_p"]) {
+        assert!(warning.contains(what), "{warning}");
+    }
+    assert_eq!(understood.warnings.len(), 4);
     let response = accumulate(&events(&understood, [Delta::End(EndReason::Complete)], None))["response"].clone();
     assert_eq!(response["metadata"], json!({"a": "b"}));
-    assert_eq!(response["parallel_tool_calls"], false);
+    assert_eq!((&response["parallel_tool_calls"], &response["store"]), (&json!(false), &json!(false)));
 }
 
 #[test]
@@ -322,7 +397,52 @@ fn wrong_requests_are_refused_by_name() {
         ),
         (with(json!({"tool_choice": "perhaps"})), json!("tool_choice")),
         (with(json!({"tool_choice": {"type": "function", "name": "gone"}})), json!("tool_choice")),
+        (with(json!({"tool_choice": {"type": "allowed_tools", "tools": []}})), json!("tool_choice")),
+        (with(json!({"tools": [], "tool_choice": "required"})), json!("tool_choice")),
+        (with(json!({"tools": [{"name": "t"}]})), json!("tools[0].type")),
+        (with(json!({"tools": [{"type": "function", "name": "t", "strict": 1}]})), json!("tools[0].strict")),
+        (with(json!({"tools": [{"type": "function", "name": "t", "parameters": []}]})), json!("tools[0].parameters")),
+        (with(json!({"tools": [{"type": "function", "name": "t", "description": 1}]})), json!("tools[0].description")),
         (with(json!({"previous_response_id": "resp_1"})), json!("previous_response_id")),
+        (with(json!({"previous_response_id": 7})), json!("previous_response_id")),
+        (with(json!({"conversation": "conv_1"})), json!("conversation")),
+        (with(json!({"conversation": {"id": "conv_1"}})), json!("conversation")),
+        (with(json!({"background": true})), json!("background")),
+        (with(json!({"prompt": {"id": "p"}})), json!("prompt")),
+        (with(json!({"truncation": "auto"})), json!("truncation")),
+        (with(json!({"top_logprobs": 3})), json!("top_logprobs")),
+        (with(json!({"max_output_tokens": -5})), json!("max_output_tokens")),
+        (with(json!({"max_output_tokens": 0})), json!("max_output_tokens")),
+        (with(json!({"temperature": "hot"})), json!("temperature")),
+        (with(json!({"temperature": 7})), json!("temperature")),
+        (with(json!({"stream": "yes"})), json!("stream")),
+        (with(json!({"parallel_tool_calls": "no"})), json!("parallel_tool_calls")),
+        (with(json!({"instructions": ["a"]})), json!("instructions")),
+        (with(json!({"metadata": "a"})), json!("metadata")),
+        (with(json!({"stop": [7]})), json!("stop")),
+        (with(json!({"stop": ""})), json!("stop")),
+        (with(json!({"stop": ["a", "b", "c", "d", "e"]})), json!("stop")),
+        (with(json!({"text": "json"})), json!("text")),
+        (with(json!({"text": {"format": {"type": "grammar"}}})), json!("text.format.type")),
+        (with(json!({"text": {"format": {"type": "json_schema"}}})), json!("text.format.schema")),
+        (with(json!({"input": [{"type": "item_reference", "id": "msg_1"}]})), json!("input[0].id")),
+        (with(json!({"input": [{"type": "of_the_future"}]})), json!("input[0].type")),
+        (with(json!({"input": [7]})), json!("input[0].type")),
+        (with(json!({"input": [{"role": "user", "content": 7}]})), json!("input[0].content")),
+        (
+            with(json!({"input": [{"role": "user", "content": [{"type": "input_image", "image_url": "x"}]}]})),
+            json!("input[0].content[0].type"),
+        ),
+        (
+            with(
+                json!({"input": [{"type": "function_call_output", "call_id": "c", "output": [{"type": "input_file"}]}]}),
+            ),
+            json!("input[0].output[0].type"),
+        ),
+        (
+            with(json!({"input": [{"type": "function_call", "call_id": "c", "name": "t", "arguments": {}}]})),
+            json!("input[0].arguments"),
+        ),
     ] {
         let error = ApiRequest::parse(body.as_bytes()).unwrap_err();
         assert_eq!((error.status, &error.body()["error"]["param"]), (400, &param), "{body}");
@@ -332,7 +452,7 @@ fn wrong_requests_are_refused_by_name() {
         (json!("none"), ToolChoice::None, 1),
         (json!("required"), ToolChoice::Required, 1),
         (json!({"type": "function", "function": {"name": "t"}}), ToolChoice::Tool("t".into()), 1),
-        (json!({"type": "allowed_tools", "mode": "required", "tools": []}), ToolChoice::Required, 0),
+        (json!({"type": "allowed_tools", "mode": "auto", "tools": []}), ToolChoice::Auto, 0),
     ] {
         let understood = ApiRequest::parse(with(json!({"tool_choice": choice})).as_bytes()).unwrap();
         assert_eq!((understood.request.tool_choice, understood.request.tools.len()), (expected, tools));

@@ -159,6 +159,9 @@ fn call_object(item: &Value) -> Value {
 }
 
 fn usage_object(usage: &Value) -> Value {
+    if usage.is_null() {
+        return Value::Null;
+    }
     json!({
         "prompt_tokens": usage["input_tokens"],
         "prompt_tokens_details": usage["input_tokens_details"],

@@ -1,9 +1,18 @@
 //! Parses a Chat Completions request into the same request as the Responses API's.
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
-use super::super::request::{Conversation, content_text, needed, read_json, read_limit};
+use super::super::fields::{
+    answer_schema, content_text, flag, limit, needed, optional, read_json, refuse_unsupported, text,
+};
+use super::super::request::Conversation;
 use super::super::{ApiError, ApiRequest};
+
+/// Fields that are not supported; the first two are the older form of tools.
+const UNSUPPORTED: [&str; 7] =
+    ["functions", "function_call", "logprobs", "top_logprobs", "logit_bias", "audio", "web_search_options"];
 
 /// A request as it was understood.
 #[derive(Debug, Clone)]
@@ -24,22 +33,28 @@ pub enum UsageChunk {
 }
 
 impl ChatRequest {
-    /// Reads the body of `POST /v1/chat/completions`. Unknown fields pass.
+    /// Reads the body of `POST /v1/chat/completions`.
     ///
     /// # Errors
     /// `ApiError` with status 400 and the field that is wrong.
     pub fn parse(body: &[u8]) -> Result<Self, ApiError> {
         let body = read_json(body)?;
-        if body["n"].as_u64().is_some_and(|choices| choices != 1) {
+        refuse_unsupported(&body, &UNSUPPORTED)?;
+        if optional(&body["n"], "n", "a whole number", Value::as_u64)?.is_some_and(|choices| choices != 1) {
             return Err(ApiError::invalid("n", "One choice is all that is given here."));
         }
-        let conversation = read_messages(&body["messages"])?;
-        let format = &body["response_format"];
-        let schema = (format["type"] == "json_schema").then_some(&format["json_schema"]["schema"]);
-        let mut api = ApiRequest::new(&body, "messages", conversation, schema)?;
-        let limit = body.get("max_completion_tokens").filter(|limit| limit.is_u64()).unwrap_or(&body["max_tokens"]);
-        api.request.max_output_tokens = read_limit(limit);
-        let asks_usage = body["stream_options"]["include_usage"] == true;
+        let modalities = optional(&body["modalities"], "modalities", "a list", Value::as_array)?;
+        if modalities.is_some_and(|modalities| modalities.iter().any(|modality| modality != "text")) {
+            return Err(ApiError::invalid("modalities", "Text is all that is given here."));
+        }
+        let mut api = ApiRequest::new(&body, "messages", read_messages(&body["messages"])?)?;
+        let schema = answer_schema(&body["response_format"], "response_format", "/json_schema/schema")?;
+        api.request.answer_schema = schema.map(Arc::new);
+        let older_limit = limit(&body["max_tokens"], "max_tokens")?;
+        api.request.max_output_tokens = limit(&body["max_completion_tokens"], "max_completion_tokens")?.or(older_limit);
+        let options = &body["stream_options"];
+        optional(options, "stream_options", "an object", Value::as_object)?;
+        let asks_usage = flag(&options["include_usage"], "stream_options.include_usage")? == Some(true);
         Ok(Self { api, usage: if asks_usage { UsageChunk::Sent } else { UsageChunk::LeftOut } })
     }
 }
@@ -51,19 +66,32 @@ fn read_messages(given: &Value) -> Result<Conversation, ApiError> {
     let mut conversation = Conversation::default();
     for (index, message) in given.iter().enumerate() {
         let param = |field: &str| format!("messages[{index}].{field}");
-        let text = content_text(&message["content"]);
         let role = message["role"].as_str().unwrap_or_default();
+        let said = match &message["content"] {
+            Value::Null => text(&message["refusal"], &param("refusal"))?.unwrap_or_default().to_string(),
+            content => content_text(content, &param("content"))?,
+        };
         if role == "tool" {
-            conversation.result(needed(&message["tool_call_id"], || param("tool_call_id"))?, text);
+            conversation.result(needed(&message["tool_call_id"], || param("tool_call_id"))?, said);
             continue;
         }
-        conversation.text(role, text).map_err(|what| ApiError::invalid(param("role"), what + ", tool."))?;
-        let calls = message["tool_calls"].as_array().into_iter().flatten().enumerate();
-        for (number, call) in calls.filter(|(_, call)| role == "assistant" && call["type"] != "custom") {
+        conversation.text(role, said).map_err(|what| ApiError::invalid(param("role"), what + ", tool."))?;
+        if role != "assistant" {
+            continue;
+        }
+        if !message["function_call"].is_null() {
+            return Err(ApiError::invalid(param("function_call"), "This is the older form of tool_calls."));
+        }
+        let calls = optional(&message["tool_calls"], &param("tool_calls"), "a list", Value::as_array)?;
+        for (number, call) in calls.into_iter().flatten().enumerate() {
             let param = |field: &str| param(&format!("tool_calls[{number}].{field}"));
+            if text(&call["type"], &param("type"))?.is_some_and(|kind| kind != "function") {
+                return Err(ApiError::invalid(param("type"), "Only functions are supported here."));
+            }
             let (id, function) = (needed(&call["id"], || param("id"))?, &call["function"]);
             let name = needed(&function["name"], || param("function.name"))?;
-            conversation.call(id, name, &function["arguments"]);
+            let arguments = text(&function["arguments"], &param("function.arguments"))?;
+            conversation.call(id, name, arguments.unwrap_or_default());
         }
     }
     Ok(conversation)

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use axum::body::{Body, Bytes};
-use futures_util::{Stream, StreamExt};
+use axum::body::{Body, BodyDataStream, HttpBody};
+use futures_util::StreamExt;
 use tokio::time::timeout;
 
 use super::ProxyOptions;
@@ -13,7 +13,12 @@ use super::refusal::Refusal;
 const REST: Duration = Duration::from_secs(2);
 
 pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, Refusal> {
+    let declared = body.size_hint().lower();
     let mut stream = body.into_data_stream();
+    if declared > options.max_body as u64 {
+        drain(options.max_body, stream);
+        return Err(too_long(options));
+    }
     let mut bytes = Vec::new();
     let reading = async {
         while let Some(part) = stream.next().await {
@@ -29,8 +34,7 @@ pub(super) async fn read(options: &ProxyOptions, body: Body) -> Result<Vec<u8>, 
     match read {
         Ok(Ok(())) => Ok(bytes),
         Ok(Err(refusal)) => {
-            drop(bytes);
-            drain(options, stream).await;
+            drain(options.max_body, stream);
             Err(refusal)
         }
         Err(_) => Err(Refusal::new(408, "request_timeout", "The body did not come in time.")),
@@ -41,10 +45,9 @@ fn too_long(options: &ProxyOptions) -> Refusal {
     Refusal::new(413, "request_too_large", format!("The body is longer than {} bytes.", options.max_body))
 }
 
-/// Reads what is left of a body, as much and as long as it is reasonable to.
-pub(super) async fn drain(options: &ProxyOptions, mut rest: impl Stream<Item = Result<Bytes, axum::Error>> + Unpin) {
-    let mut left = options.max_body;
-    let reading = async {
+/// Reads what is left of a body beside its answer, as much and as long as it is reasonable to.
+pub(super) fn drain(mut left: usize, mut rest: BodyDataStream) {
+    let reading = async move {
         while let Some(Ok(part)) = rest.next().await {
             match left.checked_sub(part.len()) {
                 Some(less) => left = less,
@@ -52,5 +55,5 @@ pub(super) async fn drain(options: &ProxyOptions, mut rest: impl Stream<Item = R
             }
         }
     };
-    let _ = timeout(REST, reading).await;
+    tokio::spawn(timeout(REST, reading));
 }

@@ -10,7 +10,7 @@
 //! | --- | --- |
 //! | `POST /v1/responses` | the Responses API, streaming and not |
 //! | `POST /v1/chat/completions` | Chat Completions, streaming and not |
-//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served |
+//! | `GET /v1/models`, `GET /v1/models/NAME` | the names that are served, with the context length where it was stated |
 //! | `GET /health` | that it is alive, and how many replies are under way; it needs no key |
 //!
 //! What fails before the first byte of a reply is a status and a JSON error; what fails later is `response.failed`, or
@@ -42,10 +42,11 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::StrictTools;
 use crate::model::Model;
 use crate::text_calls::TextCalls;
 
-/// Receives warnings: what had to be repaired in a client's history.
+/// Receives warnings: what had to be repaired in a client's history, and what of its request is not passed on.
 pub type OnWarning = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Limits, timeouts and access rules of a proxy.
@@ -60,6 +61,8 @@ pub struct ProxyOptions {
     pub hosts: Vec<String>,
     /// What becomes of a request for a model that is not served. Default: it is refused.
     pub unknown_model: UnknownModel,
+    /// What becomes of a call of a strict tool whose arguments do not fit. Default: it is handed on to the client.
+    pub strict_tools: StrictTools,
     /// The most bytes of a request's body. Default: 32 MiB.
     pub max_body: usize,
     /// The most replies at once; more are refused with status 503 and `retry-after`. Default: 256.
@@ -86,6 +89,7 @@ setters!(ProxyOptions {
     key: Option<String>,
     hosts: Vec<String>,
     unknown_model: UnknownModel,
+    strict_tools: StrictTools,
     max_body: usize,
     max_replies: usize,
     max_connections: usize,
@@ -112,6 +116,7 @@ impl Default for ProxyOptions {
             key: None,
             hosts: ["localhost", "127.0.0.1", "::1"].map(str::to_owned).into(),
             unknown_model: UnknownModel::Refused,
+            strict_tools: StrictTools::default(),
             max_body: 32 << 20,
             max_replies: 256,
             max_connections: 1024,
@@ -145,12 +150,21 @@ impl fmt::Debug for ProxyOptions {
 #[derive(Clone)]
 pub struct Proxy {
     options: Arc<ProxyOptions>,
-    models: Vec<(String, Arc<dyn Model>)>,
+    models: Vec<Served>,
+}
+
+/// A model under a name.
+#[derive(Clone)]
+struct Served {
+    name: String,
+    model: Arc<dyn Model>,
+    /// In tokens.
+    context_length: Option<u64>,
 }
 
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&String> = self.models.iter().map(|(name, _)| name).collect();
+        let names: Vec<&String> = self.models.iter().map(|served| &served.name).collect();
         f.debug_struct("Proxy").field("models", &names).field("options", &self.options).finish()
     }
 }
@@ -189,11 +203,22 @@ impl Proxy {
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
-        let model: Arc<dyn Model> = Arc::new(TextCalls::when_needed(model));
-        match self.models.iter_mut().find(|(taken, _)| *taken == name) {
-            Some((_, old)) => *old = model,
-            None => self.models.push((name, model)),
+        let served = Served { name, model: Arc::new(TextCalls::when_needed(model)), context_length: None };
+        match self.models.iter_mut().find(|old| old.name == served.name) {
+            Some(old) => *old = served,
+            None => self.models.push(served),
         }
+        self
+    }
+
+    /// States how many tokens the model of this name takes, request and reply together. Clients learn it from
+    /// `GET /v1/models`; nothing is checked against it. A name that is not served is passed over.
+    #[must_use]
+    pub fn context_length(mut self, name: &str, tokens: u64) -> Self {
+        self.models
+            .iter_mut()
+            .filter(|served| served.name == name)
+            .for_each(|served| served.context_length = Some(tokens));
         self
     }
 
@@ -232,8 +257,8 @@ impl Proxy {
     }
 
     fn find(&self, name: &str) -> Option<&Arc<dyn Model>> {
-        let named = self.models.iter().find(|(served, _)| served == name);
+        let named = self.models.iter().find(|served| served.name == name);
         let first = || self.models.first().filter(|_| self.options.unknown_model == UnknownModel::First);
-        named.or_else(first).map(|(_, model)| model)
+        named.or_else(first).map(|served| &served.model)
     }
 }

@@ -16,7 +16,7 @@ use super::super::chat::{ChatEvents, ChatRequest};
 use super::super::{ApiError, ApiRequest, ResponseEvents};
 use super::refusal::{Refusal, json_response};
 use super::reply::{Api, Job, now, stem};
-use super::{Shared, auth, body};
+use super::{Served, Shared, auth, body};
 
 /// When a client that found no free place may come again.
 const SOON: Duration = Duration::from_secs(1);
@@ -46,7 +46,7 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
     let mut response = match checked {
         Ok(()) => next.run(request).await,
         Err(refusal) => {
-            body::drain(options, request.into_body().into_data_stream()).await;
+            body::drain(options.max_body, request.into_body().into_data_stream());
             refusal.into_response()
         }
     };
@@ -58,7 +58,8 @@ async fn check_request(State(shared): Here, request: Request<Body>, next: Next) 
 
 async fn responses(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let request = ApiRequest::parse(body)?;
+        let mut request = ApiRequest::parse(body)?;
+        request.strict_tools = shared.proxy.options.strict_tools;
         let events = ResponseEvents::new(&request, stem(), now());
         Ok((request, Api::Responses(Box::new(events))))
     })
@@ -67,7 +68,8 @@ async fn responses(State(shared): Here, request: Request<Body>) -> Result<Respon
 
 async fn chat(State(shared): Here, request: Request<Body>) -> Result<Response<Body>, Refusal> {
     answer(&shared, request, |body| {
-        let request = ChatRequest::parse(body)?;
+        let mut request = ChatRequest::parse(body)?;
+        request.api.strict_tools = shared.proxy.options.strict_tools;
         let events = ChatEvents::new(&request, stem(), now());
         Ok((request.api, Api::Chat(Box::new(events))))
     })
@@ -80,17 +82,17 @@ async fn answer(
     read: impl FnOnce(&[u8]) -> Result<(ApiRequest, Api), Refusal>,
 ) -> Result<Response<Body>, Refusal> {
     let options = &shared.proxy.options;
+    let bytes = body::read(options, request.into_body()).await?;
+    // Not before: whoever is slow to ask would keep others out.
     let Ok(permit) = Arc::clone(&shared.replies).try_acquire_owned() else {
-        body::drain(options, request.into_body().into_data_stream()).await;
         let message = format!("{} replies are under way here, which is the most.", options.max_replies);
         return Err(Refusal { retry_after: Some(SOON), ..Refusal::new(503, "overloaded", message) });
     };
-    let bytes = body::read(options, request.into_body()).await?;
     let (asked, api) = read(&bytes)?;
     drop(bytes);
     let model = shared.proxy.find(&asked.model).ok_or_else(|| not_served(&asked.model))?;
     if let Some(hear) = &options.on_warning {
-        asked.warnings.iter().for_each(|warning| hear(&warning.to_string()));
+        asked.warnings.iter().for_each(|warning| hear(warning));
     }
     let job = Job {
         model: Arc::clone(model),
@@ -109,17 +111,22 @@ fn not_served(name: &str) -> Refusal {
 }
 
 async fn models(State(shared): Here) -> Response<Body> {
-    let models: Vec<Value> = shared.proxy.models.iter().map(|(name, _)| card(&shared, name)).collect();
+    let models: Vec<Value> = shared.proxy.models.iter().map(|served| card(&shared, served)).collect();
     json_response(200, &json!({"object": "list", "data": models}))
 }
 
 async fn model(State(shared): Here, Path(name): Path<String>) -> Result<Response<Body>, Refusal> {
-    let is_served = shared.proxy.models.iter().any(|(served, _)| *served == name);
-    is_served.then(|| json_response(200, &card(&shared, &name))).ok_or_else(|| not_served(&name))
+    let served = shared.proxy.models.iter().find(|served| served.name == name);
+    served.map(|served| json_response(200, &card(&shared, served))).ok_or_else(|| not_served(&name))
 }
 
-fn card(shared: &Shared, name: &str) -> Value {
-    json!({"id": name, "object": "model", "created": shared.started, "owned_by": "agent-loop"})
+/// The API has no field for the context length: one name is OpenRouter's and LM Studio's, the other one vLLM's.
+fn card(shared: &Shared, served: &Served) -> Value {
+    let mut card = json!({"id": served.name, "object": "model", "created": shared.started, "owned_by": "agent-loop"});
+    if let Some(tokens) = served.context_length {
+        (card["context_length"], card["max_model_len"]) = (json!(tokens), json!(tokens));
+    }
+    card
 }
 
 async fn health(State(shared): Here) -> Response<Body> {

@@ -250,6 +250,52 @@ async fn more_replies_than_allowed_are_refused_until_one_ends() {
 }
 
 #[tokio::test]
+async fn requests_that_are_half_sent_take_no_place() {
+    let (server, mut hand) = server(ProxyOptions::default().max_replies(1)).await;
+    let mut half = Vec::new();
+    for _ in 0..3 {
+        let mut client = server.client().await;
+        client.write("POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-length: 9\r\n\r\n{").await;
+        half.push(client);
+    }
+    let mut whole = asking(&server, RESPONSES, false).await;
+    hand.asked().await.accept().end();
+    assert_eq!(whole.json().await.0, 200);
+}
+
+#[tokio::test]
+async fn a_declared_length_over_the_limit_is_refused_before_the_body_comes() {
+    let (server, _hand) = server(ProxyOptions::default().max_body(1000)).await;
+    let mut client = server.client().await;
+    client.write("POST /v1/responses HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1001\r\n\r\n").await;
+    let (status, error) = client.json().await;
+    assert_eq!((status, &error["error"]["code"]), (413, &json!("request_too_large")));
+}
+
+#[tokio::test]
+async fn a_stop_sequence_ends_the_backend() {
+    let (server, mut hand) = server(ProxyOptions::default()).await;
+    for (path, stream) in [(RESPONSES, true), (RESPONSES, false), (CHAT, true), (CHAT, false)] {
+        let mut body = question(path, "hi", stream);
+        body["stop"] = json!("END");
+        let mut client = server.client().await;
+        client.send("POST", path, &[], &body.to_string()).await;
+        let speaking = hand.asked().await.accept();
+        speaking.say("a E");
+        speaking.say("ND b");
+        speaking.dropped().await;
+        let said = if stream {
+            client.head().await;
+            json!(client.events().await)
+        } else {
+            client.json().await.1
+        };
+        let said = said.to_string();
+        assert!(said.contains("\"a \"") && !said.contains("ND"), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn a_server_that_stops_ends_what_is_under_way() {
     let (mut server, mut hand) = server(ProxyOptions::default().grace(SHORT)).await;
     let mut idle = server.client().await;

@@ -160,11 +160,15 @@ async fn results_go_back_and_oddities_are_warnings() {
 #[tokio::test]
 async fn models_are_listed_and_found_by_name() {
     let proxy = Proxy::new(ProxyOptions::default()).model("m", writes(&["one"])).model("org/other", writes(&["two"]));
+    let proxy = proxy.context_length("org/other", 32_768).context_length("gone", 1);
     let server = Running::start(proxy).await;
     let (_, list) = server.get("/v1/models").await;
     let names: Vec<&Value> = list["data"].as_array().unwrap().iter().map(|model| &model["id"]).collect();
     assert_eq!(names, [&json!("m"), &json!("org/other")]);
-    assert_eq!(server.get("/v1/models/org/other").await.1["id"], "org/other");
+    let other = server.get("/v1/models/org/other").await.1;
+    assert_eq!((&other["id"], &other["context_length"]), (&json!("org/other"), &json!(32_768)));
+    assert_eq!(list["data"][1], other);
+    assert!(list["data"][0].get("context_length").is_none(), "nobody stated it");
     assert_eq!(server.get("/v1/models/gone").await.0, 404);
     assert_eq!(server.get("/health").await, (200, json!({"status": "ok", "replies": 0})));
     for (path, name, text) in [(RESPONSES, "m", "one"), (CHAT, "org/other", "two")] {
