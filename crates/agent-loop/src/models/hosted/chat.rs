@@ -10,7 +10,7 @@ use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
-use super::{Decode, Wire, failure};
+use super::{Decode, Wire, failure, first_of};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire, is_streamed: bool) -> Value {
     let is_openai = wire == Wire::OpenAiChat;
@@ -101,17 +101,25 @@ struct Call {
 
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
+        if let Some(fault) = failure::unreadable_call(chunk) {
+            out.push(fault);
+            out.push(Delta::End(EndReason::Complete));
+            return Ok(());
+        }
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(chunk));
         }
-        let choice = &chunk["choices"][0];
+        let choice = first_of(&chunk["choices"]);
         self.piece(&choice["delta"], out);
         // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
         self.whole_message(&choice["message"], out);
         self.finish = match choice["finish_reason"].as_str() {
             None | Some("") => self.finish,
-            Some("length") => Some(EndReason::Length),
-            Some("content_filter") => Some(EndReason::Filtered),
+            // The second words of these are Z.ai's.
+            Some("length" | "model_context_window_exceeded") => Some(EndReason::Length),
+            Some("content_filter" | "sensitive") => Some(EndReason::Filtered),
+            // OpenRouter, with the error beside it.
+            Some("error") => return Err(failure::in_stream(choice)),
             // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
             Some(_) => Some(EndReason::Complete),
         };
@@ -133,6 +141,16 @@ impl Decode for Decoder {
         let Some(finish) = self.finish else { return };
         (0..self.calls.len()).for_each(|index| out.call_end(index, None));
         out.push(Delta::End(if self.is_refused { EndReason::Refused } else { finish }));
+    }
+
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
+        self.event(body, out)?;
+        match first_of(&body["choices"]) {
+            _ if out.is_over() => {}
+            choice if choice["message"].is_object() || choice["delta"].is_object() => self.done(out),
+            _ => return Err(failure::no_reply()),
+        }
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@
 
 mod provider;
 mod sse;
+mod error_words;
 mod failure;
 mod deltas;
 mod without_nulls;
@@ -24,11 +25,11 @@ mod http;
 use std::fmt;
 
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::{Model, ReplyStream, Request};
+use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
 use crate::schema::WireNames;
 use crate::tool::BoxFuture;
 
@@ -39,6 +40,7 @@ pub use provider::{Provider, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
 use deltas::Deltas;
+use failure::Refusal;
 
 /// The longest provider message that is quoted in an error.
 const MAX_MESSAGE_BYTES: usize = 600;
@@ -95,6 +97,12 @@ pub trait Transport: Send + Sync {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
+/// The one alternative of a reply that was asked for, of servers that send several.
+fn first_of(alternatives: &Value) -> &Value {
+    let mut alternatives = alternatives.as_array().into_iter().flatten();
+    alternatives.find(|one| one["index"].as_u64().unwrap_or(0) == 0).unwrap_or(&Value::Null)
+}
+
 /// Reads one reply. Pure.
 trait Decode: Send {
     /// The data of one event.
@@ -106,12 +114,9 @@ trait Decode: Send {
     /// The body has ended. Wires with a terminal event ignore this.
     fn end(&mut self, _: &mut Deltas) {}
 
-    /// A body that is one JSON object instead of events.
-    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
-        self.event(body, out)?;
-        self.end(out);
-        Ok(())
-    }
+    /// A body that is one JSON object instead of events. Nothing of it can be missing, so that it needs no word for its
+    /// end; one that is no reply is an error.
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()>;
 }
 
 /// A hosted model.
@@ -173,12 +178,17 @@ impl<T: Transport> Hosted<T> {
         let reply = self.transport.post(http_request).await?;
         log::debug!("{}: status {}", self.provider.name, reply.status);
         if !(200..300).contains(&reply.status) {
-            return Err(failure::of_status(reply).await);
+            return match failure::of_status(reply).await {
+                Refusal::Error(error) => Err(error),
+                Refusal::UnreadableCall(fault) => {
+                    let deltas = [fault, Delta::End(EndReason::Complete)];
+                    Ok(Box::pin(stream::iter(deltas.map(Ok))))
+                }
+            };
         }
         let form = match reply.header("content-type").unwrap_or_default() {
             kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
             kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
-            _ if self.provider.streaming == Streaming::No => BodyFormat::Whole(Vec::new()),
             _ => BodyFormat::Unknown,
         };
         let deltas = Deltas::new(&request, names, &self.provider);

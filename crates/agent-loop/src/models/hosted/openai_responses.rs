@@ -135,9 +135,14 @@ impl Decode for Decoder {
         for (position, item) in body["output"].as_array().into_iter().flatten().enumerate() {
             self.item_done(position as u64, item, out);
         }
-        if body["status"].is_string() {
-            self.finish(body, out);
+        match body["status"].as_str().unwrap_or_default() {
+            "failed" => return Err(failure::in_stream(body)),
+            "completed" | "incomplete" => {}
+            "" if body["output"].is_array() => {}
+            // Queued, cancelled, or no reply at all.
+            _ => return Err(failure::no_reply()),
         }
+        self.finish(body, out);
         Ok(())
     }
 }

@@ -19,6 +19,10 @@ cases! {
     "nulls that strict mode forces are taken out" nulls_that_strict_mode_forces_are_taken_out,
     "every tool choice; names with dots" tool_choices,
     "filters, calls that the provider could not read" how_gemini_stops,
+    "filters, calls that the provider could not read" a_call_that_gemini_did_not_expect_is_not_told_twice,
+    "one JSON object that names no end is whole" whole_replies_that_name_no_end,
+    "alternatives that nobody asked for are left out" only_the_first_alternative_is_read,
+    "complete, and cut by the limit of length" a_turn_that_anthropic_pauses_is_not_complete,
     "error inside the stream" how_responses_fail,
 }
 
@@ -526,7 +530,9 @@ async fn signatures_and_ids_of_gemini_go_back_as_they_came() {
 async fn how_gemini_stops() {
     for (finish, expected) in [
         ("SAFETY", "a|Filtered"),
-        ("OTHER", "a|Complete"),
+        ("STOP", "a|Complete"),
+        ("MODEL_ARMOR", "a|Filtered"),
+        ("A_NEW_WORD", "a|Filtered"),
         ("MALFORMED_FUNCTION_CALL", "a|!unreadable_call \"\"|Complete"),
     ] {
         let reply = reply(Wire::Gemini, Answer::events(gemini(&[json!({"text": "a"})], finish), 17)).await.unwrap();
@@ -534,6 +540,57 @@ async fn how_gemini_stops() {
     }
     let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n";
     assert_eq!(show(&reply(Wire::Gemini, Answer::events(blocked, 17)).await.unwrap()), "Filtered");
+}
+
+#[tokio::test]
+async fn a_call_that_gemini_did_not_expect_is_not_told_twice() {
+    let call = json!({"functionCall": {"name": "later", "args": {}}});
+    for (parts, expected) in
+        [(vec![call], "later {}|Complete"), (vec![json!({"text": "a"})], "a|!unreadable_call \"\"|Complete")]
+    {
+        let bytes = gemini(&parts, "UNEXPECTED_TOOL_CALL");
+        assert_eq!(show(&reply(Wire::Gemini, Answer::events(bytes, 17)).await.unwrap()), expected);
+    }
+}
+
+#[tokio::test]
+async fn whole_replies_that_name_no_end() {
+    for wire in WIRES {
+        for word in [Some(json!("")), Some(Value::Null), None] {
+            let mut body = super::whole::whole_text(wire);
+            let (object, field) = match wire {
+                Wire::OpenAiChat | Wire::Chat => (&mut body["choices"][0], "finish_reason"),
+                Wire::OpenAiResponses => (&mut body, "status"),
+                Wire::Anthropic => (&mut body, "stop_reason"),
+                Wire::Gemini => (&mut body["candidates"][0], "finishReason"),
+            };
+            let object = object.as_object_mut().unwrap();
+            object.remove(field);
+            object.extend(word.map(|word| (field.to_string(), word)));
+            let reply = reply(wire, Answer::json(200, &body)).await.unwrap();
+            assert_eq!(show(&reply), "abc|Complete", "{wire:?} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_first_alternative_is_read() {
+    let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": null}]});
+    let chunks = [piece(0, "a"), piece(1, "x"), piece(0, "b"), piece(1, "y"), finish("stop")];
+    for wire in [Wire::OpenAiChat, Wire::Chat] {
+        assert_eq!(show(&reply(wire, Answer::events(chat(&chunks), 13)).await.unwrap()), "ab|Complete");
+    }
+    let one = |index: u64, text: &str| json!({"index": index, "content": {"parts": [{"text": text}]}, "finishReason": "STOP"});
+    for candidates in [json!([one(0, "ab"), one(1, "x")]), json!([one(1, "x"), one(0, "ab")])] {
+        let body = json!({"candidates": candidates});
+        assert_eq!(show(&reply(Wire::Gemini, Answer::json(200, &body)).await.unwrap()), "ab|Complete");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_anthropic_pauses_is_not_complete() {
+    let bytes = anthropic(&message(vec![text_block("abc")], "pause_turn"));
+    assert_eq!(show(&reply(Wire::Anthropic, Answer::events(bytes, 17)).await.unwrap()), "abc|Length");
 }
 
 #[tokio::test]
