@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::approval::Question;
 use crate::error::{Failure, Result};
-use crate::message::{CallId, ToolCall, Usage};
+use crate::message::{CallId, TextPhase, ToolCall, Usage};
 use crate::model::Delta;
 use crate::run::{Outcome, Run};
 use crate::tool::{ToolError, ToolOutput};
@@ -17,6 +17,8 @@ use crate::tool::{ToolError, ToolOutput};
 pub enum Event {
     /// More text.
     Text(String),
+    /// More text, of which the provider says that it is not the answer: what the model says on the way.
+    Commentary(String),
     /// More reasoning.
     Reasoning(String),
     /// The model begins a call.
@@ -84,8 +86,10 @@ pub enum Event {
 }
 
 impl Event {
-    pub(super) fn of(delta: Delta) -> Option<Self> {
+    /// The event of a delta, within text of this phase.
+    pub(super) fn of(delta: Delta, phase: Option<TextPhase>) -> Option<Self> {
         Some(match delta {
+            Delta::Text { text } if phase == Some(TextPhase::Commentary) => Self::Commentary(text),
             Delta::Text { text } => Self::Text(text),
             Delta::Reasoning { text, .. } if !text.is_empty() => Self::Reasoning(text),
             Delta::CallStart { index, name, .. } => Self::CallStarted { index, name },
@@ -94,6 +98,8 @@ impl Event {
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
             Delta::CumulativeText { .. }
+            | Delta::TextStart { .. }
+            | Delta::TextEnd { .. }
             | Delta::Reasoning { .. }
             | Delta::CallEnd { .. }
             | Delta::Progress
@@ -106,6 +112,7 @@ impl Event {
         use serde_json::json;
         match self {
             Self::Text(text) => json!({"event": "text", "text": text}),
+            Self::Commentary(text) => json!({"event": "commentary", "text": text}),
             Self::Reasoning(text) => json!({"event": "reasoning", "text": text}),
             Self::CallStarted { index, name } => json!({"event": "call_started", "index": index, "name": name}),
             Self::CallArguments { index, text } => json!({"event": "call_arguments", "index": index, "text": text}),

@@ -74,7 +74,7 @@ fn text_block(text: &str) -> Value {
 
 fn block(part: &Part, names: &WireNames) -> Option<Value> {
     match part {
-        Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
+        Part::Text { text, .. } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
         // A thought goes back exactly as it came; without its signature, or from another wire, it does not.
         Part::Reasoning { opaque, .. } => {
             let is_thought = |block: &&Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";

@@ -59,7 +59,10 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
             Message::User { text } | Message::Note { text } => ("user", vec![json!({"text": text})]),
             Message::Assistant { parts } => {
                 let part = |part: &Part| match part {
-                    Part::Text { text } => Some(json!({"text": text})),
+                    Part::Text { text, opaque, .. } => {
+                        let signature = opaque.as_ref().and_then(|opaque| opaque.get("thoughtSignature"));
+                        Some(without_nulls(json!({"text": text, "thoughtSignature": signature})))
+                    }
                     Part::Reasoning { .. } => None,
                     Part::Call(call) => Some(call_part(call, names)),
                 };
@@ -178,6 +181,10 @@ impl Decoder {
             out.reasoning(text, None);
         } else {
             out.text(text);
+            // In a stream the signature may come with an empty text behind the others.
+            if part["thoughtSignature"].is_string() {
+                out.push(Delta::TextEnd { opaque: json!({"thoughtSignature": part["thoughtSignature"]}) });
+            }
         }
     }
 }

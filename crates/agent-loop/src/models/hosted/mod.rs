@@ -14,6 +14,7 @@ mod failure;
 mod deltas;
 mod without_nulls;
 mod body_stream;
+mod chat_reasoning;
 mod chat;
 mod output_texts;
 mod openai_responses;
@@ -36,7 +37,7 @@ use crate::tool::BoxFuture;
 #[cfg(feature = "hosted")]
 pub use http::{Http, HttpOptions, HttpProxy};
 
-pub use provider::{Provider, Streaming, TextDeltas, Wire};
+pub use provider::{Provider, ReturnReasoning, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
 use deltas::Deltas;
@@ -137,7 +138,7 @@ impl<T: Transport> Hosted<T> {
         let (model, is_streamed) = (self.model.as_str(), *streaming == Streaming::Yes);
         let (path, body) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
-                ("chat/completions".to_string(), chat::body(model, request, names, *wire, is_streamed))
+                ("chat/completions".to_string(), chat::body(model, request, names, &self.provider))
             }
             Wire::OpenAiResponses => ("responses".into(), openai_responses::body(model, request, names, is_streamed)),
             Wire::Anthropic => ("messages".into(), anthropic::body(model, request, names, is_streamed)),
@@ -158,7 +159,7 @@ impl<T: Transport> Hosted<T> {
 
     fn decoder(&self) -> Box<dyn Decode> {
         match self.provider.wire {
-            Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::default()),
+            Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::new(&self.provider.name)),
             Wire::OpenAiResponses => Box::new(openai_responses::Decoder::default()),
             Wire::Anthropic => Box::new(anthropic::Decoder::default()),
             Wire::Gemini => Box::new(gemini::Decoder::default()),
