@@ -112,7 +112,7 @@ fn excerpts(messages: &[Message], most: usize) -> String {
             Message::User { text } => add("Person", text),
             Message::Note { text } => add("Note", text),
             Message::Assistant { parts } => parts.iter().for_each(|part| match part {
-                Part::Text { text } => add("Assistant", text),
+                Part::Text { text, .. } => add("Assistant", text),
                 Part::Call(call) => add("Call", &format!("{} {}", call.name, call.arguments)),
                 Part::Reasoning { .. } => {}
             }),

@@ -31,7 +31,7 @@ use serde_json::Value;
 use crate::approval::{BoundDecision, Policy, Question, RejectedBecause, Rejection, RunId};
 use crate::budget::{AtLimit, Budget, Limit, Repeats, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{CallId, History, Message, ToolCall, ToolResult};
+use crate::message::{CallId, History, Message, Part, ToolCall, ToolResult};
 use crate::model::{Parallel, Request, ToolChoice};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
@@ -176,7 +176,8 @@ impl fmt::Display for StopReason {
 pub struct Outcome {
     /// Why.
     pub stop: StopReason,
-    /// What the model said last since the person's message; empty if it said nothing.
+    /// What the model said last since the person's message, without commentary where the provider tells it apart from
+    /// the answer; empty if it said nothing.
     pub text: String,
     /// The answer, where [`RunOptions::answer`] asked for one and it fits.
     pub answer: Option<Value>,
@@ -428,7 +429,10 @@ impl Run {
     fn last_text(&self) -> String {
         let mut since = self.history.messages().iter().rev().take_while(|message| !message.is_of_person());
         let said = since.find(|message| matches!(***message, Message::Assistant { .. }));
-        said.map_or_else(String::new, |message| message.text())
+        match said.map(|message| &**message) {
+            Some(Message::Assistant { parts }) => Part::answer_text(parts),
+            _ => String::new(),
+        }
     }
 
     /// Adds a message of which it is known that it fits.

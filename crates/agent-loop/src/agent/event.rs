@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::approval::Question;
 use crate::error::{Failure, Result};
-use crate::message::{Status, ToolCall, ToolResult, Usage};
+use crate::message::{Status, TextPhase, ToolCall, ToolResult, Usage};
 use crate::model::Delta;
 use crate::run::{Outcome, Run};
 
@@ -19,6 +19,8 @@ use crate::run::{Outcome, Run};
 pub enum Event {
     /// More text.
     Text(String),
+    /// More text, of which the provider says that it is not the answer: what the model says on the way.
+    Commentary(String),
     /// More reasoning.
     Reasoning(String),
     /// The model begins a call.
@@ -89,8 +91,9 @@ pub enum Event {
 }
 
 impl Event {
-    /// The event of a delta. `calls` holds the indices of the calls so far: those of deltas are in any numbering.
-    pub(super) fn of(delta: Delta, calls: &mut Vec<usize>) -> Option<Self> {
+    /// The event of a delta within text of this phase. `calls` holds the indices of the calls so far: those of deltas are
+    /// in any numbering.
+    pub(super) fn of(delta: Delta, phase: Option<TextPhase>, calls: &mut Vec<usize>) -> Option<Self> {
         let mut place = |index| {
             calls.iter().rposition(|call| *call == index).unwrap_or_else(|| {
                 calls.push(index);
@@ -98,6 +101,7 @@ impl Event {
             })
         };
         Some(match delta {
+            Delta::Text { text } if phase == Some(TextPhase::Commentary) => Self::Commentary(text),
             Delta::Text { text } => Self::Text(text),
             Delta::Reasoning { text, .. } if !text.is_empty() => Self::Reasoning(text),
             Delta::CallStart { index, id, name } => Self::CallStarted { index: place(index), id, name },
@@ -106,6 +110,8 @@ impl Event {
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
             Delta::CumulativeText { .. }
+            | Delta::TextStart { .. }
+            | Delta::TextEnd { .. }
             | Delta::Reasoning { .. }
             | Delta::CallEnd { .. }
             | Delta::Progress
@@ -118,6 +124,7 @@ impl Event {
         use serde_json::json;
         match self {
             Self::Text(text) => json!({"event": "text", "text": text}),
+            Self::Commentary(text) => json!({"event": "commentary", "text": text}),
             Self::Reasoning(text) => json!({"event": "reasoning", "text": text}),
             Self::CallStarted { index, id, name } => {
                 json!({"event": "call_started", "index": index, "id": id, "name": name})

@@ -70,12 +70,15 @@ impl Agent {
         let silent =
             |_| Error::new(ErrorKind::TimedOut, "the model was silent for too long").with_path(self.model.name());
         let mut stream = timeout(self.limits.silence, self.model.reply(request.clone())).await.map_err(silent)??;
-        let (mut cursor, mut calls) = (TextCursor::new(), Vec::new());
+        let (mut cursor, mut phase, mut calls) = (TextCursor::new(), None, Vec::new());
         while let Some(delta) = timeout(self.limits.silence, stream.next()).await.map_err(silent)? {
             let delta = cursor.resolve(delta?);
             builder.push(&delta)?;
-            *is_shown |= !matches!(delta, Delta::Usage(_) | Delta::Progress | Delta::End(_));
-            Event::of(delta, &mut calls).into_iter().for_each(|event| observer.event(event));
+            if let Delta::TextStart { phase: begun } = delta {
+                phase = begun;
+            }
+            *is_shown |= !matches!(delta, Delta::TextStart { .. } | Delta::Usage(_) | Delta::Progress | Delta::End(_));
+            Event::of(delta, phase, &mut calls).into_iter().for_each(|event| observer.event(event));
         }
         Ok(())
     }

@@ -50,6 +50,12 @@ pub enum Part {
     Text {
         /// The text.
         text: String,
+        /// What it is for, where the provider tells.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        phase: Option<TextPhase>,
+        /// What the provider wants back with it (a signature).
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        opaque: Option<Value>,
     },
     /// The model's reasoning.
     Reasoning {
@@ -61,6 +67,16 @@ pub enum Part {
     },
     /// A call of a tool.
     Call(ToolCall),
+}
+
+/// What a text of a model is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextPhase {
+    /// What the model says on the way, such as what it is about to do.
+    Commentary,
+    /// The answer, or a part of it.
+    FinalAnswer,
 }
 
 /// The id of a call, unique within its conversation.
@@ -212,7 +228,7 @@ impl Message {
 
     /// What a model says, in text alone.
     pub fn assistant(text: impl Into<String>) -> Self {
-        Self::Assistant { parts: vec![Part::Text { text: text.into() }] }
+        Self::Assistant { parts: vec![Part::text(text)] }
     }
 
     /// Its calls, in order.
@@ -246,16 +262,33 @@ impl Message {
 }
 
 impl Part {
+    /// A text, without anything that a provider says of it.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text { text: text.into(), phase: None, opaque: None }
+    }
+
     /// The text of these parts that is meant for a person.
     pub(crate) fn visible_text(parts: &[Self]) -> String {
-        let text = |part: &Self| if let Self::Text { text } = part { Some(text.clone()) } else { None };
-        parts.iter().filter_map(text).collect()
+        Self::texts(parts).map(|(text, _)| text).collect()
+    }
+
+    /// Their text without commentary; where there is nothing else, that.
+    pub(crate) fn answer_text(parts: &[Self]) -> String {
+        let answer = Self::texts(parts).filter(|(_, phase)| *phase != Some(TextPhase::Commentary));
+        let answer: String = answer.map(|(text, _)| text).collect();
+        if answer.is_empty() { Self::visible_text(parts) } else { answer }
+    }
+
+    fn texts(parts: &[Self]) -> impl Iterator<Item = (&str, Option<TextPhase>)> {
+        let text =
+            |part| if let &Self::Text { ref text, phase, .. } = part { Some((text.as_str(), phase)) } else { None };
+        parts.iter().filter_map(text)
     }
 
     /// About how many bytes a provider is sent for it.
     pub(crate) fn size(&self) -> usize {
         match self {
-            Self::Text { text } => text.len(),
+            Self::Text { text, opaque, .. } => text.len() + opaque.as_ref().map_or(0, value_size),
             Self::Reasoning { text, opaque } => text.len() + opaque.as_ref().map_or(0, value_size),
             Self::Call(call) => {
                 call.name.len() + value_size(&call.arguments) + call.opaque.as_ref().map_or(0, value_size)

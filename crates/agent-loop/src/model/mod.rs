@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::error::Result;
-use crate::message::{Messages, Usage};
+use crate::message::{Messages, TextPhase, Usage};
 use crate::tool::{BoxFuture, ToolSpec};
 
 pub(crate) use reply::{CUT_BY_LENGTH, read_arguments, set_arguments};
@@ -95,6 +95,16 @@ pub enum Delta {
         begin: usize,
         /// The text received so far.
         text: String,
+    },
+    /// The text that follows is a part of its own, and this is what it is for; so is all text up to the next of these.
+    TextStart {
+        /// `None` where the provider does not tell.
+        phase: Option<TextPhase>,
+    },
+    /// The text before this is complete.
+    TextEnd {
+        /// What the provider wants back with it.
+        opaque: Value,
     },
     /// More reasoning; `opaque` replaces what was there, and ends this part.
     Reasoning {

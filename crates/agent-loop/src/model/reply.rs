@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::message::{Part, ToolCall, Usage};
+use crate::message::{Part, TextPhase, ToolCall, Usage};
 
 use super::{Delta, EndReason, ReplyStream, TextCursor};
 
@@ -40,7 +40,7 @@ impl Reply {
 
     /// A complete reply of text alone.
     pub fn text(text: impl Into<String>) -> Self {
-        Self { parts: vec![Part::Text { text: text.into() }], end: EndReason::Complete, usage: None }
+        Self { parts: vec![Part::text(text)], end: EndReason::Complete, usage: None }
     }
 }
 
@@ -51,6 +51,9 @@ pub struct ReplyBuilder {
     parts: Vec<Part>,
     calls: Vec<CallDraft>,
     cursor: TextCursor,
+    phase: Option<TextPhase>,
+    /// Whether the next text begins a part.
+    begins_text: bool,
     end: Option<EndReason>,
     usage: Option<Usage>,
 }
@@ -88,6 +91,12 @@ impl ReplyBuilder {
         match delta {
             Delta::Text { text } => self.text(self.cursor.bytes(), text),
             Delta::CumulativeText { begin, text } => self.text(*begin, text),
+            Delta::TextStart { phase } => (self.phase, self.begins_text) = (*phase, true),
+            Delta::TextEnd { opaque: wanted } => {
+                if let Some(Part::Text { opaque: opaque @ None, .. }) = self.parts.last_mut() {
+                    *opaque = Some(wanted.clone());
+                }
+            }
             Delta::Reasoning { text, opaque } => match self.parts.last_mut() {
                 Some(Part::Reasoning { text: last, opaque: kept @ None }) => {
                     last.push_str(text);
@@ -159,8 +168,11 @@ impl ReplyBuilder {
     fn text(&mut self, begin: usize, text: &str) {
         match (self.cursor.new_suffix(begin, text), self.parts.last_mut()) {
             ("", _) => {}
-            (text, Some(Part::Text { text: last })) => last.push_str(text),
-            (text, _) => self.parts.push(Part::Text { text: text.into() }),
+            (text, Some(Part::Text { text: last, opaque: None, .. })) if !self.begins_text => last.push_str(text),
+            (text, _) => {
+                self.begins_text = false;
+                self.parts.push(Part::Text { text: text.into(), phase: self.phase, opaque: None });
+            }
         }
     }
 
@@ -273,12 +285,33 @@ mod tests {
         let reply = build(&deltas).unwrap();
         let expected = vec![
             Part::Reasoning { text: "hm".into(), opaque: Some(json!("sig")) },
-            Part::Text { text: "ab".into() },
+            Part::text("ab"),
             Part::Call(ToolCall::new("c3", "x", json!({"k": 1}))),
             Part::Call(ToolCall::new("c9", "y", json!({}))),
-            Part::Text { text: "c".into() },
+            Part::text("c"),
         ];
         assert_eq!(reply.parts, expected);
+    }
+
+    #[test]
+    fn texts_of_two_phases_are_two_parts_and_the_answer_is_without_commentary() {
+        let text = |text: &str| Delta::Text { text: text.into() };
+        let phase = |phase| Delta::TextStart { phase };
+        let (commentary, answer) = (Some(TextPhase::Commentary), Some(TextPhase::FinalAnswer));
+        let call = [start(0, "x"), arguments(0, "{}"), ended(0)];
+        let said = [phase(commentary), text("a"), text("b")];
+        let more = [text("c"), phase(answer), text("d"), Delta::TextEnd { opaque: json!("s") }];
+        let end = [Delta::End(EndReason::Complete)];
+        let reply = build(&[&said[..], &call, &more, &end].concat()).unwrap();
+        let part = |text: &str, phase, opaque| Part::Text { text: text.into(), phase, opaque };
+        let call = Part::Call(ToolCall::new("c0", "x", json!({})));
+        let expected =
+            vec![part("ab", commentary, None), call, part("c", commentary, None), part("d", answer, Some(json!("s")))];
+        assert_eq!(reply.parts, expected);
+        assert_eq!(Part::answer_text(&reply.parts), "d");
+        assert_eq!(Part::answer_text(&reply.parts[..3]), "abc", "where there is nothing else");
+        let stored = serde_json::to_value(&reply).unwrap();
+        assert_eq!(serde_json::from_value::<Reply>(stored).unwrap(), reply);
     }
 
     #[test]

@@ -4,7 +4,9 @@ mod hosted;
 mod replay;
 mod scripted;
 
-pub use hosted::{ByteStream, Hosted, HttpReply, HttpRequest, Provider, Streaming, TextDeltas, Transport, Wire};
+pub use hosted::{
+    ByteStream, Hosted, HttpReply, HttpRequest, Provider, ReturnReasoning, Streaming, TextDeltas, Transport, Wire,
+};
 #[cfg(feature = "hosted")]
 pub use hosted::{Http, HttpOptions, HttpProxy};
 pub use replay::Replay;

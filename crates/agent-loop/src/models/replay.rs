@@ -40,7 +40,10 @@ impl Replay {
 
 fn deltas_of(index: usize, part: &Part) -> Vec<Delta> {
     match part {
-        Part::Text { text } => vec![Delta::Text { text: text.clone() }],
+        Part::Text { text, phase, opaque } => {
+            let text = [Delta::TextStart { phase: *phase }, Delta::Text { text: text.clone() }];
+            text.into_iter().chain(opaque.clone().map(|opaque| Delta::TextEnd { opaque })).collect()
+        }
         Part::Reasoning { text, opaque } => vec![Delta::Reasoning { text: text.clone(), opaque: opaque.clone() }],
         Part::Call(call) => {
             let start = Delta::CallStart { index, id: call.id.0.clone(), name: call.name.clone() };

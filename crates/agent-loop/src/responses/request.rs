@@ -268,7 +268,7 @@ impl Conversation {
             "system" | "developer" => self.system.push(text),
             "user" => self.messages.push(Message::user(text)),
             "assistant" if text.is_empty() => {}
-            "assistant" => self.part(Part::Text { text }),
+            "assistant" => self.part(Part::text(text)),
             _ => return Err(format!("{role:?} is not one of system, developer, user, assistant")),
         }
         Ok(())

@@ -154,7 +154,7 @@ impl Run {
             }
             Phase::Ready => {
                 // Reasoning without its signature is refused by the providers that sign it.
-                let is_text = |part: &Part| matches!(part, Part::Text { text } if !text.is_empty());
+                let is_text = |part: &Part| matches!(part, Part::Text { text, .. } if !text.is_empty());
                 let parts: Vec<Part> = said.into_iter().filter(is_text).collect();
                 if !parts.is_empty() {
                     self.add(Message::Assistant { parts });

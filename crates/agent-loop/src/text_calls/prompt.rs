@@ -119,7 +119,7 @@ fn assistant_text(parts: &[Part]) -> String {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Text { text: said } => text.push_str(said),
+            Part::Text { text: said, .. } => text.push_str(said),
             Part::Reasoning { .. } => {}
             Part::Call(call) => text.push_str(&call_block(call)),
         }

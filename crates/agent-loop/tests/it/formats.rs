@@ -39,6 +39,7 @@ fn all() -> Value {
     (ran.items, ran.duration) = (output.items.clone(), Some(Duration::from_millis(9)));
     let events = [
         Event::Text("t".into()),
+        Event::Commentary("t".into()),
         Event::Reasoning("r".into()),
         Event::CallStarted { index: 1, id: "x".into(), name: "put".into() },
         Event::CallArguments { index: 1, text: "{".into() },
@@ -67,6 +68,8 @@ fn all() -> Value {
     let deltas = [
         Delta::Text { text: "t".into() },
         Delta::CumulativeText { begin: 0, text: "tt".into() },
+        Delta::TextStart { phase: Some(TextPhase::Commentary) },
+        Delta::TextEnd { opaque: json!({"signature": "s"}) },
         Delta::Reasoning { text: "r".into(), opaque: Some(json!({"signature": "s"})) },
         Delta::CallStart { index: 0, id: "c".into(), name: "put".into() },
         Delta::CallArguments { index: 0, text: "{}".into() },

@@ -366,7 +366,7 @@ async fn a_reply_of_many_megabytes_and_thousands_of_calls() {
     assert_eq!(outcome.spent.calls, 64, "the budget's");
     assert_eq!(run.results().count(), 5_000, "each has its result, whatever it was called");
     run.history().messages().check().unwrap();
-    let is_whole = |part: &Part| matches!(part, Part::Text { text } if text.len() == 20 << 20);
+    let is_whole = |part: &Part| matches!(part, Part::Text { text, .. } if text.len() == 20 << 20);
     assert!(matches!(&*run.history().messages()[1], agent_loop::Message::Assistant { parts } if is_whole(&parts[0])));
 }
 

@@ -47,7 +47,7 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
     too_long.failed(&Error::new(ErrorKind::ContextTooLong, "too long")).unwrap();
     states.push(("too-long", too_long, "compact"));
     let mut cancelled = run.clone();
-    cancelled.cancel(vec![Part::Text { text: "half".into() }]);
+    cancelled.cancel(vec![Part::text("half")]);
     states.push(("cancelled", cancelled, "done"));
 
     let mut faulty = ToolCall::new("c5", "look", json!("{\"at"));
@@ -57,7 +57,7 @@ fn states() -> Vec<(&'static str, Run, &'static str)> {
     let reply = Reply {
         parts: vec![
             Part::Reasoning { text: "hm".into(), opaque: Some(json!("sig")) },
-            Part::Text { text: "I look.".into() },
+            Part::text("I look."),
             Part::Call(signed),
             Part::Call(ToolCall::new("c2", "list", json!({}))),
             Part::Call(ToolCall::new("c3", "put", json!({"at": "b"}))),

@@ -74,7 +74,7 @@ fn text_block(text: &str) -> Value {
 
 fn block(part: &Part, names: &WireNames) -> Option<Value> {
     match part {
-        Part::Text { text } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
+        Part::Text { text, .. } => (!text.trim().is_empty()).then(|| json!({"type": "text", "text": text})),
         // A thought goes back exactly as it came; without its signature, or from another wire, it does not.
         Part::Reasoning { opaque, .. } => {
             let is_thought = |block: &&Value| block["type"] == "thinking" || block["type"] == "redacted_thinking";
@@ -150,20 +150,22 @@ impl Decode for Decoder {
         if body["type"] == "error" {
             return Err(failure::in_stream(body));
         }
-        for (index, block) in body["content"].as_array().into_iter().flatten().enumerate() {
+        let blocks = body["content"].as_array().ok_or_else(failure::no_reply)?;
+        for (index, block) in blocks.iter().enumerate() {
             self.start(index, block, out);
             self.stop(&Value::Null, out);
         }
         self.count(&body["usage"]);
         out.push(Delta::Usage(self.usage));
-        reason(&body["stop_reason"]).into_iter().for_each(|reason| out.push(Delta::End(reason)));
+        out.push(Delta::End(reason(&body["stop_reason"]).unwrap_or(EndReason::Complete)));
         Ok(())
     }
 }
 
 fn reason(stop: &Value) -> Option<EndReason> {
     Some(match stop.as_str()? {
-        "max_tokens" | "model_context_window_exceeded" => EndReason::Length,
+        // A paused turn hit the limit of the provider's own tools.
+        "max_tokens" | "model_context_window_exceeded" | "pause_turn" => EndReason::Length,
         "refusal" => EndReason::Refused,
         _ => EndReason::Complete,
     })

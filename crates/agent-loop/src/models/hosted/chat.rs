@@ -8,16 +8,17 @@ use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
+use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS};
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
-use super::{Decode, Wire, failure};
+use super::{Decode, Provider, ReturnReasoning, Streaming, Wire, failure, first_of};
 
-pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire, is_streamed: bool) -> Value {
-    let is_openai = wire == Wire::OpenAiChat;
+pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
+    let (is_openai, is_streamed) = (provider.wire == Wire::OpenAiChat, provider.streaming == Streaming::Yes);
     let mut messages: Vec<Value> =
         request.system.iter().map(|text| json!({"role": "system", "content": &**text})).collect();
     for message in request.messages.iter() {
-        add_message(&mut messages, message, names);
+        add_message(&mut messages, message, names, provider);
     }
     let tool = |tool: &ToolSpec| {
         let mut function = json!({"name": names.wire(&tool.name), "description": tool.description});
@@ -56,7 +57,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, wire: Wire
     }))
 }
 
-fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) {
+fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames, provider: &Provider) {
     match message {
         Message::User { text } | Message::Note { text } => messages.push(json!({"role": "user", "content": text})),
         Message::Assistant { parts } => {
@@ -64,7 +65,9 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
             let mut out = json!({"role": "assistant", "content": text});
             let call_object = |call: &ToolCall| {
                 let function = json!({"name": names.wire(&call.name), "arguments": call.sent_text()});
-                json!({"id": call.id, "type": "function", "function": function})
+                let extra = call.opaque.as_ref().filter(|opaque| opaque["from"] == *provider.name);
+                let extra = extra.map(|opaque| &opaque["extra_content"]);
+                without_nulls(json!({"id": call.id, "type": "function", "function": function, "extra_content": extra}))
             };
             let calls: Vec<Value> = message.calls().map(call_object).collect();
             if !calls.is_empty() {
@@ -74,6 +77,7 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
             } else if text.is_empty() && parts.iter().any(|part| matches!(part, Part::Reasoning { .. })) {
                 return;
             }
+            add_reasoning(&mut out, parts, provider);
             messages.push(out);
         }
         Message::Results { results } => messages.extend(
@@ -82,10 +86,33 @@ fn add_message(messages: &mut Vec<Value>, message: &Message, names: &WireNames) 
     }
 }
 
+/// Adds the reasoning that came from this provider.
+fn add_reasoning(out: &mut Value, parts: &[Part], provider: &Provider) {
+    let mut fields = ReasoningFields::default();
+    for part in parts {
+        if let Part::Reasoning { opaque: Some(opaque), .. } = part
+            && opaque["from"] == *provider.name
+        {
+            fields.add(opaque);
+        }
+    }
+    match provider.return_reasoning {
+        ReturnReasoning::Never => return,
+        ReturnReasoning::Details if fields.0.contains_key(DETAILS) => fields.0.retain(|field, _| field == DETAILS),
+        ReturnReasoning::Details | ReturnReasoning::AsReceived => {}
+    }
+    if let Some(out) = out.as_object_mut() {
+        out.extend(fields.0);
+    }
+}
+
 /// Reads chunks. The end is known at `[DONE]` or at the end of the body, since usage comes after the finish reason.
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
+    provider: String,
     calls: Vec<Call>,
+    /// Reasoning that no part of the reply holds yet.
+    reasoning: ReasoningFields,
     has_reasoning: bool,
     finish: Option<EndReason>,
     is_refused: bool,
@@ -97,21 +124,31 @@ struct Call {
     index: u64,
     id: String,
     arguments: String,
+    /// What the server wants back with it: Gemini's signature on its compatible endpoint.
+    extra: Value,
 }
 
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
+        if let Some(fault) = failure::unreadable_call(chunk) {
+            out.push(fault);
+            out.push(Delta::End(EndReason::Complete));
+            return Ok(());
+        }
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(chunk));
         }
-        let choice = &chunk["choices"][0];
+        let choice = first_of(&chunk["choices"]);
         self.piece(&choice["delta"], out);
         // Some servers repeat the whole message, with the finish reason or in a chunk of its own.
         self.whole_message(&choice["message"], out);
         self.finish = match choice["finish_reason"].as_str() {
             None | Some("") => self.finish,
-            Some("length") => Some(EndReason::Length),
-            Some("content_filter") => Some(EndReason::Filtered),
+            // The second words of these are Z.ai's.
+            Some("length" | "model_context_window_exceeded") => Some(EndReason::Length),
+            Some("content_filter" | "sensitive") => Some(EndReason::Filtered),
+            // OpenRouter, with the error beside it.
+            Some("error") => return Err(failure::in_stream(choice)),
             // Which of the other words is used says nothing: calls come with `stop`, answers with `tool_calls`.
             Some(_) => Some(EndReason::Complete),
         };
@@ -131,16 +168,43 @@ impl Decode for Decoder {
 
     fn end(&mut self, out: &mut Deltas) {
         let Some(finish) = self.finish else { return };
-        (0..self.calls.len()).for_each(|index| out.call_end(index, None));
+        // A field that says nothing is wanted back with calls, too.
+        if !self.calls.is_empty() && !self.has_reasoning && !self.reasoning.0.is_empty() {
+            out.reasoning("", Some(self.reasoning.take(&self.provider)));
+        }
+        self.end_reasoning(out);
+        for (index, call) in self.calls.iter_mut().enumerate() {
+            let extra = call.extra.take();
+            let opaque = (!extra.is_null()).then(|| json!({"from": self.provider, "extra_content": extra}));
+            out.call_end(index, opaque);
+        }
         out.push(Delta::End(if self.is_refused { EndReason::Refused } else { finish }));
+    }
+
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
+        self.event(body, out)?;
+        match first_of(&body["choices"]) {
+            _ if out.is_over() => {}
+            choice if choice["message"].is_object() || choice["delta"].is_object() => self.done(out),
+            _ => return Err(failure::no_reply()),
+        }
+        Ok(())
     }
 }
 
 impl Decoder {
+    pub(super) fn new(provider: &str) -> Self {
+        Self { provider: provider.into(), ..Self::default() }
+    }
+
     /// What a chunk adds.
     fn piece(&mut self, delta: &Value, out: &mut Deltas) {
         self.reasoning(delta, out);
-        out.text(&self.text(delta));
+        let text = self.text(delta);
+        if !text.is_empty() {
+            self.end_reasoning(out);
+        }
+        out.text(&text);
         for (position, call) in delta["tool_calls"].as_array().into_iter().flatten().enumerate() {
             self.call(position as u64, call, out);
         }
@@ -148,9 +212,13 @@ impl Decoder {
 
     /// All of a message, some of which may have arrived before.
     fn whole_message(&mut self, message: &Value, out: &mut Deltas) {
+        if !message.is_object() {
+            return;
+        }
         if !self.has_reasoning {
             self.reasoning(message, out);
         }
+        self.end_reasoning(out);
         out.text_at(0, &self.text(message));
         let known = self.calls.len();
         for (position, call) in message["tool_calls"].as_array().into_iter().flatten().enumerate() {
@@ -165,10 +233,18 @@ impl Decoder {
     }
 
     fn reasoning(&mut self, message: &Value, out: &mut Deltas) {
-        let text = [&message["reasoning_content"], &message["reasoning"]].into_iter().find_map(Value::as_str);
-        let text = text.unwrap_or_default();
-        self.has_reasoning |= !text.is_empty();
-        out.reasoning(text, None);
+        let mut texts = TEXTS.into_iter().filter_map(|field| message[field].as_str());
+        let text = texts.find(|text| !text.is_empty());
+        self.reasoning.add(message);
+        self.has_reasoning |= !self.reasoning.are_empty();
+        out.reasoning(text.unwrap_or_default(), None);
+    }
+
+    /// The reasoning so far is one part of the reply.
+    fn end_reasoning(&mut self, out: &mut Deltas) {
+        if !self.reasoning.are_empty() {
+            out.reasoning("", Some(self.reasoning.take(&self.provider)));
+        }
     }
 
     fn text(&mut self, message: &Value) -> String {
@@ -205,10 +281,14 @@ impl Decoder {
         });
         let index = known.unwrap_or_else(|| {
             let index = self.calls.len();
-            self.calls.push(Call { index: wire_index, id: id.into(), arguments: String::new() });
+            self.end_reasoning(out);
+            self.calls.push(Call { index: wire_index, id: id.into(), arguments: String::new(), extra: Value::Null });
             out.call_start(index, &fragment["id"], name);
             index
         });
+        if !fragment["extra_content"].is_null() {
+            self.calls[index].extra = fragment["extra_content"].clone();
+        }
         self.calls[index].arguments.push_str(&arguments);
         out.call_arguments(index, &arguments);
     }

@@ -5,11 +5,20 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::error::{Error, ErrorKind};
+use crate::model::Delta;
 
-use super::{HttpReply, sse};
+use super::{HttpReply, error_words, sse};
 
-/// The error of a reply whose status is not 2xx. The body is read, within a limit.
-pub(super) async fn of_status(reply: HttpReply) -> Error {
+/// Why a request has no reply.
+pub(super) enum Refusal {
+    /// Told to the caller.
+    Error(Error),
+    /// Told to the model: its call could not be read.
+    UnreadableCall(Delta),
+}
+
+/// The refusal of a reply whose status is not 2xx. The body is read, within a limit.
+pub(super) async fn of_status(reply: HttpReply) -> Refusal {
     let status = reply.status;
     let id = ["x-request-id", "request-id"].iter().find_map(|name| reply.header(name)).map(str::to_owned);
     let delay = retry_after(&reply);
@@ -17,16 +26,19 @@ pub(super) async fn of_status(reply: HttpReply) -> Error {
     let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
     // Gemini's compatible endpoint wraps the object in a list.
     let body = if body.is_array() { body[0].clone() } else { body };
+    if let Some(fault) = unreadable_call(&body) {
+        return Refusal::UnreadableCall(fault);
+    }
     let text = String::from_utf8_lossy(&bytes);
     let message = message_of(&body).unwrap_or_else(|| text.trim().to_string());
-    let mut error = new(kind_of(status, &body, &message), &message).with_status(status);
+    let mut error = new(kind_of(status, &body["error"], &message), &body["error"], &message).with_status(status);
     if let Some(id) = id.or_else(|| body["request_id"].as_str().map(str::to_owned)) {
         error = error.with_request_id(id);
     }
-    match delay {
+    Refusal::Error(match delay {
         Some(delay) => error.with_retry_after(delay),
         None => error,
-    }
+    })
 }
 
 /// The error inside a stream whose status was 200.
@@ -34,20 +46,31 @@ pub(super) fn in_stream(body: &Value) -> Error {
     let message = message_of(body).unwrap_or_else(|| "the provider reports an error without a message".into());
     let error = &body["error"];
     let status = error["code"].as_u64().or_else(|| error["status"].as_u64());
-    let word = |field: &str| error[field].as_str().filter(|word| *word != "error");
-    let kind = word("type").or_else(|| word("code")).unwrap_or_default();
-    let status = status.and_then(|status| u16::try_from(status).ok()).unwrap_or(match kind {
-        "authentication_error" | "permission_error" => 401,
-        "rate_limit_error" | "rate_limit_exceeded" => 429,
-        "invalid_request_error" | "invalid_prompt" | "context_length_exceeded" => 400,
-        _ => 500,
-    });
-    new(kind_of(status, body, &message), &message)
+    let is_invalid = |word: &Value| word == "invalid_request_error" || word == "invalid_prompt";
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    let other = if is_invalid(&error["type"]) || is_invalid(&error["code"]) { 400 } else { 500 };
+    new(kind_of(status.unwrap_or(other), error, &message), error, &message)
 }
 
-fn new(kind: ErrorKind, message: &str) -> Error {
+/// A call that the provider could not read: Groq refuses the reply and quotes it, before the stream or inside it.
+pub(super) fn unreadable_call(body: &Value) -> Option<Delta> {
+    let error = &body["error"];
+    let raw = error["failed_generation"].as_str().filter(|_| error["code"] == "tool_use_failed")?;
+    let fault = format!("The call could not be read: {}", message_of(body).unwrap_or_default());
+    // Behind all calls that came.
+    Some(Delta::CallFault { index: usize::MAX, fault, raw: raw.into() })
+}
+
+/// A whole body in which nothing of a reply is found.
+pub(super) fn no_reply() -> Error {
+    Error::new(ErrorKind::BadResponse, "the body is JSON but not a reply")
+}
+
+fn new(kind: ErrorKind, error: &Value, message: &str) -> Error {
+    let delay = kind.is_retryable().then(|| error_words::delay(error, message)).flatten();
     let message = if message.is_empty() { "the provider gave no reason" } else { message };
     let error = Error::new(kind, message);
+    let error = delay.into_iter().fold(error, Error::with_retry_after);
     match kind {
         ErrorKind::Authentication => error.with_remedy("check the key, and that it may use this model"),
         ErrorKind::ContextTooLong => {
@@ -63,36 +86,18 @@ fn message_of(body: &Value) -> Option<String> {
     places.into_iter().find_map(Value::as_str).map(str::to_owned)
 }
 
-fn kind_of(status: u16, body: &Value, message: &str) -> ErrorKind {
-    let error = &body["error"];
-    let code = error["code"].as_str().unwrap_or_default();
-    let kind = error["type"].as_str().unwrap_or_default();
-    let message = message.to_ascii_lowercase();
-    let says = |words: &[&str]| words.iter().any(|words| message.contains(words));
-    let is_long = code == "context_length_exceeded"
-        || kind == "exceed_context_size_error"
-        || says(&["context length", "context size", "context window", "prompt is too long", "maximum context"]);
-    let no_tools = says(&[
-        "does not support tool",
-        "does not support function",
-        "support tool use",
-        "tools param requires",
-        "tool use is not supported",
-        "tools are not supported",
-        "tool calling is not supported",
-    ]);
+fn kind_of(status: u16, error: &Value, message: &str) -> ErrorKind {
+    let coded = error_words::of_codes(error);
     match status {
         // Waiting does not help, paying does.
-        429 if code == "insufficient_quota" => ErrorKind::Authentication,
+        429 if coded == Some(ErrorKind::Authentication) => ErrorKind::Authentication,
         429 => ErrorKind::RateLimit,
-        401 | 403 => ErrorKind::Authentication,
-        402 => ErrorKind::Authentication,
+        401..=403 => ErrorKind::Authentication,
         413 => ErrorKind::ContextTooLong,
-        _ if no_tools => ErrorKind::ToolsUnsupported,
-        _ if is_long => ErrorKind::ContextTooLong,
-        408 | 409 | 425 | 500.. => ErrorKind::Unavailable,
-        _ if code == "content_policy_violation" || code == "content_filter" => ErrorKind::Filtered,
-        _ => ErrorKind::BadRequest,
+        _ => coded.or_else(|| error_words::of_message(message)).unwrap_or(match status {
+            408 | 409 | 425 | 500.. => ErrorKind::Unavailable,
+            _ => ErrorKind::BadRequest,
+        }),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Gemini's generateContent API.
 
 use std::collections::HashMap;
+use std::slice;
 
 use serde_json::{Value, json};
 
@@ -12,7 +13,7 @@ use crate::tool::ToolSpec;
 
 use super::deltas::Deltas;
 use super::without_nulls::without_nulls;
-use super::{Decode, failure};
+use super::{Decode, failure, first_of};
 
 pub(super) fn path(model: &str, is_streamed: bool) -> String {
     let method = if is_streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };
@@ -58,7 +59,10 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
             Message::User { text } | Message::Note { text } => ("user", vec![json!({"text": text})]),
             Message::Assistant { parts } => {
                 let part = |part: &Part| match part {
-                    Part::Text { text } => Some(json!({"text": text})),
+                    Part::Text { text, opaque, .. } => {
+                        let signature = opaque.as_ref().and_then(|opaque| opaque.get("thoughtSignature"));
+                        Some(without_nulls(json!({"text": text, "thoughtSignature": signature})))
+                    }
                     Part::Reasoning { .. } => None,
                     Part::Call(call) => Some(call_part(call, names)),
                 };
@@ -99,14 +103,13 @@ pub(super) struct Decoder {
 
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
-        // Without `alt=sse` the chunks come as one list.
         if let Value::Array(chunks) = chunk {
             return chunks.iter().try_for_each(|chunk| self.event(chunk, out));
         }
         if !chunk["error"].is_null() {
             return Err(failure::in_stream(chunk));
         }
-        let candidate = &chunk["candidates"][0];
+        let candidate = first_of(&chunk["candidates"]);
         for part in candidate["content"]["parts"].as_array().into_iter().flatten() {
             self.part(part, out);
         }
@@ -121,10 +124,11 @@ impl Decode for Decoder {
             self.finish = Some(EndReason::Filtered);
         }
         match candidate["finishReason"].as_str() {
-            None => {}
+            None | Some("") => {}
             Some("MAX_TOKENS") => self.finish = Some(EndReason::Length),
-            Some("SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII") => {
-                self.finish = Some(EndReason::Filtered);
+            // The loop answers a call of a tool that is not there, or of too many, if the reply holds it.
+            Some("UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS") if self.calls > 0 => {
+                self.finish = Some(EndReason::Complete);
             }
             Some(reason @ ("MALFORMED_FUNCTION_CALL" | "UNEXPECTED_TOOL_CALL" | "TOO_MANY_TOOL_CALLS")) => {
                 let raw = candidate["finishMessage"].as_str().unwrap_or_default().to_string();
@@ -133,13 +137,30 @@ impl Decode for Decoder {
                 self.calls += 1;
                 self.finish = Some(EndReason::Complete);
             }
-            Some(_) => self.finish = Some(EndReason::Complete),
+            Some("STOP" | "FINISH_REASON_UNSPECIFIED") => self.finish = Some(EndReason::Complete),
+            // Filters, of which there are more each year, and what else stops a model before its own end.
+            Some(reason) => {
+                log::warn!("the reply was stopped: {reason}");
+                self.finish = Some(EndReason::Filtered);
+            }
         }
         Ok(())
     }
 
     fn end(&mut self, out: &mut Deltas) {
         self.finish.into_iter().for_each(|finish| out.push(Delta::End(finish)));
+    }
+
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
+        self.event(body, out)?;
+        // Without `alt=sse` the chunks come as one list.
+        let mut chunks = body.as_array().map_or(slice::from_ref(body), Vec::as_slice).iter();
+        if self.finish.is_none() && chunks.all(|chunk| first_of(&chunk["candidates"]).is_null()) {
+            return Err(failure::no_reply());
+        }
+        self.finish.get_or_insert(EndReason::Complete);
+        self.end(out);
+        Ok(())
     }
 }
 
@@ -160,6 +181,10 @@ impl Decoder {
             out.reasoning(text, None);
         } else {
             out.text(text);
+            // In a stream the signature may come with an empty text behind the others.
+            if part["thoughtSignature"].is_string() {
+                out.push(Delta::TextEnd { opaque: json!({"thoughtSignature": part["thoughtSignature"]}) });
+            }
         }
     }
 }

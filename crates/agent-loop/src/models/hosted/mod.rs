@@ -9,10 +9,12 @@
 
 mod provider;
 mod sse;
+mod error_words;
 mod failure;
 mod deltas;
 mod without_nulls;
 mod body_stream;
+mod chat_reasoning;
 mod chat;
 mod output_texts;
 mod openai_responses;
@@ -24,11 +26,11 @@ mod http;
 use std::fmt;
 
 use futures_util::StreamExt;
-use futures_util::stream::BoxStream;
+use futures_util::stream::{self, BoxStream};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
-use crate::model::{Model, ReplyStream, Request};
+use crate::model::{Delta, EndReason, Model, ReplyStream, Request};
 use crate::raw_json::to_text;
 use crate::schema::WireNames;
 use crate::tool::BoxFuture;
@@ -36,10 +38,11 @@ use crate::tool::BoxFuture;
 #[cfg(feature = "hosted")]
 pub use http::{Http, HttpOptions, HttpProxy};
 
-pub use provider::{Provider, Streaming, TextDeltas, Wire};
+pub use provider::{Provider, ReturnReasoning, Streaming, TextDeltas, Wire};
 
 use body_stream::{BodyFormat, BodyStream};
 use deltas::Deltas;
+use failure::Refusal;
 
 /// The longest provider message that is quoted in an error.
 const MAX_MESSAGE_BYTES: usize = 600;
@@ -96,6 +99,12 @@ pub trait Transport: Send + Sync {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
+/// The one alternative of a reply that was asked for, of servers that send several.
+fn first_of(alternatives: &Value) -> &Value {
+    let mut alternatives = alternatives.as_array().into_iter().flatten();
+    alternatives.find(|one| one["index"].as_u64().unwrap_or(0) == 0).unwrap_or(&Value::Null)
+}
+
 /// Reads one reply. Pure.
 trait Decode: Send {
     /// The data of one event.
@@ -107,12 +116,9 @@ trait Decode: Send {
     /// The body has ended. Wires with a terminal event ignore this.
     fn end(&mut self, _: &mut Deltas) {}
 
-    /// A body that is one JSON object instead of events.
-    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()> {
-        self.event(body, out)?;
-        self.end(out);
-        Ok(())
-    }
+    /// A body that is one JSON object instead of events. Nothing of it can be missing, so that it needs no word for its
+    /// end; one that is no reply is an error.
+    fn whole(&mut self, body: &Value, out: &mut Deltas) -> Result<()>;
 }
 
 /// A hosted model.
@@ -133,7 +139,7 @@ impl<T: Transport> Hosted<T> {
         let (model, is_streamed) = (self.model.as_str(), *streaming == Streaming::Yes);
         let (path, body) = match wire {
             Wire::OpenAiChat | Wire::Chat => {
-                ("chat/completions".to_string(), chat::body(model, request, names, *wire, is_streamed))
+                ("chat/completions".to_string(), chat::body(model, request, names, &self.provider))
             }
             Wire::OpenAiResponses => ("responses".into(), openai_responses::body(model, request, names, is_streamed)),
             Wire::Anthropic => ("messages".into(), anthropic::body(model, request, names, is_streamed)),
@@ -154,7 +160,7 @@ impl<T: Transport> Hosted<T> {
 
     fn decoder(&self) -> Box<dyn Decode> {
         match self.provider.wire {
-            Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::default()),
+            Wire::OpenAiChat | Wire::Chat => Box::new(chat::Decoder::new(&self.provider.name)),
             Wire::OpenAiResponses => Box::new(openai_responses::Decoder::default()),
             Wire::Anthropic => Box::new(anthropic::Decoder::default()),
             Wire::Gemini => Box::new(gemini::Decoder::default()),
@@ -174,12 +180,17 @@ impl<T: Transport> Hosted<T> {
         let reply = self.transport.post(http_request).await?;
         log::debug!("{}: status {}", self.provider.name, reply.status);
         if !(200..300).contains(&reply.status) {
-            return Err(failure::of_status(reply).await);
+            return match failure::of_status(reply).await {
+                Refusal::Error(error) => Err(error),
+                Refusal::UnreadableCall(fault) => {
+                    let deltas = [fault, Delta::End(EndReason::Complete)];
+                    Ok(Box::pin(stream::iter(deltas.map(Ok))))
+                }
+            };
         }
         let form = match reply.header("content-type").unwrap_or_default() {
             kind if kind.starts_with("application/json") => BodyFormat::Whole(Vec::new()),
             kind if kind.starts_with("text/event-stream") => BodyFormat::Events(sse::SseParser::default()),
-            _ if self.provider.streaming == Streaming::No => BodyFormat::Whole(Vec::new()),
             _ => BodyFormat::Unknown,
         };
         let deltas = Deltas::new(&request, names, &self.provider);

@@ -1,9 +1,10 @@
 //! The client side of OpenAI's Responses API, stateless: reasoning is sent back encrypted.
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, Usage};
+use crate::message::{Message, Part, TextPhase, Usage};
 use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
@@ -58,7 +59,9 @@ fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
             input.push(json!({"type": "message", "role": "user", "content": text}))
         }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {
-            Part::Text { text } => Some(json!({"type": "message", "role": "assistant", "content": text})),
+            Part::Text { text, phase, .. } => {
+                Some(without_nulls(json!({"type": "message", "role": "assistant", "content": text, "phase": phase})))
+            }
             // An item of reasoning goes back as it came; plain reasoning text does not.
             Part::Reasoning { opaque, .. } => opaque.as_ref().filter(|item| item["type"] == "reasoning").cloned(),
             Part::Call(call) => {
@@ -80,6 +83,8 @@ pub(super) struct Decoder {
     /// In the order in which they began; a call's position here is its index.
     calls: Vec<Call>,
     texts: OutputTexts,
+    /// That of the last message.
+    phase: Option<TextPhase>,
     is_refused: bool,
 }
 
@@ -112,6 +117,7 @@ impl Decode for Decoder {
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
                 self.start(output_index(event), &event["item"], out);
             }
+            "response.output_item.added" => self.begin_message(&event["item"], out),
             "response.function_call_arguments.delta" => {
                 if let Some(index) = self.of_piece(event) {
                     self.calls[index].has_arguments |= !piece.is_empty();
@@ -135,9 +141,14 @@ impl Decode for Decoder {
         for (position, item) in body["output"].as_array().into_iter().flatten().enumerate() {
             self.item_done(position as u64, item, out);
         }
-        if body["status"].is_string() {
-            self.finish(body, out);
+        match body["status"].as_str().unwrap_or_default() {
+            "failed" => return Err(failure::in_stream(body)),
+            "completed" | "incomplete" => {}
+            "" if body["output"].is_array() => {}
+            // Queued, cancelled, or no reply at all.
+            _ => return Err(failure::no_reply()),
         }
+        self.finish(body, out);
         Ok(())
     }
 }
@@ -168,6 +179,18 @@ impl Decoder {
         by_id.or_else(|| self.calls.iter().rposition(|call| call.position == output_index(event)))
     }
 
+    /// Says what the text of a message is for, if that differs from the text before it.
+    fn begin_message(&mut self, item: &Value, out: &mut Deltas) {
+        if item["type"] != "message" {
+            return;
+        }
+        let phase = TextPhase::deserialize(&item["phase"]).ok();
+        if phase != self.phase {
+            self.phase = phase;
+            out.push(Delta::TextStart { phase });
+        }
+    }
+
     /// A whole item, at this position of the output.
     fn item_done(&mut self, position: u64, item: &Value, out: &mut Deltas) {
         match item["type"].as_str().unwrap_or_default() {
@@ -190,6 +213,7 @@ impl Decoder {
                 out.reasoning("", Some(item));
             }
             "message" => {
+                self.begin_message(item, out);
                 self.is_refused |= is_refusal(item);
                 self.texts.item(position, item, out);
             }

@@ -20,6 +20,8 @@ pub struct Provider {
     pub streaming: Streaming,
     /// Whether streamed text is incremental or cumulative.
     pub text_deltas: TextDeltas,
+    /// What goes back of the reasoning that came over Chat Completions.
+    pub return_reasoning: ReturnReasoning,
 }
 
 setters!(Provider {
@@ -28,6 +30,7 @@ setters!(Provider {
     headers: Vec<(String, String)>,
     streaming: Streaming,
     text_deltas: TextDeltas,
+    return_reasoning: ReturnReasoning,
 });
 
 /// Whether replies are streamed.
@@ -50,6 +53,20 @@ pub enum TextDeltas {
     Incremental,
     /// All text of the reply so far, as some servers and gateways send it; what is new is known by its position.
     Cumulative,
+}
+
+/// What goes back of the reasoning that came over Chat Completions: `reasoning_content`, `reasoning` and
+/// `reasoning_details`, only ever to a provider of the name that it came from. The other formats say themselves what
+/// goes back.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ReturnReasoning {
+    /// Every field, as it came. DeepSeek, Kimi and others refuse a conversation with tools without it.
+    #[default]
+    AsReceived,
+    /// Where `reasoning_details` came, nothing else: they hold the text of the others. OpenRouter's.
+    Details,
+    /// Nothing, for servers that refuse these fields.
+    Never,
 }
 
 /// A format of requests and replies. A new one is a file beside `anthropic.rs` and its arms in `hosted/mod.rs`.
@@ -79,6 +96,7 @@ impl Provider {
             headers: Vec::new(),
             streaming: Streaming::Yes,
             text_deltas: TextDeltas::Incremental,
+            return_reasoning: ReturnReasoning::AsReceived,
         }
     }
 
@@ -100,7 +118,23 @@ impl Provider {
 
     /// OpenRouter.
     pub fn openrouter(key: impl Into<String>) -> Self {
-        Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()))
+        let provider = Self::new("openrouter", Wire::Chat, "https://openrouter.ai/api/v1", Some(key.into()));
+        provider.return_reasoning(ReturnReasoning::Details)
+    }
+
+    /// DeepSeek.
+    pub fn deepseek(key: impl Into<String>) -> Self {
+        Self::new("deepseek", Wire::Chat, "https://api.deepseek.com", Some(key.into()))
+    }
+
+    /// Moonshot, whose models are called Kimi.
+    pub fn moonshot(key: impl Into<String>) -> Self {
+        Self::new("moonshot", Wire::Chat, "https://api.moonshot.ai/v1", Some(key.into()))
+    }
+
+    /// Z.ai, whose models are called GLM.
+    pub fn z_ai(key: impl Into<String>) -> Self {
+        Self::new("z.ai", Wire::Chat, "https://api.z.ai/api/paas/v4", Some(key.into()))
     }
 
     /// Ollama on this machine.

@@ -7,9 +7,14 @@ use super::*;
 
 cases! {
     "401, 403, 429, 500, 529 …: each its kind; context too long, no tools, filtered" statuses_are_kinds,
+    "errors in each provider's own words: too long, no key, no quota, no tools" kinds_in_the_words_of_each_provider,
+    "status, request id and delay are told; never the key" delays_in_the_words_of_each_provider,
     "status, request id and delay are told; never the key" what_a_caller_needs_to_know_is_there_and_the_key_is_not,
     "status, request id and delay are told; never the key" a_message_that_is_cut_holds_no_beginning_of_the_key,
     "error inside the stream" errors_inside_a_stream,
+    "error inside the stream" a_quota_inside_a_stream_is_not_asked_for_again,
+    "error inside the stream" a_choice_that_ends_with_an_error_is_an_error,
+    "filters, calls that the provider could not read" a_call_that_groq_could_not_read_is_told_to_the_model,
     "anything behind the end, in the same bytes or later" data_after_the_end_is_ignored,
     "not of the format: no JSON, no UTF-8, a page, nothing" what_is_not_of_the_format,
 }
@@ -49,6 +54,112 @@ async fn statuses_are_kinds() {
             assert_eq!(error.kind(), kind, "{status} {body}: {error}");
             assert_eq!(error.status(), Some(status));
         }
+    }
+}
+
+#[tokio::test]
+async fn kinds_in_the_words_of_each_provider() {
+    let message = |text: &str| json!({"error": {"message": text}});
+    let gemini = |status: &str, text: &str, details: Value| json!({"error": {"code": 400, "status": status, "message": text, "details": details}});
+    let long = "The input token count (1200293) exceeds the maximum number of tokens allowed (1048576).";
+    let info = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
+    let xai = json!({"code": "Client specified an invalid argument", "error": "Incorrect API key provided: xa***ey."});
+    let quota = json!({"error": {"message": "m", "type": "exceeded_current_quota_error"}});
+    for (status, body, kind) in [
+        (400, gemini("INVALID_ARGUMENT", long, json!(null)), ErrorKind::ContextTooLong),
+        (400, gemini("INVALID_ARGUMENT", "m", info), ErrorKind::Authentication),
+        (400, gemini("INVALID_ARGUMENT", "API key not valid.", json!([])), ErrorKind::Authentication),
+        (400, xai, ErrorKind::Authentication),
+        (400, message("Your credit balance is too low to access the Anthropic API."), ErrorKind::Authentication),
+        (
+            400,
+            message("input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000"),
+            ErrorKind::ContextTooLong,
+        ),
+        (400, message("This model's maximum prompt length is 131072 but 537812 came"), ErrorKind::ContextTooLong),
+        (400, message("Your request exceeded model token limit: 262144"), ErrorKind::ContextTooLong),
+        (400, json!({"error": {"code": "1261", "message": "Prompt exceeds max length"}}), ErrorKind::ContextTooLong),
+        (400, json!({"message": "longer than the maximum model length of 8192"}), ErrorKind::ContextTooLong),
+        (429, quota, ErrorKind::Authentication),
+        (
+            400,
+            message("\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"),
+            ErrorKind::ToolsUnsupported,
+        ),
+    ] {
+        for wire in WIRES {
+            let error = reply(wire, Answer::json(status, &body)).await.unwrap_err();
+            assert_eq!(error.kind(), kind, "{status} {body}: {error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn delays_in_the_words_of_each_provider() {
+    let details = json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34s"}]);
+    let gemini = json!({"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "message": "m", "details": details}});
+    let openai = json!({"error": {"code": "rate_limit_exceeded", "message": "Please try again in 1.2s."}});
+    for (body, millis) in [(&gemini, 34_000), (&openai, 1_200)] {
+        for wire in WIRES {
+            let delay = Some(Duration::from_millis(millis));
+            assert_eq!(reply(wire, Answer::json(429, body)).await.unwrap_err().retry_after(), delay, "{body}");
+            let header = Answer::json(429, body).header("retry-after", "20");
+            let error = reply(wire, header).await.unwrap_err();
+            assert_eq!(error.retry_after(), Some(Duration::from_secs(20)), "the header is meant for programs");
+        }
+    }
+    let failed = json!({"type": "response.failed", "response": openai});
+    let error = reply(Wire::OpenAiResponses, Answer::events(format!("data: {failed}\n\n"), 9)).await.unwrap_err();
+    assert_eq!((error.kind(), error.retry_after()), (ErrorKind::RateLimit, Some(Duration::from_millis(1_200))));
+    let refused = json!({"error": {"code": "invalid_api_key", "message": "Please try again in 5s."}});
+    assert_eq!(reply(Wire::Chat, Answer::json(401, &refused)).await.unwrap_err().retry_after(), None);
+}
+
+#[tokio::test]
+async fn a_quota_inside_a_stream_is_not_asked_for_again() {
+    let quota =
+        json!({"type": "insufficient_quota", "code": "insufficient_quota", "message": "You exceeded your quota."});
+    let failed = json!({"type": "response.failed", "response": {"status": "failed", "error": quota}});
+    for (wire, event) in [
+        (Wire::OpenAiResponses, json!({"type": "error", "error": quota})),
+        (Wire::OpenAiResponses, failed),
+        (Wire::Chat, json!({"error": quota})),
+    ] {
+        let error = reply(wire, Answer::events(format!("data: {event}\n\n"), 9)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Authentication, "{event}");
+        assert!(!error.kind().is_retryable());
+    }
+}
+
+#[tokio::test]
+async fn a_choice_that_ends_with_an_error_is_an_error() {
+    let told = json!({"code": 400, "message": "prompt is too long"});
+    for (choice, kind) in [
+        (json!({"delta": {"content": ""}, "finish_reason": "error"}), ErrorKind::Unavailable),
+        (json!({"delta": {}, "finish_reason": "error", "error": told}), ErrorKind::ContextTooLong),
+    ] {
+        for wire in [Wire::OpenAiChat, Wire::Chat] {
+            let body = super::wires::chat(&[json!({"choices": [choice]})]);
+            assert_eq!(reply(wire, Answer::events(body, 9)).await.unwrap_err().kind(), kind, "{choice}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_groq_could_not_read_is_told_to_the_model() {
+    let error = json!({"error": {"message": "Failed to call a function.", "type": "invalid_request_error",
+        "code": "tool_use_failed", "failed_generation": "<function=now{}"}});
+    let before = super::wires::delta(json!({"content": "a"}));
+    let inside = format!("data: {before}\n\nevent: error\ndata: {error}\n\n");
+    for (answer, expected) in [
+        (Answer::json(400, &error), "!unreadable_call \"<function=now{}\"|Complete"),
+        (Answer::json(200, &error), "!unreadable_call \"<function=now{}\"|Complete"),
+        (Answer::events(inside, 9), "a|!unreadable_call \"<function=now{}\"|Complete"),
+    ] {
+        let reply = reply(Wire::Chat, answer).await.unwrap();
+        assert_eq!(show(&reply), expected);
+        let Some(Part::Call(call)) = reply.parts.last() else { panic!("{reply:?}") };
+        assert_eq!(call.fault.as_deref(), Some("The call could not be read: Failed to call a function."));
     }
 }
 
@@ -135,7 +246,9 @@ async fn what_is_not_of_the_format() {
             (Answer::events("<html>busy</html>", 5), ErrorKind::CutStream),
             (Answer::events("", 5), ErrorKind::CutStream),
             (Answer::new(200, "application/json", "<html>", 3), ErrorKind::BadResponse),
-            (Answer::json(200, &json!({})), ErrorKind::CutStream),
+            (Answer::json(200, &json!({})), ErrorKind::BadResponse),
+            (Answer::json(200, &json!({"contentType": "text", "status": "queued"})), ErrorKind::BadResponse),
+            (Answer::json(200, &json!({"choices": [], "candidates": []})), ErrorKind::BadResponse),
         ] {
             assert_eq!(reply(wire, answer).await.unwrap_err().kind(), kind, "{wire:?}");
         }

@@ -208,7 +208,7 @@ pub async fn reply(wire: Wire, answer: Answer) -> Result<Reply> {
 /// A reply in one line: `text|name {arguments}|…|end`, `!` before the name of a call that must not run.
 pub fn show(reply: &Reply) -> String {
     let part = |part: &Part| match part {
-        Part::Text { text } => text.clone(),
+        Part::Text { text, .. } => text.clone(),
         Part::Reasoning { text, opaque } => format!("({text}{})", if opaque.is_some() { " signed" } else { "" }),
         Part::Call(call) => {
             let fault = if call.fault.is_some() { "!" } else { "" };

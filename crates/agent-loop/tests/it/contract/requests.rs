@@ -107,7 +107,7 @@ async fn thoughts_of_other_providers_are_not_sent_to_anthropic() {
         thought(json!({"type": "reasoning", "id": "rs_1", "summary": []})),
         thought(own.clone()),
         thought(hidden.clone()),
-        Part::Text { text: "a".into() },
+        Part::text("a"),
     ];
     let messages = [Message::user("hi"), Message::Assistant { parts }, Message::user("and?")];
     let (_, body) = body(Wire::Anthropic, |request| request.messages = messages.into_iter().collect()).await;

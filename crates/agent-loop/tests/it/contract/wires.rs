@@ -1,6 +1,6 @@
 //! Replies as they come over each wire: text, parallel calls, calls without arguments, cuts, dialects.
 
-use agent_loop::{EndReason, ErrorKind, Part, ToolChoice, Wire};
+use agent_loop::{EndReason, ErrorKind, Part, ReturnReasoning, ToolChoice, Wire};
 use serde_json::{Value, json};
 
 use super::*;
@@ -15,10 +15,19 @@ cases! {
     "dialects: whole calls, one index or id for all, arguments as null or object, reasoning, no `[DONE]` …" dialects_of_responses,
     "reasoning, signatures and ids go back as they came" thoughts_are_kept_and_go_back_as_they_came,
     "reasoning, signatures and ids go back as they came" encrypted_reasoning_goes_back_as_it_came,
+    "reasoning, signatures and ids go back as they came" reasoning_goes_back_in_the_fields_it_came_in,
+    "reasoning, signatures and ids go back as they came" reasoning_goes_back_to_its_own_provider_alone,
+    "reasoning, signatures and ids go back as they came" what_comes_with_a_call_goes_back_with_it,
+    "what is commentary and what is the answer is told, and goes back" phases_of_responses_go_back,
+    "reasoning, signatures and ids go back as they came" signatures_of_gemini_texts_go_back,
     "reasoning, signatures and ids go back as they came" signatures_and_ids_of_gemini_go_back_as_they_came,
     "nulls that strict mode forces are taken out" nulls_that_strict_mode_forces_are_taken_out,
     "every tool choice; names with dots" tool_choices,
     "filters, calls that the provider could not read" how_gemini_stops,
+    "filters, calls that the provider could not read" a_call_that_gemini_did_not_expect_is_not_told_twice,
+    "one JSON object that names no end is whole" whole_replies_that_name_no_end,
+    "alternatives that nobody asked for are left out" only_the_first_alternative_is_read,
+    "complete, and cut by the limit of length" a_turn_that_anthropic_pauses_is_not_complete,
     "error inside the stream" how_responses_fail,
 }
 
@@ -355,7 +364,7 @@ async fn dialects_of_chat() {
                 delta(json!({"content": "a"})),
                 finish("stop"),
             ],
-            "(hm)|a|Complete",
+            "(hm signed)|a|Complete",
         ),
         (
             "content in parts",
@@ -494,6 +503,176 @@ async fn encrypted_reasoning_goes_back_as_it_came() {
     assert_eq!((&body["store"], &body["instructions"]), (&json!(false), &json!("Be brief.")));
 }
 
+/// The assistant's message of the second request, after a reply of these chunks or of one object.
+async fn second_chat_turn(wire: Wire, answer: Answer, change: impl FnOnce(&mut Provider)) -> Value {
+    let second = Answer::events(text_only(wire, EndReason::Complete), 9);
+    let (model, canned) = provided(wire, [answer, second], change);
+    let first = deltas(&model, request()).await.1.unwrap();
+    let message = agent_loop::Message::Assistant { parts: first.parts };
+    let results =
+        message.calls().map(|call| agent_loop::ToolResult::new(call, agent_loop::Status::Ok, "done")).collect();
+    let messages = vec![agent_loop::Message::user("hi"), message, agent_loop::Message::Results { results }];
+    deltas(&model, request().messages(messages.into_iter().collect())).await.1.unwrap();
+    sent(&canned).1["messages"][2].clone()
+}
+
+#[tokio::test]
+async fn reasoning_goes_back_in_the_fields_it_came_in() {
+    let text = |text: &str| json!({"type": "reasoning.text", "text": text, "index": 0});
+    let signed = json!({"type": "reasoning.text", "text": "hm, yes", "signature": "s", "index": 0});
+    let encrypted = json!({"type": "reasoning.encrypted", "data": "e", "id": "call_1", "index": 0});
+    let details = |details: &[&Value]| json!({"reasoning_details": details});
+    let signature = json!({"type": "reasoning.text", "text": null, "signature": "s", "index": 0});
+    for (what, pieces, expected) in [
+        (
+            "DeepSeek, Kimi, Z.ai, llama.cpp",
+            vec![
+                json!({"role": "assistant", "content": null, "reasoning_content": ""}),
+                json!({"reasoning_content": "hm, "}),
+                json!({"content": "", "reasoning_content": "yes"}),
+            ],
+            json!({"reasoning_content": "hm, yes"}),
+        ),
+        ("no thought at all", vec![json!({"reasoning_content": ""})], json!({"reasoning_content": ""})),
+        ("Groq, Ollama", vec![json!({"reasoning": "hm"})], json!({"reasoning": "hm"})),
+        (
+            "Claude over OpenRouter",
+            vec![details(&[&text("hm, ")]), details(&[&text("yes")]), details(&[&signature])],
+            details(&[&signed]),
+        ),
+        (
+            "Gemini over OpenRouter",
+            vec![details(&[&text("hm")]), details(&[&encrypted])],
+            details(&[&text("hm"), &encrypted]),
+        ),
+        (
+            "the signature behind the text",
+            vec![details(&[&text("hm, yes")]), json!({"content": "a"}), details(&[&signature])],
+            details(&[&signed]),
+        ),
+    ] {
+        for wire in [Wire::OpenAiChat, Wire::Chat] {
+            let pieces: Vec<Value> = pieces.iter().map(|piece| delta(piece.clone())).collect();
+            let call = [fragment(0, "call_1", "now", "{}"), finish("tool_calls")];
+            let answer = Answer::events(chat(&[pieces, call.to_vec()].concat()), 21);
+            let message = second_chat_turn(wire, answer, |_| {}).await;
+            assert_eq!(message["tool_calls"][0]["id"], "call_1");
+            let fields = ["reasoning_content", "reasoning", "reasoning_details"];
+            for field in fields {
+                assert_eq!(message.get(field), expected.get(field), "{what}: {message}");
+            }
+        }
+    }
+    let call = json!({"id": "c", "type": "function", "function": {"name": "now", "arguments": "{}"}});
+    let message = json!({"role": "assistant", "content": null, "reasoning_content": "hm", "tool_calls": [call]});
+    let whole = json!({"choices": [{"message": message, "finish_reason": "tool_calls"}]});
+    let back = second_chat_turn(Wire::Chat, Answer::json(200, &whole), |_| {}).await;
+    assert_eq!(back, message, "one object goes back as it is");
+}
+
+#[tokio::test]
+async fn reasoning_goes_back_to_its_own_provider_alone() {
+    let both = delta(json!({"reasoning": "hm", "reasoning_details": [{"type": "reasoning.text", "text": "hm"}]}));
+    let plain = delta(json!({"reasoning": "hm"}));
+    let call = [fragment(0, "c", "now", "{}"), finish("tool_calls")];
+    for (chunk, returned, expected) in [
+        (&both, ReturnReasoning::AsReceived, (true, true)),
+        (&both, ReturnReasoning::Details, (false, true)),
+        (&plain, ReturnReasoning::Details, (true, false)),
+        (&both, ReturnReasoning::Never, (false, false)),
+    ] {
+        let answer = Answer::events(chat(&[std::slice::from_ref(chunk), &call[..]].concat()), 21);
+        let message = second_chat_turn(Wire::Chat, answer, |provider| provider.return_reasoning = returned).await;
+        let found = (message.get("reasoning").is_some(), message.get("reasoning_details").is_some());
+        assert_eq!(found, expected, "{returned:?} {message}");
+    }
+    assert_eq!(Provider::openrouter("k").return_reasoning, ReturnReasoning::Details);
+    let first = reply(Wire::Chat, Answer::events(chat(&[&[both], &call[..]].concat()), 21)).await.unwrap();
+    for wire in WIRES {
+        let (model, canned) =
+            provided(wire, [Answer::json(500, &json!({}))], |provider| provider.name = "another".into());
+        let parts = first.parts.iter().filter(|part| !matches!(part, Part::Call(_))).cloned();
+        let parts = parts.chain([Part::text("a")]).collect();
+        let messages = [agent_loop::Message::user("hi"), agent_loop::Message::Assistant { parts }];
+        deltas(&model, request().messages(messages.into_iter().collect())).await.1.unwrap_err();
+        let body = sent(&canned).1.to_string();
+        assert!(!body.contains("hm") && body.contains("\"a\""), "{wire:?} {body}");
+    }
+}
+
+#[tokio::test]
+async fn what_comes_with_a_call_goes_back_with_it() {
+    let extra = json!({"google": {"thought_signature": "s"}});
+    let call = json!({"index": 0, "id": "c", "type": "function", "extra_content": extra, "function": {"name": "now", "arguments": "{}"}});
+    let other = json!({"index": 1, "id": "d", "type": "function", "function": {"name": "now", "arguments": "{}"}});
+    let bytes = chat(&[delta(json!({"tool_calls": [call]})), delta(json!({"tool_calls": [other]})), finish("stop")]);
+    for wire in [Wire::OpenAiChat, Wire::Chat] {
+        let message = second_chat_turn(wire, Answer::events(&bytes, 21), |_| {}).await;
+        assert_eq!(message["tool_calls"][0]["extra_content"], extra);
+        assert!(message["tool_calls"][1].get("extra_content").is_none(), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn phases_of_responses_go_back() {
+    let message = |place: u64, phase: &str, text: &str| {
+        let item = |text: &[&str]| {
+            let content: Vec<Value> = text.iter().map(|text| json!({"type": "output_text", "text": text})).collect();
+            json!({"type": "message", "id": format!("msg_{place}"), "role": "assistant", "phase": phase, "content": content})
+        };
+        vec![
+            json!({"type": "response.output_item.added", "output_index": place, "item": item(&[])}),
+            json!({"type": "response.output_text.delta", "output_index": place, "item_id": format!("msg_{place}"), "content_index": 0, "delta": text}),
+            json!({"type": "response.output_item.done", "output_index": place, "item": item(&[text])}),
+        ]
+    };
+    let both = [message(0, "commentary", "I look."), message(1, "final_answer", "It is 5.")].concat();
+    let done: Vec<Value> = both.iter().filter(|event| event["type"] == "response.output_item.done").cloned().collect();
+    let items: Vec<&Value> = done.iter().map(|event| &event["item"]).collect();
+    let whole = json!({"object": "response", "status": "completed", "output": items});
+    let sent_back =
+        |phase: &str, text: &str| json!({"type": "message", "role": "assistant", "content": text, "phase": phase});
+    for answer in [
+        Answer::events(responses(both.clone(), "completed", Value::Null), 21),
+        Answer::events(responses(done.clone(), "completed", Value::Null), 21),
+        Answer::json(200, &whole),
+    ] {
+        let wire = Wire::OpenAiResponses;
+        let last = Answer::events(text_only(wire, EndReason::Complete), 9);
+        let (model, canned) = provided(wire, [answer, last], |_| {});
+        let agent = agent_loop::Agent::new(model, Vec::<agent_loop::Tool>::new()).unwrap();
+        let options = agent_loop::RunOptions::default();
+        let mut run = agent_loop::Run::new(agent_loop::RunId::random(), options, "2 + 3?");
+        let (mut commentary, mut text) = (String::new(), String::new());
+        let mut observer = |event| match event {
+            agent_loop::Event::Commentary(more) => commentary.push_str(&more),
+            agent_loop::Event::Text(more) => text.push_str(&more),
+            _ => {}
+        };
+        let pause = agent.drive(&mut run, &mut observer, &Default::default()).await.unwrap();
+        let agent_loop::Pause::Done(outcome) = pause else { panic!() };
+        assert_eq!((commentary.as_str(), text.as_str(), outcome.text.as_str()), ("I look.", "It is 5.", "It is 5."));
+        run.say("and now?").unwrap();
+        agent.drive(&mut run, &mut (), &Default::default()).await.unwrap();
+        let input = sent(&canned).1["input"].clone();
+        assert_eq!(input[1], sent_back("commentary", "I look."));
+        assert_eq!(input[2], sent_back("final_answer", "It is 5."));
+    }
+}
+
+#[tokio::test]
+async fn signatures_of_gemini_texts_go_back() {
+    for parts in [
+        vec![json!({"text": "ab", "thoughtSignature": "s"})],
+        vec![json!({"text": "a"}), json!({"text": "b"}), json!({"text": "", "thoughtSignature": "s"})],
+    ] {
+        let (shown, body) = second_turn(Wire::Gemini, gemini(&parts, "STOP")).await;
+        assert_eq!(shown, "ab|Complete");
+        let expected = json!([{"text": "ab", "thoughtSignature": "s"}]);
+        assert_eq!(body["contents"][1], json!({"role": "model", "parts": expected}));
+    }
+}
+
 #[tokio::test]
 async fn signatures_and_ids_of_gemini_go_back_as_they_came() {
     let parts = [
@@ -526,7 +705,9 @@ async fn signatures_and_ids_of_gemini_go_back_as_they_came() {
 async fn how_gemini_stops() {
     for (finish, expected) in [
         ("SAFETY", "a|Filtered"),
-        ("OTHER", "a|Complete"),
+        ("STOP", "a|Complete"),
+        ("MODEL_ARMOR", "a|Filtered"),
+        ("A_NEW_WORD", "a|Filtered"),
         ("MALFORMED_FUNCTION_CALL", "a|!unreadable_call \"\"|Complete"),
     ] {
         let reply = reply(Wire::Gemini, Answer::events(gemini(&[json!({"text": "a"})], finish), 17)).await.unwrap();
@@ -534,6 +715,57 @@ async fn how_gemini_stops() {
     }
     let blocked = "data: {\"promptFeedback\":{\"blockReason\":\"SAFETY\"}}\n\n";
     assert_eq!(show(&reply(Wire::Gemini, Answer::events(blocked, 17)).await.unwrap()), "Filtered");
+}
+
+#[tokio::test]
+async fn a_call_that_gemini_did_not_expect_is_not_told_twice() {
+    let call = json!({"functionCall": {"name": "later", "args": {}}});
+    for (parts, expected) in
+        [(vec![call], "later {}|Complete"), (vec![json!({"text": "a"})], "a|!unreadable_call \"\"|Complete")]
+    {
+        let bytes = gemini(&parts, "UNEXPECTED_TOOL_CALL");
+        assert_eq!(show(&reply(Wire::Gemini, Answer::events(bytes, 17)).await.unwrap()), expected);
+    }
+}
+
+#[tokio::test]
+async fn whole_replies_that_name_no_end() {
+    for wire in WIRES {
+        for word in [Some(json!("")), Some(Value::Null), None] {
+            let mut body = super::whole::whole_text(wire);
+            let (object, field) = match wire {
+                Wire::OpenAiChat | Wire::Chat => (&mut body["choices"][0], "finish_reason"),
+                Wire::OpenAiResponses => (&mut body, "status"),
+                Wire::Anthropic => (&mut body, "stop_reason"),
+                Wire::Gemini => (&mut body["candidates"][0], "finishReason"),
+            };
+            let object = object.as_object_mut().unwrap();
+            object.remove(field);
+            object.extend(word.map(|word| (field.to_string(), word)));
+            let reply = reply(wire, Answer::json(200, &body)).await.unwrap();
+            assert_eq!(show(&reply), "abc|Complete", "{wire:?} {body}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn only_the_first_alternative_is_read() {
+    let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": null}]});
+    let chunks = [piece(0, "a"), piece(1, "x"), piece(0, "b"), piece(1, "y"), finish("stop")];
+    for wire in [Wire::OpenAiChat, Wire::Chat] {
+        assert_eq!(show(&reply(wire, Answer::events(chat(&chunks), 13)).await.unwrap()), "ab|Complete");
+    }
+    let one = |index: u64, text: &str| json!({"index": index, "content": {"parts": [{"text": text}]}, "finishReason": "STOP"});
+    for candidates in [json!([one(0, "ab"), one(1, "x")]), json!([one(1, "x"), one(0, "ab")])] {
+        let body = json!({"candidates": candidates});
+        assert_eq!(show(&reply(Wire::Gemini, Answer::json(200, &body)).await.unwrap()), "ab|Complete");
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_anthropic_pauses_is_not_complete() {
+    let bytes = anthropic(&message(vec![text_block("abc")], "pause_turn"));
+    assert_eq!(show(&reply(Wire::Anthropic, Answer::events(bytes, 17)).await.unwrap()), "abc|Length");
 }
 
 #[tokio::test]

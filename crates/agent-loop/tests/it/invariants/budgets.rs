@@ -199,7 +199,7 @@ fn the_text_of_a_run_that_ends_with_results_is_what_the_model_said_last() {
     let mut run = with(Budget::default().turns(Some(1)));
     request(run.next(context));
     let mut reply = calls(&[("look", json!({}))]);
-    reply.parts.insert(0, Part::Text { text: "I look.".into() });
+    reply.parts.insert(0, Part::text("I look."));
     run.replied(reply).unwrap();
     ready(&run.next(context));
     finish(&mut run, context, "c1", "seen");

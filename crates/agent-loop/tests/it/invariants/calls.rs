@@ -225,7 +225,7 @@ fn invariant_09_cancelling_leaves_a_valid_history_that_says_what_was_done() {
     run.say("go on").unwrap();
     request(run.next(context)).messages.check().unwrap();
 
-    run.cancel(vec![Part::Text { text: "half a sen".into() }]);
+    run.cancel(vec![Part::text("half a sen")]);
     assert_eq!(outcome(run.next(context)).text, "half a sen");
 
     // Of a write that was under way nobody knows what became.

@@ -43,7 +43,7 @@ fn any_call() -> impl Strategy<Value = ToolCall> {
 
 fn any_reply() -> impl Strategy<Value = Reply> {
     let part = prop_oneof![
-        1 => any::<bool>().prop_map(|_| Part::Text { text: "text".into() }),
+        1 => any::<bool>().prop_map(|_| Part::text("text")),
         3 => any_call().prop_map(Part::Call),
     ];
     let end = prop::sample::select(vec![
@@ -199,7 +199,7 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
                 }
             }
             Act::Cancel => {
-                run.cancel(vec![Part::Text { text: "half".into() }]);
+                run.cancel(vec![Part::text("half")]);
                 running.clear();
                 prop_assert!(run.is_done() && run.history().messages().check().is_ok());
             }
@@ -228,7 +228,7 @@ fn play(acts: Vec<Act>) -> Result<(), TestCaseError> {
 fn any_message() -> impl Strategy<Value = Message> {
     let id = prop::sample::select(vec!["", "a", "b", "c", "a_2", "call_1"]);
     let call = id.clone().prop_map(|id| Part::Call(ToolCall::new(id, "look", json!({}))));
-    let part = prop_oneof![Just(Part::Text { text: "t".into() }), call];
+    let part = prop_oneof![Just(Part::text("t")), call];
     let result = id.prop_map(|id| ToolResult::new(&ToolCall::new(id, "look", json!({})), Status::Ok, "r"));
     prop_oneof![
         Just(Message::user("u")),

@@ -1,0 +1,115 @@
+//! The reasoning of a message of Chat Completions, which goes back in the fields it came in.
+
+use serde_json::{Map, Value, json};
+
+/// Fields that hold text. In a stream each piece holds more of it.
+pub(super) const TEXTS: [&str; 2] = ["reasoning_content", "reasoning"];
+
+/// OpenRouter's field: a list of texts, summaries and encrypted blocks, some of them signed.
+pub(super) const DETAILS: &str = "reasoning_details";
+
+/// The fields of one message.
+#[derive(Debug, Default)]
+pub(super) struct ReasoningFields(pub(super) Map<String, Value>);
+
+impl ReasoningFields {
+    /// Adds those of a message, a piece of one, or an opaque value that was made of them.
+    pub(super) fn add(&mut self, message: &Value) {
+        for field in TEXTS {
+            if let Some(text) = message[field].as_str() {
+                match self.0.get_mut(field) {
+                    Some(Value::String(all)) => all.push_str(text),
+                    _ => drop(self.0.insert(field.into(), text.into())),
+                }
+            }
+        }
+        for detail in message[DETAILS].as_array().into_iter().flatten() {
+            match self.0.get_mut(DETAILS) {
+                Some(Value::Array(all)) => add_detail(all, detail),
+                _ => drop(self.0.insert(DETAILS.into(), json!([detail]))),
+            }
+        }
+    }
+
+    /// Whether the fields, if there are any, say nothing.
+    pub(super) fn are_empty(&self) -> bool {
+        self.0.values().all(|value| value == "")
+    }
+
+    /// What a reply keeps of them.
+    pub(super) fn take(&mut self, provider: &str) -> Value {
+        let mut fields = std::mem::take(&mut self.0);
+        fields.insert("from".into(), provider.into());
+        Value::Object(fields)
+    }
+}
+
+/// Adds a detail, which may be the next piece of the last one. The index of pieces does not tell: in streams all have
+/// the same. A signature ends a detail.
+fn add_detail(all: &mut Vec<Value>, detail: &Value) {
+    let is_piece = |last: &&mut Value| {
+        let is_text = detail["type"] == "reasoning.text" || detail["type"] == "reasoning.summary";
+        let same = |field: &str| last[field].is_null() || detail[field].is_null() || last[field] == detail[field];
+        is_text && last["type"] == detail["type"] && last["signature"].is_null() && same("index") && same("id")
+    };
+    let last = all.last_mut().filter(is_piece).and_then(Value::as_object_mut);
+    let (Some(last), Some(fields)) = (last, detail.as_object()) else { return all.push(detail.clone()) };
+    for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
+        match (name.as_str(), last.get_mut(name), value) {
+            ("text" | "summary", Some(Value::String(all)), Value::String(more)) => all.push_str(more),
+            _ => drop(last.insert(name.clone(), value.clone())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        json!({"type": "reasoning.text", "text": text, "format": "anthropic-claude-v1", "index": 0})
+    }
+
+    fn details<'d>(pieces: impl IntoIterator<Item = &'d Value>) -> Value {
+        let mut fields = ReasoningFields::default();
+        pieces.into_iter().for_each(|piece| fields.add(&json!({"reasoning_details": [piece]})));
+        fields.0[DETAILS].clone()
+    }
+
+    #[test]
+    fn a_signature_that_comes_last_belongs_to_the_text_before_it_and_ends_it() {
+        let signature = |by: &str| json!({"type": "reasoning.text", "text": null, "signature": by, "index": 0});
+        let encrypted = |data: &str| json!({"type": "reasoning.encrypted", "data": data, "index": 0});
+        let signed = |text: &str, by: &str| json!({"type": "reasoning.text", "text": text, "signature": by, "format": "anthropic-claude-v1", "index": 0});
+        let pieces =
+            [text("Let"), text(" me"), signature("s"), text("So"), signature("t"), encrypted("x"), encrypted("y")];
+        let expected = json!([signed("Let me", "s"), signed("So", "t"), encrypted("x"), encrypted("y")]);
+        assert_eq!(details(&pieces), expected);
+        let of_other_items = [
+            json!({"type": "reasoning.summary", "summary": "a", "id": "1"}),
+            json!({"type": "reasoning.summary", "summary": "b", "id": "2"}),
+        ];
+        assert_eq!(details(&of_other_items), json!(of_other_items));
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_of_any_size_make_the_same_fields(said in "\\PC{1,40}", size in 1_usize..9) {
+            let letters: Vec<char> = said.chars().collect();
+            let pieces: Vec<String> = letters.chunks(size).map(|piece| piece.iter().collect()).collect();
+            let mut fields = ReasoningFields::default();
+            for piece in &pieces {
+                fields.add(&json!({"reasoning": piece, "reasoning_content": piece, "reasoning_details": [text(piece)]}));
+            }
+            prop_assert!(!fields.are_empty());
+            let expected = json!({"reasoning": said, "reasoning_content": said, "reasoning_details": [text(&said)], "from": "p"});
+            let opaque = fields.take("p");
+            prop_assert_eq!(&opaque, &expected);
+            // As it is read again when it goes back.
+            fields.add(&opaque);
+            prop_assert_eq!(fields.take("p"), expected);
+        }
+    }
+}
