@@ -96,7 +96,7 @@ impl ResponseEvents {
             Delta::CallArguments { index, text } => self.arguments(index, &text),
             Delta::CallEnd { index, .. } => self.end_call(index),
             Delta::Usage(usage) => self.usage = Some(usage),
-            Delta::CumulativeText { .. } | Delta::Reasoning { .. } | Delta::Progress => {}
+            Delta::CumulativeText { .. } | Delta::Reasoning { .. } | Delta::Warning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }
         std::mem::take(&mut self.events)
