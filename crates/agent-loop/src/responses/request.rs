@@ -108,7 +108,7 @@ impl ApiRequest {
             input.system.insert(0, instructions.to_string());
         }
         let format = &body["text"]["format"];
-        let schema = (format["type"] == "json_schema").then_some(&format["schema"]);
+        let schema = answer_schema(format, &format["schema"]);
         let mut understood = Self::new(&body, "input", input, schema)?;
         understood.request.max_output_tokens = read_limit(&body["max_output_tokens"]);
         understood.echo = echoed(&body);
@@ -120,7 +120,7 @@ impl ApiRequest {
         body: &Value,
         field: &str,
         conversation: Conversation,
-        answer_schema: Option<&Value>,
+        answer_schema: Option<Value>,
     ) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
@@ -137,12 +137,21 @@ impl ApiRequest {
             tools: tools.into(),
             tool_choice,
             parallel: if body["parallel_tool_calls"] == false { Parallel::One } else { Parallel::Many },
-            answer_schema: answer_schema.cloned().map(Arc::new),
+            answer_schema: answer_schema.map(Arc::new),
             max_output_tokens: None,
             temperature: body["temperature"].as_f64(),
         };
         let delivery = if body["stream"] == true { Delivery::Events } else { Delivery::Whole };
         Ok(Self { model, request, delivery, warnings, echo: Map::new(), strict, namespaced })
+    }
+}
+
+/// The schema of an answer in this format; `json_object` is any object.
+pub(super) fn answer_schema(format: &Value, schema: &Value) -> Option<Value> {
+    match format["type"].as_str() {
+        Some("json_schema") => Some(schema.clone()),
+        Some("json_object") => Some(json!({"type": "object"})),
+        _ => None,
     }
 }
 

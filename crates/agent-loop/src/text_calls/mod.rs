@@ -8,6 +8,8 @@
 //!
 //! Thoughts that a model writes between `<think>` and `</think>`, or its family's marks, are reasoning.
 //!
+//! A schema of the answer stands in the prompt, too.
+//!
 //! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text.
 
 mod escape;
@@ -19,6 +21,7 @@ mod families;
 mod parse;
 mod foreign;
 mod prompt;
+mod checked_answer;
 mod wrap;
 
 pub use escape::escape;

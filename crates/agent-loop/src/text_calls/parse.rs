@@ -5,7 +5,7 @@
 //!    │ anything else
 //!    v
 //!  Text ── beginning of a mark ──> Mark ── <think> ──> Thoughts ── </think> ──> AfterThoughts ──> Text
-//!   ^                               │ <tool_call>
+//!   ^                               │ <tool_call>       └─ a format's own mark ──> Block ── its end ──> Text
 //!   │                               v
 //!   │                             Opening ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
 //!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opening
@@ -33,7 +33,7 @@ use super::pieces::{Piece, in_order};
 use super::{CLOSE, OPEN};
 
 use json_scan::JsonScan;
-use leading_fence::{begins_with_fenced_call, calls_of_block};
+use leading_fence::{LONGEST_LEAD, begins_with_fenced_call, calls_of_block};
 use utf8::Utf8Decoder;
 
 /// How deep a value may be nested; the JSON reader's own limit.
@@ -223,7 +223,9 @@ impl Parser {
         if self.held.trim_ascii_start().is_empty() {
             let white = text.len() - text.trim_ascii_start().len();
             let (white, rest) = text.split_at(white);
-            if rest.bytes().next().is_some_and(|byte| self.begins_mark(byte)) {
+            if self.held.len() + white.len() < LONGEST_LEAD
+                && rest.bytes().next().is_some_and(|byte| self.begins_mark(byte))
+            {
                 self.held.push_str(white);
                 let from = self.held.len();
                 self.state = State::Mark { from, is_line_start: true, is_reply_start: true };
@@ -233,7 +235,7 @@ impl Parser {
         self.held.push_str(text);
         let has_tag = self.marks.0.iter().any(|mark| matches!(mark.what, What::Call));
         match begins_with_fenced_call(&self.held).filter(|_| has_tag) {
-            None if has_tag || self.held.trim_ascii_start().is_empty() => {}
+            None if has_tag || (self.held.len() < LONGEST_LEAD && self.held.trim_ascii_start().is_empty()) => {}
             None => self.take_held(),
             Some(true) => self.state = State::Fenced,
             Some(false) => self.take_held(),

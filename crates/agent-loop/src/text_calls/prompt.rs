@@ -76,6 +76,15 @@ pub fn prompt_block(format: Format, tools: &[ToolSpec], choice: &ToolChoice, par
     Some(block)
 }
 
+/// What a model is told whose answer has to fit a schema.
+pub(super) fn answer_block(schema: &Value) -> String {
+    format!(
+        "# Answer\n\nYour answer must be one JSON value that fits this JSON Schema, and nothing else: no other text, no code \
+        fence.\n\n{}\n",
+        escape(&schema.to_string())
+    )
+}
+
 /// A call with its name first, as models write it.
 fn call_json(name: &str, arguments: &str) -> String {
     format!("{{\"name\":{},\"arguments\":{arguments}}}", json!(name))

@@ -10,7 +10,9 @@ use crate::message::Message;
 use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
 use crate::tool::{BoxFuture, ToolSpec};
 
+use super::checked_answer::{Ask, CheckedAnswer};
 use super::foreign::foreign_call;
+use super::prompt::answer_block;
 use super::{Format, Parser, Piece, prompt_block, transcript_messages};
 
 /// A model that writes its tool calls as text.
@@ -20,10 +22,13 @@ use super::{Format, Parser, Piece, prompt_block, transcript_messages};
 ///
 /// A reply without calls that holds a call in the form of another family, with the name of an offered tool and outside of
 /// code and quotes, goes back to the model once. The second time it is the answer, with a [`Delta::Warning`].
+///
+/// A schema of the answer is described after the tools.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
     format: Format,
+    corrections: u32,
     /// Whether requests are sent as text. Never reset.
     in_text: AtomicBool,
 }
@@ -31,14 +36,14 @@ pub struct TextCalls<M> {
 impl<M: Model> TextCalls<M> {
     /// Always in text.
     pub fn new(model: M) -> Self {
-        Self { model, format: Format::default(), in_text: AtomicBool::new(true) }
+        Self { model, format: Format::default(), corrections: 0, in_text: AtomicBool::new(true) }
     }
 
     /// In text if the model says that it takes no tools, or as soon as a request fails with `ToolsUnsupported`; that
     /// request is made again at once.
     pub fn when_needed(model: M) -> Self {
         let in_text = AtomicBool::new(model.tool_support() == ToolSupport::None);
-        Self { model, format: Format::default(), in_text }
+        Self { model, format: Format::default(), corrections: 0, in_text }
     }
 
     /// Sets the form of its calls: that of its family, by [`Format::named`] or [`Format::of_template`].
@@ -48,7 +53,26 @@ impl<M: Model> TextCalls<M> {
         self
     }
 
+    /// How often an answer that does not fit its schema is shown to the model with what is wrong, by default never: an
+    /// [`Agent`](crate::Agent) does so itself. For callers that do not, such as a proxy. The text of a reply is held back
+    /// until it fits, and comes with a [`Delta::Warning`] if it never does.
+    #[must_use]
+    pub fn corrections(mut self, corrections: u32) -> Self {
+        self.corrections = corrections;
+        self
+    }
+
     async fn in_text(&self, request: Request) -> Result<ReplyStream<'_>> {
+        match request.answer_schema.clone().filter(|_| self.corrections > 0) {
+            Some(schema) => {
+                let ask: Ask<'_> = Box::new(|request| Box::pin(self.parsed(request)));
+                CheckedAnswer::stream(ask, request, schema, self.corrections).await
+            }
+            None => self.parsed(request).await,
+        }
+    }
+
+    async fn parsed(&self, request: Request) -> Result<ReplyStream<'_>> {
         let parallel = request.parallel;
         let tools = request.tools.clone();
         let was_told = was_told(&request);
@@ -93,12 +117,11 @@ impl<M: Model> Model for TextCalls<M> {
 
 /// The request with its tools, calls and results as plain text.
 fn written_out(format: Format, request: Request) -> Request {
-    let block = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
-    let system = match (request.system, block) {
-        (system, None) => system,
-        (None, Some(block)) => Some(block.into()),
-        (Some(system), Some(block)) => Some(format!("{system}\n\n{block}").into()),
-    };
+    let tools = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
+    let answer = request.answer_schema.as_deref().map(answer_block);
+    let blocks: Vec<&str> =
+        [request.system.as_deref(), tools.as_deref(), answer.as_deref()].into_iter().flatten().collect();
+    let system = (!blocks.is_empty()).then(|| blocks.join("\n\n").into());
     let messages = transcript_messages(format, &request.messages);
     Request { system, messages, tools: [].into(), tool_choice: ToolChoice::Auto, ..request }
 }

@@ -1,16 +1,16 @@
 //! Models that only write text, driven through the whole loop.
 
 use std::collections::VecDeque;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agent_loop::text_calls::Format;
 use agent_loop::{
-    Agent, AllowAll, BoxFuture, Delta, EndReason, Error, ErrorKind, Event, Model, Parallel, Pause, ReplyStream,
-    Request, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, TextCalls, Tool, ToolCall,
-    ToolOutput,
+    Agent, AllowAll, AnswerShape, BoxFuture, Delta, EndReason, Error, ErrorKind, Event, Message, Model, Parallel,
+    Pause, ReplyStream, Request, Run, RunId, RunOptions, Scripted, ScriptedReply, Status, StopReason, TextCalls, Tool,
+    ToolCall, ToolOutput, Usage,
 };
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use serde_json::json;
 
 use crate::test_tools::*;
@@ -283,4 +283,53 @@ async fn thoughts_are_no_answer_even_without_tools() {
     let agent = Agent::new(TextCalls::new(model.without_tools()), Vec::<Tool>::new()).unwrap();
     let (outcome, _) = drive(&agent, &mut run()).await;
     assert_eq!(outcome.text, "It is 5.");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_schema_of_an_answer_stands_in_the_prompt_and_the_answer_is_corrected() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    let model = Scripted::new([
+        ScriptedReply::text("It is 5.").expecting(says(&["# Answer", "\"required\":[\"n\"]"])),
+        ScriptedReply::text("{\"n\":5}").expecting(says(&["# Answer", "not valid JSON"])),
+    ]);
+    let agent = Agent::new(TextCalls::new(model.without_tools()), Vec::<Tool>::new()).unwrap();
+    let mut run = run_with(RunOptions::default().answer(Some(AnswerShape::new(schema))));
+    let (outcome, _) = drive(&agent, &mut run).await;
+    assert_eq!((outcome.stop, outcome.answer), (StopReason::Answered, Some(json!({"n": 5}))));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_mended_twice_at_most_before_anything_of_it_is_shown() {
+    let schema = json!({"type": "object", "required": ["n"]});
+    for (texts, shown, warns) in [
+        (vec!["```json\n{\"n\":1}\n```"], "{\"n\":1}", false),
+        (vec!["No.", "<think>{</think>{}", "{\"n\":1}"], "{\"n\":1}", false),
+        (vec!["No.", "Still no.", "{\"x\":1}"], "{\"x\":1}", true),
+    ] {
+        let requests = texts.len() as u64;
+        let replies = texts.into_iter().map(|text| ScriptedReply::text(text).usage(3, 4));
+        let model = TextCalls::new(Scripted::new(replies).without_tools()).corrections(2);
+        let messages = [Message::user("go")].into_iter().collect();
+        let request = Request::default().messages(messages).answer_schema(Some(Arc::new(schema.clone())));
+        let deltas: Vec<Delta> = model.reply(request).await.unwrap().map(Result::unwrap).collect().await;
+        let texts = deltas.iter().filter_map(|delta| if let Delta::Text { text } = delta { Some(text) } else { None });
+        assert_eq!(texts.collect::<Vec<_>>(), [shown]);
+        assert_eq!(deltas.iter().any(|delta| matches!(delta, Delta::Warning { .. })), warns);
+        let usage =
+            deltas.iter().rev().find_map(|delta| if let Delta::Usage(usage) = delta { Some(*usage) } else { None });
+        assert_eq!(usage, Some(Usage::default().input(3 * requests).output(4 * requests)));
+        assert_eq!(deltas.last(), Some(&Delta::End(EndReason::Complete)));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_with_a_call_is_no_answer_that_has_to_fit() {
+    let call = "I look.<tool_call>{\"name\":\"look\"}</tool_call>";
+    let model = Scripted::new([ScriptedReply::text(call), ScriptedReply::text("{\"n\":1}")]);
+    let model = TextCalls::new(model.without_tools()).corrections(2);
+    let agent = Agent::new(model, live(&Default::default())).unwrap();
+    let mut run = run_with(RunOptions::default().answer(Some(AnswerShape::new(json!({"type": "object"})))));
+    let (outcome, _) = drive(&agent, &mut run).await;
+    assert_eq!((outcome.answer, outcome.spent.calls, outcome.spent.turns), (Some(json!({"n": 1})), 1, 2));
+    assert_eq!(run.history().messages()[1].text(), "I look.");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::request::{Conversation, content_text, needed, read_json, read_limit};
+use super::super::request::{Conversation, answer_schema, content_text, needed, read_json, read_limit};
 use super::super::{ApiError, ApiRequest};
 
 /// A request as it was understood.
@@ -35,7 +35,7 @@ impl ChatRequest {
         }
         let conversation = read_messages(&body["messages"])?;
         let format = &body["response_format"];
-        let schema = (format["type"] == "json_schema").then_some(&format["json_schema"]["schema"]);
+        let schema = answer_schema(format, &format["json_schema"]["schema"]);
         let mut api = ApiRequest::new(&body, "messages", conversation, schema)?;
         let limit = body.get("max_completion_tokens").filter(|limit| limit.is_u64()).unwrap_or(&body["max_tokens"]);
         api.request.max_output_tokens = read_limit(limit);

@@ -185,11 +185,11 @@ impl Proxy {
     }
 
     /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
-    /// in text ([`TextCalls`]).
+    /// in text ([`TextCalls`]), and is told twice at most what is wrong with an answer that does not fit its schema.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
-        let model: Arc<dyn Model> = Arc::new(TextCalls::when_needed(model));
+        let model: Arc<dyn Model> = Arc::new(TextCalls::when_needed(model).corrections(2));
         match self.models.iter_mut().find(|(taken, _)| *taken == name) {
             Some((_, old)) => *old = model,
             None => self.models.push((name, model)),

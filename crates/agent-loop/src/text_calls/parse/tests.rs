@@ -262,6 +262,16 @@ fn thoughts_are_reasoning_and_nothing_in_them_is_a_call() {
     );
     check("\n <thinking>a</thinking> b", &["~ \"a\"", "\"b\""]);
     check("<think></think>x", &["\"x\""]);
+    for spaces in [200, 254, 255, 256, 257, 300] {
+        let text = format!("{}<think>a</think>b", "\n".repeat(spaces));
+        for format in [Format::Hermes, Format::Glm] {
+            let parse = |pieces: &[&[u8]]| parse_with(Parser::of(format, [].into()), pieces);
+            let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            let whole = parse(&[text.as_bytes()]);
+            assert_eq!(parse(&single), whole);
+            assert!(whole.ends_with(&["~ \"a\"".into(), "\"b\"".into()]), "{whole:?}");
+        }
+    }
     check("a\n<think>b</think>\nc", &["\"a\\n\"", "~ \"b\"", "\"c\""]);
     check(&format!("<think>a {call}"), &[&format!("~ {:?}", format!("a {call}"))]);
     check(&format!("<think>a</think>```\n{call}\n```"), &["~ \"a\"", "s {}"]);
