@@ -36,6 +36,7 @@ use crate::model::{Parallel, Request, ToolChoice};
 use crate::tool::{Effect, ToolError, ToolOutput, ToolSet};
 
 pub use answer::AnswerShape;
+pub(crate) use answer::{check_answer, correction, without_fence};
 pub(crate) use saved::SavedRun;
 pub use saved::VERSION;
 

@@ -5,10 +5,11 @@
 use agent_loop::text_calls::{Parser, Piece, escape};
 use libfuzzer_sys::fuzz_target;
 
-/// What a reply came to: its text, and all else with the place in it.
+/// What a reply came to: its text, its thoughts, and all else with the place in the text.
 #[derive(Debug, Default, PartialEq)]
 struct Reply {
     text: String,
+    thoughts: String,
     others: Vec<(usize, Other)>,
 }
 
@@ -25,6 +26,10 @@ impl Reply {
                 Piece::Text(text) => {
                     assert!(!text.is_empty());
                     self.text.push_str(text);
+                    continue;
+                }
+                Piece::Reasoning(thoughts) => {
+                    self.thoughts.push_str(&thoughts);
                     continue;
                 }
                 Piece::Call { name, arguments } => Other::Call { name, arguments },

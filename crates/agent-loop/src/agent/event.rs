@@ -46,6 +46,8 @@ pub enum Event {
         /// Why.
         fault: String,
     },
+    /// Something about the reply that a person may want to know, such as a call in a form that cannot be read.
+    Warning(String),
     /// Tokens of the reply so far.
     Usage(Usage),
     /// The request failed before anything was shown; it is made again.
@@ -107,6 +109,7 @@ impl Event {
             Delta::CallStart { index, id, name } => Self::CallStarted { index: place(index), id, name },
             Delta::CallArguments { index, text } => Self::CallArguments { index: place(index), text },
             Delta::CallFault { index, fault, .. } => Self::CallFault { index: place(index), fault },
+            Delta::Warning { text } => Self::Warning(text),
             Delta::Usage(usage) => Self::Usage(usage),
             // Text so far is resolved by now.
             Delta::CumulativeText { .. }
@@ -131,6 +134,7 @@ impl Event {
             }
             Self::CallArguments { index, text } => json!({"event": "call_arguments", "index": index, "text": text}),
             Self::CallFault { index, fault } => json!({"event": "call_fault", "index": index, "fault": fault}),
+            Self::Warning(text) => json!({"event": "warning", "text": text}),
             Self::Usage(usage) => json!({"event": "usage", "usage": usage}),
             Self::Retry { attempt, delay, failure } => {
                 json!({"event": "retry", "attempt": attempt, "delay_ms": delay.as_millis() as u64, "failure": failure})

@@ -147,6 +147,11 @@ pub enum Delta {
     },
     /// Tokens so far: replaces what was said before.
     Usage(Usage),
+    /// Something about the reply that a person may want to know. It is no part of it.
+    Warning {
+        /// What, in words.
+        text: String,
+    },
     /// Data arrived that yields no delta yet, such as a part of a call that is buffered. It shows that the model is not
     /// silent.
     Progress,

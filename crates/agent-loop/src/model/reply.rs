@@ -132,7 +132,7 @@ impl ReplyBuilder {
                 }
             }
             Delta::Usage(usage) => self.usage = Some(*usage),
-            Delta::Progress => {}
+            Delta::Warning { .. } | Delta::Progress => {}
             Delta::End(reason) => self.end = Some(*reason),
         }
         Ok(())

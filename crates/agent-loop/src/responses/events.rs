@@ -113,6 +113,7 @@ impl ResponseEvents {
             | Delta::TextStart { .. }
             | Delta::TextEnd { .. }
             | Delta::Reasoning { .. }
+            | Delta::Warning { .. }
             | Delta::Progress => {}
             Delta::End(reason) => self.finish(reason),
         }

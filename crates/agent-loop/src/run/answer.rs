@@ -48,7 +48,7 @@ impl Run {
     /// The answer in the last message: `None` if no shape was asked for, else the value or what is wrong with it.
     pub(super) fn read_answer(&self) -> Option<Result<Value, String>> {
         let shape = self.options.answer.as_ref()?;
-        Some(read(&self.last_text(), &shape.schema))
+        Some(check_answer(&self.last_text(), &shape.schema))
     }
 }
 
@@ -71,7 +71,13 @@ fn typed<T: DeserializeOwned>(stop: &StopReason, answer: Option<&Value>) -> Resu
         .map_err(|error| Error::new(ErrorKind::BadResponse, "the answer does not fit the type").with_source(error))
 }
 
-fn read(text: &str, schema: &Value) -> Result<Value, String> {
+/// What a model is told whose answer has these faults.
+pub(crate) fn correction(faults: &str) -> String {
+    format!("(The answer does not have the required shape:\n{faults}\nAnswer again, with the JSON alone.)")
+}
+
+/// The value that a text holds, or what is wrong with it.
+pub(crate) fn check_answer(text: &str, schema: &Value) -> Result<Value, String> {
     let value: Value =
         serde_json::from_str(without_fence(text)).map_err(|error| format!("- it is not valid JSON: {error}"))?;
     let validator = compile(schema).map_err(|error| format!("- the schema itself cannot be used: {error}"))?;
@@ -80,7 +86,7 @@ fn read(text: &str, schema: &Value) -> Result<Value, String> {
 }
 
 /// The inside of a text that is one code block and nothing else; any other text as it is.
-fn without_fence(text: &str) -> &str {
+pub(crate) fn without_fence(text: &str) -> &str {
     let text = text.trim();
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let Some((info, body)) = inner.and_then(|inner| inner.split_once('\n')) else { return text };
@@ -104,12 +110,12 @@ mod tests {
             ("{\"n\": \"1\"}", Err("/n")),
             ("", Err("not valid JSON")),
         ] {
-            match (read(text, &schema), expected) {
+            match (check_answer(text, &schema), expected) {
                 (Ok(value), Ok(expected)) => assert_eq!(value, expected),
                 (Err(fault), Err(expected)) => assert!(fault.contains(expected), "{fault}"),
                 (read, expected) => panic!("{text:?}: {read:?}, not {expected:?}"),
             }
         }
-        assert!(read("{}", &json!({"type": 5})).unwrap_err().contains("schema itself"));
+        assert!(check_answer("{}", &json!({"type": 5})).unwrap_err().contains("schema itself"));
     }
 }

@@ -5,6 +5,7 @@ use crate::error::{Error, ErrorKind, Failure, Result};
 use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
+use super::answer::correction;
 use super::calls::Calls;
 use super::{CompactionState, Phase, Run, StopReason};
 
@@ -235,9 +236,7 @@ impl Run {
                 self.state.bad_answers = self.state.bad_answers.saturating_add(1);
                 let attempts = self.options.answer.as_ref().map_or(0, |answer| answer.corrections);
                 if self.state.bad_answers <= attempts {
-                    self.add(Message::note(format!(
-                        "(The answer does not have the required shape:\n{faults}\nAnswer again, with the JSON alone.)"
-                    )));
+                    self.add(Message::note(correction(&faults)));
                     self.state.phase = Phase::Ready;
                     return;
                 }

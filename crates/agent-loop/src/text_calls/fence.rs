@@ -44,6 +44,11 @@ impl Fences {
         self.open.is_none() && matches!(self.line, Line::Marks(marks) if marks.length >= 3)
     }
 
+    /// Whether only spaces stand before the next byte in its line, outside of a block.
+    pub(super) fn is_line_start(&self) -> bool {
+        self.open.is_none() && matches!(self.line, Line::Start(_))
+    }
+
     /// Whether nothing before the end of the line can change the state.
     pub(super) fn is_settled(&self) -> bool {
         self.line == Line::Text

@@ -1,20 +1,33 @@
-//! Tool calls for models that only write text: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
+//! Tool calls for models that only write text, in the form of their family; `<tool_call>{"name":"…","arguments":{…}}</tool_call>`
+//! for models that have none.
 //!
 //! ```text
 //! request ──> prompt: the tools and the rules after the system text; calls and results as text, escaped ──> model
 //! calls   <── parse: text passes, blocks become calls, broken blocks become faults             <── text <──┘
 //! ```
 //!
+//! Thoughts that a model writes between `<think>` and `</think>`, or its family's marks, are reasoning.
+//!
+//! A schema of the answer stands in the prompt, too.
+//!
 //! [`TextCalls`] does all of it around a model; its parts are public for programs that already have the text.
 
 mod escape;
 mod fence;
+mod pieces;
+mod call_json;
+mod marks;
+mod families;
 mod parse;
+mod foreign;
 mod prompt;
+mod checked_answer;
 mod wrap;
 
 pub use escape::escape;
-pub use parse::{Parser, Piece};
+pub use families::Format;
+pub use parse::Parser;
+pub use pieces::Piece;
 pub use prompt::{example, prompt_block, transcript_messages};
 pub use wrap::TextCalls;
 

@@ -1,10 +1,13 @@
 //! The streaming parser: text out as soon as it is text, calls as soon as they are complete, faults for the model.
 //!
 //! ```text
-//!  Start ── a code fence and <tool_call> ──> Block, to the end of the reply
+//!  Start ── a code fence and <tool_call> ──> Fenced, to the end of the reply
 //!    │ anything else
 //!    v
-//!  Text ── <tool_call> ──> Opening ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
+//!  Text ── beginning of a mark ──> Mark ── <think> ──> Thoughts ── </think> ──> AfterThoughts ──> Text
+//!   ^                               │ <tool_call>       └─ a format's own mark ──> Block ── its end ──> Text
+//!   │                               v
+//!   │                             Opening ── { or [ ──> Value ── end ──> AfterValue ── closing tag ──> Text
 //!   ^                        │ anything else      │ invalid JSON       │ <tool_call> ──> Opening
 //!   └──── only mentioned ────┘                    └─> Broken ─ tag ──> └ anything else ──> Text
 //! ```
@@ -13,19 +16,24 @@
 //! Every decision depends on the bytes so far and never on how they were split. What is undecided is held back: the
 //! beginning of a tag, or a whole reply that begins with a code fence around a call.
 
-mod pieces;
 mod utf8;
-mod call_json;
+mod json_scan;
 mod leading_fence;
+mod marked;
 
+use std::sync::Arc;
+
+use crate::tool::ToolSpec;
+
+use super::call_json::read_calls;
+use super::families::Format;
 use super::fence::Fences;
+use super::marks::{Block, HERMES, Mark, PLAIN, Place, What};
+use super::pieces::{Piece, in_order};
 use super::{CLOSE, OPEN};
 
-pub use pieces::Piece;
-
-use call_json::read_calls;
-use leading_fence::{begins_with_fenced_call, calls_of_block};
-use pieces::in_order;
+use json_scan::JsonScan;
+use leading_fence::{LONGEST_LEAD, begins_with_fenced_call, calls_of_block};
 use utf8::Utf8Decoder;
 
 /// How deep a value may be nested; the JSON reader's own limit.
@@ -38,6 +46,9 @@ const MAX_TAG_BYTES: usize = 40;
 #[derive(Debug, Default)]
 pub struct Parser {
     state: State,
+    marks: Marks,
+    format: Format,
+    tools: Arc<[ToolSpec]>,
     fences: Fences,
     /// What the state holds back.
     held: String,
@@ -49,15 +60,49 @@ pub struct Parser {
     out: Vec<(usize, Piece<'static>)>,
 }
 
+/// What it looks for.
+#[derive(Debug, Clone, Copy)]
+struct Marks(&'static [Mark]);
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self(HERMES)
+    }
+}
+
 #[derive(Debug, Default)]
 enum State {
     /// The reply may still be a single fenced block around calls.
     #[default]
     Start,
     /// It begins with a fence and a call: everything is held back to the end of the reply.
-    Block,
+    Fenced,
     Text,
-    /// After `<`: `held` is a beginning of the opening tag, or the tag, white space, and a fence if one is there.
+    /// `held` ends, from this offset on, with the beginning of a mark.
+    Mark {
+        from: usize,
+        is_line_start: bool,
+        is_reply_start: bool,
+    },
+    /// Up to this mark, of which `held` is a beginning.
+    Thoughts {
+        close: &'static str,
+        is_reply_start: bool,
+    },
+    /// White space behind thoughts is dropped.
+    AfterThoughts {
+        is_reply_start: bool,
+    },
+    /// Behind the mark of a format's block, which `held` begins with.
+    Block {
+        mark: &'static Mark,
+        block: Block,
+        json: JsonScan,
+        has_begun: bool,
+    },
+    /// What comes is left out.
+    Rest,
+    /// `held` is the opening tag, white space, and a fence if one is there.
     Opening,
     /// Inside the value, which begins at this offset of `held`.
     Value {
@@ -88,6 +133,13 @@ impl Parser {
         Self::default()
     }
 
+    /// For a reply to a request that offers these tools: calls in this format, whose arguments some formats can only
+    /// read with the schemas. Without tools nothing is a call.
+    pub fn of(format: Format, tools: Arc<[ToolSpec]>) -> Self {
+        let marks = if tools.is_empty() && format == Format::Hermes { PLAIN } else { format.marks() };
+        Self { marks: Marks(marks), format, tools, ..Self::default() }
+    }
+
     /// Takes the next bytes and returns the pieces they complete. Invalid UTF-8 is read as U+FFFD.
     pub fn push<'p>(&'p mut self, bytes: &'p [u8]) -> impl Iterator<Item = Piece<'p>> {
         self.clear();
@@ -115,7 +167,7 @@ impl Parser {
     /// The input itself, if it is plain text in the middle of a line, which changes no state.
     fn pass_through<'p>(&self, bytes: &'p [u8]) -> Option<&'p str> {
         let is_plain = matches!(self.state, State::Text) && self.fences.is_settled();
-        if !is_plain || !self.partial.is_empty() || memchr::memchr2(b'\n', b'<', bytes).is_some() {
+        if !is_plain || !self.partial.is_empty() || self.next_of_interest(bytes).is_some() {
             return None;
         }
         std::str::from_utf8(bytes).ok()
@@ -142,11 +194,23 @@ impl Parser {
     fn advance<'t>(&mut self, text: &'t str) -> &'t str {
         match &mut self.state {
             State::Start => self.advance_start(text),
-            State::Block => {
+            State::Fenced => {
                 self.held.push_str(text);
                 ""
             }
             State::Text => self.advance_text(text),
+            State::Mark { .. } => self.advance_mark(text),
+            State::Thoughts { .. } => self.advance_thoughts(text),
+            State::AfterThoughts { is_reply_start } => {
+                let is_reply_start = *is_reply_start;
+                let rest = text.trim_ascii_start();
+                if !rest.is_empty() {
+                    self.state = if is_reply_start { State::Start } else { State::Text };
+                }
+                rest
+            }
+            State::Block { .. } => self.advance_block(text),
+            State::Rest => "",
             State::Opening => self.advance_opening(text),
             State::Value { .. } => self.advance_value(text),
             State::Broken { .. } => self.advance_broken(text),
@@ -156,13 +220,40 @@ impl Parser {
     }
 
     fn advance_start<'t>(&mut self, text: &'t str) -> &'t str {
+        if self.held.trim_ascii_start().is_empty() {
+            let white = text.len() - text.trim_ascii_start().len();
+            let (white, rest) = text.split_at(white);
+            if self.held.len() + white.len() < LONGEST_LEAD
+                && rest.bytes().next().is_some_and(|byte| self.begins_mark(byte))
+            {
+                self.held.push_str(white);
+                let from = self.held.len();
+                self.state = State::Mark { from, is_line_start: true, is_reply_start: true };
+                return rest;
+            }
+        }
         self.held.push_str(text);
-        match begins_with_fenced_call(&self.held) {
-            None => {}
-            Some(true) => self.state = State::Block,
+        let has_tag = self.marks.0.iter().any(|mark| matches!(mark.what, What::Call));
+        match begins_with_fenced_call(&self.held).filter(|_| has_tag) {
+            None if has_tag || (self.held.len() < LONGEST_LEAD && self.held.trim_ascii_start().is_empty()) => {}
+            None => self.take_held(),
+            Some(true) => self.state = State::Fenced,
             Some(false) => self.take_held(),
         }
         ""
+    }
+
+    fn begins_mark(&self, byte: u8) -> bool {
+        self.marks.0.iter().any(|mark| mark.text.as_bytes()[0] == byte)
+    }
+
+    /// Where the next line or mark may begin.
+    fn next_of_interest(&self, bytes: &[u8]) -> Option<usize> {
+        if self.marks.0.iter().all(|mark| mark.text.starts_with('<')) {
+            memchr::memchr2(b'\n', b'<', bytes)
+        } else {
+            bytes.iter().position(|byte| *byte == b'\n' || self.begins_mark(*byte))
+        }
     }
 
     /// What is held turns out to begin with plain text.
@@ -180,17 +271,16 @@ impl Parser {
                 let next = if self.fences.is_inside() {
                     memchr::memchr(b'\n', &bytes[at..])
                 } else {
-                    memchr::memchr2(b'\n', b'<', &bytes[at..])
+                    self.next_of_interest(&bytes[at..])
                 };
                 let Some(next) = next else { break };
                 at += next;
             }
-            if bytes[at] == b'<' && !self.fences.is_inside() && !self.fences.is_opening() {
+            if !self.fences.is_inside() && !self.fences.is_opening() && self.begins_mark(bytes[at]) {
                 self.text.push_str(&text[..at]);
-                self.held.push('<');
-                self.fences.settle();
-                self.state = State::Opening;
-                return &text[at + 1..];
+                let is_line_start = self.fences.is_line_start();
+                self.state = State::Mark { from: 0, is_line_start, is_reply_start: false };
+                return &text[at..];
             }
             self.fences.take(bytes[at]);
             at += 1;
@@ -201,11 +291,9 @@ impl Parser {
 
     fn advance_opening<'t>(&mut self, text: &'t str) -> &'t str {
         let byte = text.as_bytes()[0];
-        let after_tag = self.held.get(OPEN.len()..);
-        let fence = after_tag.unwrap_or_default().trim_ascii_start();
+        let fence = self.held[OPEN.len()..].trim_ascii_start();
         let is_in_fence_line = fence.starts_with('`') && !fence.contains('\n');
         let fits = match byte {
-            byte if after_tag.is_none() => byte == OPEN.as_bytes()[self.held.len()],
             b'`' => fence.trim_ascii_end().chars().all(|c| c == '`'),
             b'\n' if is_in_fence_line => fence.starts_with("```"),
             b'{' | b'[' if !is_in_fence_line => {
@@ -232,10 +320,11 @@ impl Parser {
 
     /// What is held turns out to be text: its first character is, and the rest is looked at again.
     fn release_as_text(&mut self) {
+        let from = if let State::Mark { from, .. } = self.state { from } else { 0 };
         let mut held = std::mem::take(&mut self.held);
         self.state = State::Text;
-        self.fences.settle();
-        let (first, rest) = held.split_at(1);
+        let (first, rest) = held.split_at(from + 1);
+        first.bytes().for_each(|byte| self.fences.take(byte));
         self.text.push_str(first);
         self.take(rest);
         if self.held.is_empty() {
@@ -367,35 +456,41 @@ impl Parser {
 
     /// The end of the text.
     fn end(&mut self) {
-        let calls = matches!(self.state, State::Block).then(|| calls_of_block(&self.held)).flatten();
-        if let Some(calls) = calls {
-            self.held.clear();
-            calls.into_iter().for_each(|call| self.emit(call));
-        } else if matches!(self.state, State::Start | State::Block) {
-            self.take_held();
+        const CUT: &str = "The tool call was cut off before it was complete, so it did not run.";
+        loop {
+            match &mut self.state {
+                State::Start => self.take_held(),
+                State::Fenced => match calls_of_block(&self.held) {
+                    Some(calls) => {
+                        self.state = State::Rest;
+                        calls.into_iter().for_each(|call| self.emit(call));
+                    }
+                    None => self.take_held(),
+                },
+                State::Mark { .. } => self.decide_mark(),
+                State::Opening => self.release_as_text(),
+                _ => break,
+            }
         }
         let held = std::mem::take(&mut self.held);
         match std::mem::take(&mut self.state) {
-            State::Start | State::Block | State::Text | State::AfterValue => {}
-            State::Opening => {
-                self.held = held;
-                self.release_as_text();
-            }
-            State::Value { .. } => {
-                let fault = "The tool call was cut off before its JSON was complete, so it did not run.".into();
-                self.emit(Piece::Fault { fault, raw: held });
-            }
+            State::Thoughts { .. } if !held.is_empty() => self.emit(Piece::Reasoning(held)),
+            State::Value { .. } => self.emit(Piece::Fault { fault: CUT.into(), raw: held }),
             State::Broken { fault } => self.emit(Piece::Fault { fault, raw: held }),
-            State::MaybeClose => {
-                let tag = held.trim_ascii_start();
-                // A truncated closing tag is dropped like a whole one.
-                if !tag.starts_with("</") {
-                    self.text.push_str(&held);
-                }
+            State::Block { block, .. } if block.needs_close => self.emit(Piece::Fault { fault: CUT.into(), raw: held }),
+            State::Block { mark, .. } => {
+                let inside = held[mark.text.len()..].to_string();
+                self.held = held;
+                self.end_block(mark, &inside);
             }
+            // A truncated closing tag is dropped like a whole one.
+            State::MaybeClose if !held.trim_ascii_start().starts_with("</") => self.text.push_str(&held),
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod family_tests;

@@ -1,22 +1,34 @@
 //! Wraps a model without tool support so that it can call tools in text.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures_util::{StreamExt, stream};
 
 use crate::error::{ErrorKind, Result};
+use crate::message::Message;
 use crate::model::{Delta, EndReason, Model, Parallel, ReplyStream, Request, TextCursor, ToolChoice, ToolSupport};
-use crate::tool::BoxFuture;
+use crate::tool::{BoxFuture, ToolSpec};
 
-use super::{Parser, Piece, prompt_block, transcript_messages};
+use super::checked_answer::{Ask, CheckedAnswer};
+use super::foreign::foreign_call;
+use super::prompt::answer_block;
+use super::{Format, Parser, Piece, prompt_block, transcript_messages};
 
 /// A model that writes its tool calls as text.
 ///
 /// The tools are described after the system text, calls and results in the conversation become text, and what the model
-/// writes is parsed: `<tool_call>{"name":"…","arguments":{…}}</tool_call>`.
+/// writes is parsed, in Hermes' form if no other [`Format`] is set.
+///
+/// A reply without calls that holds a call in the form of another family, with the name of an offered tool and outside of
+/// code and quotes, goes back to the model once. The second time it is the answer, with a [`Delta::Warning`].
+///
+/// A schema of the answer is described after the tools.
 #[derive(Debug)]
 pub struct TextCalls<M> {
     model: M,
+    format: Format,
+    corrections: u32,
     /// Whether requests are sent as text. Never reset.
     in_text: AtomicBool,
 }
@@ -24,25 +36,59 @@ pub struct TextCalls<M> {
 impl<M: Model> TextCalls<M> {
     /// Always in text.
     pub fn new(model: M) -> Self {
-        Self { model, in_text: AtomicBool::new(true) }
+        Self { model, format: Format::default(), corrections: 0, in_text: AtomicBool::new(true) }
     }
 
     /// In text if the model says that it takes no tools, or as soon as a request fails with `ToolsUnsupported`; that
     /// request is made again at once.
     pub fn when_needed(model: M) -> Self {
         let in_text = AtomicBool::new(model.tool_support() == ToolSupport::None);
-        Self { model, in_text }
+        Self { model, format: Format::default(), corrections: 0, in_text }
+    }
+
+    /// Sets the form of its calls: that of its family, by [`Format::named`] or [`Format::of_template`].
+    #[must_use]
+    pub fn format(mut self, format: Format) -> Self {
+        self.format = format;
+        self
+    }
+
+    /// How often an answer that does not fit its schema is shown to the model with what is wrong, by default never: an
+    /// [`Agent`](crate::Agent) does so itself. For callers that do not, such as a proxy. The text of a reply is held back
+    /// until it fits, and comes with a [`Delta::Warning`] if it never does.
+    #[must_use]
+    pub fn corrections(mut self, corrections: u32) -> Self {
+        self.corrections = corrections;
+        self
     }
 
     async fn in_text(&self, request: Request) -> Result<ReplyStream<'_>> {
-        let parallel = request.parallel;
-        let has_tools = !request.tools.is_empty();
-        let inner = self.model.reply(written_out(request)).await?;
-        if !has_tools {
-            return Ok(inner);
+        match request.answer_schema.clone().filter(|_| self.corrections > 0) {
+            Some(schema) => {
+                let ask: Ask<'_> = Box::new(|request| Box::pin(self.parsed(request)));
+                CheckedAnswer::stream(ask, request, schema, self.corrections).await
+            }
+            None => self.parsed(request).await,
         }
-        let (cursor, parser) = (TextCursor::new(), Parser::new());
-        let stream = TextCallStream { inner, cursor, parser, parallel, calls: 0, is_over: false };
+    }
+
+    async fn parsed(&self, request: Request) -> Result<ReplyStream<'_>> {
+        let parallel = request.parallel;
+        let tools = request.tools.clone();
+        let was_told = was_told(&request);
+        let inner = self.model.reply(written_out(self.format, request)).await?;
+        let (cursor, parser) = (TextCursor::new(), Parser::of(self.format, tools.clone()));
+        let stream = TextCallStream {
+            inner,
+            cursor,
+            parser,
+            parallel,
+            tools,
+            was_told,
+            said: String::new(),
+            calls: 0,
+            is_over: false,
+        };
         let batches = stream::unfold(stream, |mut stream| async move { Some((stream.next().await?, stream)) });
         Ok(Box::pin(batches.flat_map(stream::iter)))
     }
@@ -74,15 +120,27 @@ impl<M: Model> Model for TextCalls<M> {
 }
 
 /// The request with its tools, calls and results as plain text.
-fn written_out(request: Request) -> Request {
-    let block = prompt_block(&request.tools, &request.tool_choice, request.parallel);
-    let system = match (request.system, block) {
-        (system, None) => system,
-        (None, Some(block)) => Some(block.into()),
-        (Some(system), Some(block)) => Some(format!("{system}\n\n{block}").into()),
-    };
-    let messages = transcript_messages(&request.messages);
+fn written_out(format: Format, request: Request) -> Request {
+    let tools = prompt_block(format, &request.tools, &request.tool_choice, request.parallel);
+    let answer = request.answer_schema.as_deref().map(answer_block);
+    let blocks: Vec<&str> =
+        [request.system.as_deref(), tools.as_deref(), answer.as_deref()].into_iter().flatten().collect();
+    let system = (!blocks.is_empty()).then(|| blocks.join("\n\n").into());
+    let messages = transcript_messages(format, &request.messages);
     Request { system, messages, tools: [].into(), tool_choice: ToolChoice::Auto, ..request }
+}
+
+/// What a model is told that wrote a call in the form of another family.
+const FOREIGN: &str = "This looks like a tool call in a form that is not known here, so nothing ran. Write calls exactly in \
+    the form that the system text shows, or, if no call was meant, answer again.";
+
+/// Whether the model was told so since the person's last message.
+fn was_told(request: &Request) -> bool {
+    let since = request.messages.iter().rev().take_while(|message| !message.is_of_person());
+    since.into_iter().any(|message| match &**message {
+        Message::Results { results } => results.iter().any(|result| result.text().contains(FOREIGN)),
+        _ => false,
+    })
 }
 
 /// A reply on its way through the parser.
@@ -91,6 +149,11 @@ struct TextCallStream<'a> {
     cursor: TextCursor,
     parser: Parser,
     parallel: Parallel,
+    tools: Arc<[ToolSpec]>,
+    /// Whether the model knows that its form is not known here.
+    was_told: bool,
+    /// Its text.
+    said: String,
     /// How many calls were read.
     calls: usize,
     is_over: bool,
@@ -103,11 +166,19 @@ impl TextCallStream<'_> {
             return None;
         }
         let mut deltas = match self.inner.next().await?.map(|delta| self.cursor.resolve(delta)) {
-            Ok(Delta::Text { text }) => deltas_of(self.parser.push(text.as_bytes()), &mut self.calls, self.parallel),
+            Ok(Delta::Text { text }) => {
+                let deltas = deltas_of(self.parser.push(text.as_bytes()), &mut self.calls, self.parallel);
+                keep_text(&mut self.said, &deltas);
+                deltas
+            }
             Ok(Delta::End(reason)) => {
                 let mut deltas = deltas_of(self.parser.finish(), &mut self.calls, self.parallel);
                 // A call that was recognized only at the end of the text must not run if the reply was cut there.
                 deltas.pop_if(|delta| matches!(delta, Delta::End(_)));
+                keep_text(&mut self.said, &deltas);
+                if reason == EndReason::Complete && self.calls == 0 {
+                    deltas.extend(self.foreign());
+                }
                 deltas.push(Delta::End(reason));
                 deltas
             }
@@ -120,6 +191,22 @@ impl TextCallStream<'_> {
         self.is_over = matches!(deltas.last(), Some(Delta::End(_)));
         Some(deltas.into_iter().map(Ok).collect())
     }
+
+    /// What becomes of a reply without calls that holds a call of another family.
+    fn foreign(&self) -> Option<Delta> {
+        let tool = foreign_call(&self.said, &self.tools)?;
+        if self.was_told {
+            let text = format!("the answer holds a call of {tool} in a form that is not known here");
+            return Some(Delta::Warning { text });
+        }
+        Some(Delta::CallFault { index: self.calls, fault: FOREIGN.into(), raw: String::new() })
+    }
+}
+
+fn keep_text(said: &mut String, deltas: &[Delta]) {
+    said.extend(
+        deltas.iter().filter_map(|delta| if let Delta::Text { text } = delta { Some(text.as_str()) } else { None }),
+    );
 }
 
 /// The pieces as deltas. Where only one call is wanted, the reply ends after it.
@@ -130,6 +217,10 @@ fn deltas_of<'p>(pieces: impl Iterator<Item = Piece<'p>>, calls: &mut usize, par
         match piece {
             Piece::Text(text) => {
                 deltas.push(Delta::Text { text: text.into() });
+                continue;
+            }
+            Piece::Reasoning(text) => {
+                deltas.push(Delta::Reasoning { text, opaque: None });
                 continue;
             }
             Piece::Call { name, arguments } => deltas.extend([

@@ -199,11 +199,12 @@ impl Proxy {
     }
 
     /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
-    /// in text ([`TextCalls`]).
+    /// in text ([`TextCalls`]), and is told twice at most what is wrong with an answer that does not fit its schema.
     #[must_use]
     pub fn model(mut self, name: impl Into<String>, model: impl Model + 'static) -> Self {
         let name = name.into();
-        let served = Served { name, model: Arc::new(TextCalls::when_needed(model)), context_length: None };
+        let served =
+            Served { name, model: Arc::new(TextCalls::when_needed(model).corrections(2)), context_length: None };
         match self.models.iter_mut().find(|old| old.name == served.name) {
             Some(old) => *old = served,
             None => self.models.push(served),

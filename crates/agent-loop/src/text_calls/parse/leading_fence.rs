@@ -2,8 +2,8 @@
 
 use super::{Fences, OPEN, Parser, Piece, State};
 
-/// The opening tag must begin before this byte.
-const LONGEST_LEAD: usize = 256;
+/// The first mark of a reply must begin before this byte to count as its beginning.
+pub(super) const LONGEST_LEAD: usize = 256;
 
 /// Whether a reply begins with a fence and a call; `None` while that is undecided.
 pub(super) fn begins_with_fenced_call(held: &str) -> Option<bool> {

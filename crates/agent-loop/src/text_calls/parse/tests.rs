@@ -4,11 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// One line a piece: `"text"`, `name {arguments}`, `! what the fault says | raw`. Text side by side is joined.
+/// One line a piece: `"text"`, `~ "thoughts"`, `name {arguments}`, `! what the fault says | raw`. Text side by side is
+/// joined, and so are thoughts.
 #[derive(Default)]
 struct Shown {
     lines: Vec<String>,
     text: String,
+    thoughts: String,
 }
 
 impl Shown {
@@ -17,15 +19,32 @@ impl Shown {
             let line = match piece {
                 Piece::Text("") => panic!("a text is never empty"),
                 Piece::Text(text) => {
+                    self.end_thoughts();
                     self.text.push_str(text);
+                    continue;
+                }
+                Piece::Reasoning(thoughts) => {
+                    assert!(!thoughts.is_empty());
+                    self.end_text();
+                    self.thoughts.push_str(&thoughts);
                     continue;
                 }
                 Piece::Call { name, arguments } => format!("{name} {arguments}"),
                 Piece::Fault { fault, raw } => format!("! {fault} | {raw}"),
             };
-            self.end_text();
+            self.end();
             self.lines.push(line);
         }
+    }
+
+    fn end(&mut self) {
+        self.end_text();
+        self.end_thoughts();
+    }
+
+    fn end_thoughts(&mut self) {
+        let thoughts = std::mem::take(&mut self.thoughts);
+        self.lines.extend((!thoughts.is_empty()).then(|| format!("~ {thoughts:?}")));
     }
 
     fn end_text(&mut self) {
@@ -37,12 +56,16 @@ impl Shown {
 fn show<'p>(pieces: impl Iterator<Item = Piece<'p>>) -> Vec<String> {
     let mut shown = Shown::default();
     shown.take(pieces);
-    shown.end_text();
+    shown.end();
     shown.lines
 }
 
 fn parse(pieces: &[&[u8]]) -> Vec<String> {
-    let (mut parser, mut shown) = (Parser::new(), Shown::default());
+    parse_with(Parser::new(), pieces)
+}
+
+pub(super) fn parse_with(mut parser: Parser, pieces: &[&[u8]]) -> Vec<String> {
+    let mut shown = Shown::default();
     // What was read before does not matter either.
     parser.push(b"before <tool_call>{\"x\xe2").count();
     parser.finish().count();
@@ -50,13 +73,19 @@ fn parse(pieces: &[&[u8]]) -> Vec<String> {
         shown.take(parser.push(piece));
     }
     shown.take(parser.finish());
-    shown.end_text();
+    shown.end();
     shown.lines
 }
 
 #[track_caller]
 fn check(text: &str, expected: &[&str]) {
+    check_with(Parser::new, text, expected);
+}
+
+#[track_caller]
+pub(super) fn check_with(parser: impl Fn() -> Parser, text: &str, expected: &[&str]) {
     let bytes = text.as_bytes();
+    let parse = |pieces: &[&[u8]]| parse_with(parser(), pieces);
     let whole = parse(&[bytes]);
     assert_eq!(whole.len(), expected.len(), "{text}\n{whole:#?}");
     for (shown, expected) in whole.iter().zip(expected) {
@@ -207,9 +236,57 @@ fn blocks_that_are_broken_are_faults() {
     check("<tool_call>{\"name\":\"s\"]</tool_call>b", &["! brackets", "\"b\""]);
     check("<tool_call>{\"arguments\":{}}</tool_call>", &["! no \"name\""]);
     check("<tool_call>{'name':'s'}<tool_call>{\"name\":\"t\"}</tool_call>", &["! not valid JSON", "t {}"]);
-    check("<tool_call>[1]</tool_call>", &["! not valid JSON"]);
+    check("<tool_call>[1]</tool_call>", &["! not the right form"]);
     let deep = format!("<tool_call>{{\"name\":\"s\",\"arguments\":{}", "[".repeat(200));
     assert!(parse(&[deep.as_bytes()])[0].contains("too deep"));
+}
+
+#[test]
+fn a_key_that_would_be_lost_is_a_fault() {
+    for (call, key) in [
+        ("{\"name\":\"s\",\"input\":{\"path\":\"a\"}}", "! `input`"),
+        ("{\"name\":\"s\",\"path\":\"a\"}", "! `path`"),
+        ("[{\"name\":\"s\",\"arguments\":{},\"x\":1}]", "! `x`"),
+    ] {
+        check(&format!("<tool_call>{call}</tool_call>"), &[key]);
+    }
+    check("<tool_call>{\"index\":0,\"type\":\"function\",\"name\":\"s\"}</tool_call>", &["s {}"]);
+}
+
+#[test]
+fn thoughts_are_reasoning_and_nothing_in_them_is_a_call() {
+    let call = "<tool_call>{\"name\":\"s\"}</tool_call>";
+    check(
+        &format!("<think>\nNot {call} </thin>\n</think>\n\n{call}"),
+        &[&format!("~ {:?}", format!("\nNot {call} </thin>\n")), "s {}"],
+    );
+    check("\n <thinking>a</thinking> b", &["~ \"a\"", "\"b\""]);
+    check("<think></think>x", &["\"x\""]);
+    for spaces in [200, 254, 255, 256, 257, 300] {
+        let text = format!("{}<think>a</think>b", "\n".repeat(spaces));
+        for format in [Format::Hermes, Format::Glm] {
+            let parse = |pieces: &[&[u8]]| parse_with(Parser::of(format, [].into()), pieces);
+            let single: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+            let whole = parse(&[text.as_bytes()]);
+            assert_eq!(parse(&single), whole);
+            assert!(whole.ends_with(&["~ \"a\"".into(), "\"b\"".into()]), "{whole:?}");
+        }
+    }
+    check("a\n<think>b</think>\nc", &["\"a\\n\"", "~ \"b\"", "\"c\""]);
+    check(&format!("<think>a {call}"), &[&format!("~ {:?}", format!("a {call}"))]);
+    check(&format!("<think>a</think>```\n{call}\n```"), &["~ \"a\"", "s {}"]);
+    check(
+        &format!("a\n<think>b</think>\n```\n{call}\n```"),
+        &["\"a\\n\"", "~ \"b\"", &format!("{:?}", format!("```\n{call}\n```"))],
+    );
+    for text in ["The tag <think> opens them.", "```\n<think>\n```", "`<think>`", "x </think> y", "<thinks>"] {
+        check(text, &[&format!("{text:?}")]);
+    }
+    check_with(
+        || Parser::of(Format::Hermes, [].into()),
+        &format!("<think>a</think>{call}"),
+        &["~ \"a\"", &format!("{call:?}")],
+    );
 }
 
 #[test]
@@ -227,6 +304,7 @@ proptest! {
         parts in prop::collection::vec(prop::sample::select(vec![
             "<tool_call>", "</tool_call>", "{\"name\":\"s\",\"arguments\":{\"a\":\"b\"}}", "{\"name\":\"s\"}", "<tool_", "call>",
             "```", "```json\n", "~~~", "\n", " ", "text ü", "<", "</", ">", "}", "{", "[", "\"", "\\", "€", "`", "a",
+            "<think>", "</think>", "<thinking>", "</th",
         ]), 0..24),
         cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..12),
     ) {
@@ -240,7 +318,7 @@ proptest! {
         prop_assert_eq!(parse(&pieces), whole.clone());
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(parse(&single), whole.clone());
-        if !text.contains("<tool_call>") {
+        if !text.contains("<tool_call>") && !text.contains("<think") {
             prop_assert_eq!(whole.join(""), if text.is_empty() { String::new() } else { format!("{text:?}") });
         }
     }

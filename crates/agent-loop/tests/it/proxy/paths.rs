@@ -222,3 +222,32 @@ async fn what_cannot_be_served_is_refused_as_json() {
     }
     assert_eq!(server.post(RESPONSES, &question(RESPONSES, "hi", false)).await.0, 200);
 }
+
+#[tokio::test]
+async fn a_text_only_model_gives_structured_answers() {
+    let schema = json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]});
+    for (path, wanted, good) in [
+        (RESPONSES, json!({"text": {"format": {"type": "json_schema", "name": "n", "schema": schema}}}), "{\"n\":1}"),
+        (RESPONSES, json!({"text": {"format": {"type": "json_object"}}}), "{}"),
+        (
+            CHAT,
+            json!({"response_format": {"type": "json_schema", "json_schema": {"name": "n", "schema": schema}}}),
+            "{\"n\":1}",
+        ),
+        (CHAT, json!({"response_format": {"type": "json_object"}}), "{}"),
+    ] {
+        let server = Running::with(ProxyOptions::default(), writes(&["It is 1.", good])).await;
+        let mut body = question(path, "hi", false);
+        body.as_object_mut().unwrap().extend(wanted.as_object().unwrap().clone());
+        let mut client = server.client().await;
+        client.send("POST", path, &[], &body.to_string()).await;
+        let (status, whole) = client.json().await;
+        let text = if path == CHAT {
+            &whole["choices"][0]["message"]["content"]
+        } else {
+            &whole["output"][0]["content"][0]["text"]
+        };
+        assert_eq!((status, text.as_str(), &whole["usage"]["total_tokens"]), (200, Some(good), &json!(14)), "{whole}");
+        server.ended().await;
+    }
+}

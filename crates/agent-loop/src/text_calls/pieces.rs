@@ -5,6 +5,8 @@
 pub enum Piece<'p> {
     /// Text, never empty. Adjacent pieces of text belong together.
     Text(&'p str),
+    /// Thoughts that the model wrote as text, never empty. Adjacent pieces belong together. Nothing in them is a call.
+    Reasoning(String),
     /// A complete call.
     Call {
         /// The name as written; there may be no such tool.

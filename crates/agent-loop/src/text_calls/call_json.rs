@@ -1,24 +1,37 @@
 //! Reads a call from the JSON that a model wrote.
 
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::model::read_arguments;
 
 use super::Piece;
 
-/// A call as written. Fields that a model adds (`type`, `id`, `call_id`) are ignored.
+/// A call as written. Any other key is a fault: what a model wrote there would be lost, and the call would run without.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct CallJson<'a> {
     name: Option<String>,
     #[serde(borrow)]
     arguments: Option<&'a RawValue>,
     #[serde(borrow)]
     parameters: Option<&'a RawValue>,
+    #[serde(rename = "type")]
+    _type: Option<IgnoredAny>,
+    #[serde(rename = "id")]
+    _id: Option<IgnoredAny>,
+    #[serde(rename = "call_id")]
+    _call_id: Option<IgnoredAny>,
+    #[serde(rename = "index")]
+    _index: Option<IgnoredAny>,
 }
 
 pub(super) fn read_calls(json: &str) -> Result<Vec<Piece<'static>>, String> {
-    let wrong = |error: serde_json::Error| format!("The tool call is not valid JSON: {error}.");
+    let wrong = |error: serde_json::Error| {
+        let what = if error.is_data() { "has not the right form" } else { "is not valid JSON" };
+        format!("The tool call {what}: {error}.")
+    };
     if json.starts_with('[') {
         let written: Vec<CallJson<'_>> = serde_json::from_str(json).map_err(wrong)?;
         return written.into_iter().map(read_call).collect();

@@ -1,0 +1,125 @@
+//! Recognizes calls of another family in what was read as text.
+
+use crate::tool::ToolSpec;
+
+use super::fence::Fences;
+
+/// What stands before a tool's name in the calls of some family, in small letters.
+const MARKS: [&str; 29] = [
+    "<tool_call>",
+    "<tool_calls>",
+    "<toolcall>",
+    "<function=",
+    "<function_call>",
+    "<function_calls>",
+    "<functioncall>",
+    "<invoke ",
+    "<minimax:tool_call>",
+    "<|tool_call|>",
+    "<|tool_call>",
+    "<|tool_calls|>",
+    "<|tool_call_start|>",
+    "<|tool_call_begin|>",
+    "<|tool_calls_section_begin|>",
+    "<｜tool▁call▁begin｜>",
+    "<｜tool▁calls▁begin｜>",
+    "<｜tool▁sep｜>",
+    "<｜dsml｜invoke ",
+    "<|python_tag|>",
+    "<|python_start|>",
+    "<|start_action|>",
+    "<start_function_call>",
+    "<|channel|>commentary to=",
+    "<|start|>assistant to=",
+    "[tool_calls]",
+    "[tool_call]",
+    "functools[",
+    "||call:",
+];
+/// How far behind the mark the name may end.
+const WINDOW: usize = 160;
+/// How many marks of a line are looked at: more would make the time quadratic.
+const MOST_MARKS: usize = 100;
+
+/// The tool that a text without calls seems to call: its name follows a mark, outside of code, quotes and sentences.
+pub(super) fn foreign_call<'t>(text: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    let lower = text.to_ascii_lowercase();
+    let mut fences = Fences::default();
+    let mut line_at = 0;
+    for line in text.split_inclusive('\n') {
+        let is_code = fences.is_inside();
+        line.bytes().for_each(|byte| fences.take(byte));
+        let is_quote = line.trim_start().starts_with("> ");
+        if !is_code && !fences.is_inside() && !is_quote {
+            let marks = MARKS.iter().flat_map(|mark| {
+                lower[line_at..line_at + line.len()].match_indices(mark).map(|(at, _)| (line_at + at, mark.len()))
+            });
+            let outside = marks.take(MOST_MARKS).filter(|(at, _)| !is_quoted(&text[line_at..*at]));
+            let found = outside.filter_map(|(at, length)| called(&text[at + length..], tools)).next();
+            if found.is_some() {
+                return found;
+            }
+        }
+        line_at += line.len();
+    }
+    None
+}
+
+/// Whether what follows this beginning of a line is inline code, or directly behind a quotation mark.
+fn is_quoted(before: &str) -> bool {
+    before.matches('`').count() % 2 == 1 || before.ends_with(['"', '\'', '“', '‘', '«', '„'])
+}
+
+/// The tool whose name follows a mark, with no words before it.
+fn called<'t>(behind: &str, tools: &'t [ToolSpec]) -> Option<&'t str> {
+    let behind = &behind[..behind.floor_char_boundary(WINDOW)];
+    let is_word = |c: char| c.is_alphanumeric() || "_-.".contains(c);
+    tools.iter().map(|tool| tool.name.as_str()).find(|name| {
+        behind.match_indices(name).any(|(at, _)| {
+            let (before, after) = (&behind[..at], &behind[at + name.len()..]);
+            let begins = !before.ends_with(|c: char| c.is_alphanumeric() || "_-".contains(c));
+            begins && !after.starts_with(is_word) && !is_prose(before)
+        })
+    })
+}
+
+/// Whether a text has a word with a space behind it.
+fn is_prose(text: &str) -> bool {
+    text.as_bytes().windows(2).any(|pair| pair[0].is_ascii_alphabetic() && pair[1] == b' ')
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::Effect;
+
+    #[test]
+    fn a_name_counts_close_behind_a_mark_and_time_is_linear() {
+        let look = ToolSpec {
+            name: "look".into(),
+            description: String::new(),
+            parameters: json!({"type": "object"}),
+            effect: Effect::Read,
+            time_limit: None,
+        };
+        let tools = [look];
+        for (text, is_call) in [
+            ("[TOOL_CALLS] look{}", true),
+            ("||call: look(a)", true),
+            ("<function=lookup>", false),
+            ("<function=a.look>", true),
+            ("<function=re-look>", false),
+            ("«<function=look>»", false),
+            ("``<function=look>", true),
+        ] {
+            assert_eq!(foreign_call(text, &tools).is_some(), is_call, "{text}");
+        }
+        let far = format!("<function={}look", "ü".repeat(200));
+        assert_eq!(foreign_call(&far, &tools), None);
+        // Each mark is looked at for itself: a million of them would take hours if each read the rest.
+        let many = "`<function=".repeat(200_000);
+        assert_eq!(foreign_call(&many, &tools), None);
+    }
+}
