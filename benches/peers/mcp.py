@@ -423,8 +423,8 @@ class Load:
     # A client of the older revisions leaves after so many calls, and another comes.
     SESSION = 200
 
-    def __init__(self, port, queries, paths, until):
-        self.port, self.queries, self.paths, self.until = port, queries, paths, until
+    def __init__(self, port, eras, queries, paths, until):
+        self.port, self.eras, self.queries, self.paths, self.until = port, eras, queries, paths, until
         self.calls, self.errors, self.times = Counter(), Counter(), []
         self.lock = threading.Lock()
 
@@ -439,7 +439,7 @@ class Load:
         return kind, f"{kind}/list", {}
 
     def client(self, number):
-        era, chance = (NEW, OLD)[number % 2], random.Random(number)
+        era, chance = self.eras[number % len(self.eras)], random.Random(number)
         client = None
         calls, errors, times = Counter(), Counter(), []
         while time.monotonic() < self.until:
@@ -494,7 +494,7 @@ def measure_load(args, vault, index, env, queries, paths):
             client.call("search_notes", {"query": "garden"})
             client.end()
         time.sleep(2)
-        print(f"\n| {args.clients} clients over HTTP, half of each kind | handles | of them connections "
+        print(f"\n| {args.clients} clients over HTTP | handles | of them connections "
               "| resident memory, MB | calls a second |")
         print("| --- | --- | --- | --- | --- |")
 
@@ -506,7 +506,7 @@ def measure_load(args, vault, index, env, queries, paths):
         state("before", None)
         step = 60 * args.minutes / 3
         begin = time.monotonic()
-        load = Load(port, queries, paths, begin + 3 * step)
+        load = Load(port, args.era or (NEW, OLD), queries, paths, begin + 3 * step)
         threads = load.run(args.clients)
         before = 0
         for third in range(1, 4):
@@ -560,6 +560,7 @@ def main():
     parser.add_argument("--load", action="store_true", help="only the clients over HTTP")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--minutes", type=float, default=3)
+    parser.add_argument("--era", action="append", choices=[NEW, OLD], help="of the clients over HTTP; both by turns")
     for peer in ("turbovault", "mcpvault", "qmd"):
         parser.add_argument(f"--{peer}", type=Path)
     args = parser.parse_args()
