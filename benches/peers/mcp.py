@@ -6,14 +6,15 @@
     benches/peers/mcp.py target/release --load                # only 50 clients over HTTP for three minutes
 
 BIN is the folder of the release binaries vault-agent and make_vault. Peers are named by their programs:
---turbovault PROGRAM, --mcpvault PROGRAM, --qmd PROGRAM. The vault and the indexes are kept in --work; nobody's own
+--turbovault PROGRAM, --mcpvault PROGRAM, --qmd PROGRAM; the last two are run by the `node` on the path. The vault and the indexes are kept in --work; nobody's own
 settings are read, and the index with vectors takes minutes the first time. Python's standard library is enough; with
 tiktoken and its file of o200k_base (TIKTOKEN_CACHE_DIR) tokens are counted, else they are a quarter of the bytes.
 
-Servers take turns, so that ratios within one run say more than the times. Start: from the start of the process to the
-answer to tools/list, in the newest revision as the first message and in the older ones after `initialize`. Searches:
-the same words of the vault's notes for each, ten results, each server asked right after the other. `paused` is with
---pause seconds before each, as an assistant asks, so that whatever looks after the vault now and then is due.
+Servers take turns, so that ratios within one run say more than the times; CPU is that of a call, in all threads. Start:
+from the start of the process to the answer to tools/list, in the newest revision as the first message and in an older
+one after `initialize`. Searches: one to three words as they stand in a note, ten results, each server asked right after
+the other, in the older revision, which all of them speak. Some are asked with --pause seconds before each, as an
+assistant does, so that whatever looks after the vault now and then is due.
 """
 
 import argparse
@@ -250,9 +251,13 @@ def servers_of(args, vault, index, env):
                 env,
                 lambda query: ("search", {"query": query, "limit": 10}),
                 lambda path: ("read_note", {"path": path}),
+                # It wants `initialize` first.
+                eras=(OLD,),
             )
         )
         versions.append(version(args.turbovault, env))
+    if args.mcpvault or args.qmd:
+        versions.append(f"node {version('node', env)}")
     if args.mcpvault:
         servers.append(
             Server(
@@ -348,12 +353,31 @@ def measure_starts(servers, rounds):
         print(f"| {server.name} | {' | '.join(cells)} | {median / ours:.1f} |", flush=True)
 
 
-def row(name, times, ours):
+def row(name, times, ours, cpu):
     median = statistics.median(times)
     ratio = statistics.median(mine / other for mine, other in zip(times, ours))
     return (
-        f"| {name} | {min(times):.1f} | {median:.1f} | {percentile(times, 95):.1f} | {max(times):.1f} | {ratio:.1f} |"
+        f"| {name} | {min(times):.1f} | {median:.1f} | {percentile(times, 95):.1f} | {max(times):.1f} | {ratio:.1f} "
+        f"| {cpu:.1f} |"
     )
+
+
+def processes(pid):
+    """A process and those that it started."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    return [pid, *(process for child in children for process in processes(child))]
+
+
+def resident(pid):
+    """Resident memory, in MB."""
+    status = [Path(f"/proc/{process}/status").read_text() for process in processes(pid)]
+    return sum(int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) for text in status) / 1024
+
+
+def cpu_ms(pid):
+    """CPU time so far."""
+    stats = [Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split() for process in processes(pid)]
+    return sum(int(stat[11]) + int(stat[12]) for stat in stats) * 1000 / os.sysconf("SC_CLK_TCK")
 
 
 def measure_searches(servers, queries, paths, pause, paused):
@@ -369,33 +393,35 @@ def measure_searches(servers, queries, paths, pause, paused):
         time.sleep(3)
         client.settled()
         clients[server.name] = client
-    kinds = {
-        "search, warm": lambda server, n: ("tools/call", named(server.search(queries[n % len(queries)]))),
-        f"search, {pause} s after the last": None,
-        "tools/list": lambda server, n: ("tools/list", {}),
-        "read a note": lambda server, n: server.read and ("tools/call", named(server.read(paths[n % len(paths)]))),
-    }
-    kinds[f"search, {pause} s after the last"] = kinds["search, warm"]
-    print("\n| first search, ms | " + " | ".join(firsts) + " |\n| --- |" + " --- |" * len(firsts))
-    print("| | " + " | ".join(f"{took:.1f}" for took in firsts.values()) + " |")
-    for kind, request in kinds.items():
-        is_paused = " after " in kind
+    search = lambda server, n: ("tools/call", named(server.search(queries[n % len(queries)])))
+    kinds = [
+        ("search, warm", search, len(queries), 0),
+        (f"search, {pause:g} s after the last", search, paused, pause),
+        ("tools/list", lambda server, n: ("tools/list", {}), len(queries), 0),
+        (
+            "read a note",
+            lambda server, n: server.read and ("tools/call", named(server.read(paths[n % len(paths)]))),
+            len(queries),
+            0,
+        ),
+    ]
+    for kind, request, count, wait in kinds:
         times = {server.name: [] for server in servers}
-        count = paused if is_paused else len(queries)
+        before = {name: cpu_ms(client.process.pid) for name, client in clients.items()}
         for n in range(count):
-            if is_paused:
-                time.sleep(pause)
+            time.sleep(wait)
             for server in servers:
                 if asked := request(server, n):
                     took, _ = timed(lambda: clients[server.name].ask(*asked))
                     times[server.name].append(took)
-        print(f"\n| {kind}, ms, {count} in turns | least | median | p95 | most | times ours |")
-        print("| --- | --- | --- | --- | --- | --- |")
-        for server in servers:
-            if times[server.name]:
-                print(row(server.name, times[server.name], times[servers[0].name]), flush=True)
+        print(f"\n| {kind}, ms, {count} in turns | least | median | p95 | most | times ours | CPU |")
+        print("| --- | --- | --- | --- | --- | --- | --- |")
+        for name, took in times.items():
+            if took:
+                cpu = (cpu_ms(clients[name].process.pid) - before[name]) / count
+                print(row(name, took, times[servers[0].name], cpu), flush=True)
     print("\n| resident memory after that, MB | " + " | ".join(clients) + " |\n| --- |" + " --- |" * len(clients))
-    print("| | " + " | ".join(f"{resident(client.process.pid) / 1024:.0f}" for client in clients.values()) + " |")
+    print("| | " + " | ".join(f"{resident(client.process.pid):.0f}" for client in clients.values()) + " |")
     for client in clients.values():
         client.end()
 
@@ -403,14 +429,6 @@ def measure_searches(servers, queries, paths, pause, paused):
 def named(call):
     tool, args = call
     return {"name": tool, "arguments": args}
-
-
-def resident(pid):
-    """Resident memory of a process and those that it started, in KB."""
-    status = Path(f"/proc/{pid}/status").read_text()
-    own = int(re.search(r"VmRSS:\s+(\d+)", status).group(1))
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-    return own + sum(resident(child) for child in children)
 
 
 def handles(pid):
@@ -500,7 +518,7 @@ def measure_load(args, vault, index, env, queries, paths):
 
         def state(name, rate):
             rate = f"{rate:,.0f}" if rate is not None else ""
-            memory = f"{resident(process.pid) / 1024:.1f}"
+            memory = f"{resident(process.pid):.1f}"
             print(f"| {name} | {handles(process.pid)} | {sockets(process.pid)} | {memory} | {rate} |", flush=True)
 
         state("before", None)
@@ -545,7 +563,8 @@ def machine():
     text = Path("/proc/cpuinfo").read_text()
     model = re.search(r"model name\s*: (.*)", text)
     memory = int(re.search(r"MemTotal:\s+(\d+)", Path("/proc/meminfo").read_text()).group(1)) / 2**20
-    return f"{os.cpu_count()} cores, {model.group(1) if model else platform.machine()}, {memory:.0f} GB, load {os.getloadavg()[0]:.1f}"
+    model = model.group(1) if model else platform.machine()
+    return f"{os.cpu_count()} cores, {model}, {memory:.0f} GB, load {os.getloadavg()[0]:.1f}"
 
 
 def main():
