@@ -6,9 +6,11 @@
     benches/peers/mcp.py target/release --load                # only 50 clients over HTTP for three minutes
 
 BIN is the folder of the release binaries vault-agent and make_vault. Peers are named by their programs:
---turbovault PROGRAM, --mcpvault PROGRAM, --qmd PROGRAM; the last two are run by the `node` on the path. The vault and the indexes are kept in --work; nobody's own
-settings are read, and the index with vectors takes minutes the first time. Python's standard library is enough; with
-tiktoken and its file of o200k_base (TIKTOKEN_CACHE_DIR) tokens are counted, else they are a quarter of the bytes.
+--turbovault PROGRAM, --mcpvault PROGRAM, --qmd PROGRAM; the last two are run by the `node` on the path. Each has a copy
+of the vault, since some write into it, and who watches a vault hears of all that others read in it. Vaults and indexes
+are kept in --work; nobody's own settings are read, and our index with vectors takes minutes the first time. Python's
+standard library is enough; with tiktoken and its file of o200k_base (TIKTOKEN_CACHE_DIR) tokens are counted, else they
+are a quarter of the bytes.
 
 Servers take turns, so that ratios within one run say more than the times; CPU is that of a call, in all threads. Start:
 from the start of the process to the answer to tools/list, in the newest revision as the first message and in an older
@@ -239,15 +241,18 @@ def servers_of(args, vault, index, env):
     search = lambda query: ("search_notes", {"query": query, "top_k": 10})
     servers = [Server("vault-agent", our_command, env, search, lambda path: ("read_note", {"path": path}))]
     versions = [version(args.bin / "vault-agent", env)]
+
+    def copy(name):
+        folder = args.work / f"{name}-{args.notes}"
+        if not folder.exists():
+            run("cp", "-r", vault, folder)
+        return folder
+
     if args.turbovault:
-        # A copy: it keeps files of its own in the vault.
-        copy = args.work / f"turbovault-{args.notes}"
-        if not copy.exists():
-            run("cp", "-r", vault, copy)
         servers.append(
             Server(
                 "turbovault",
-                [args.turbovault, "--vault", copy, "--profile", "production"],
+                [args.turbovault, "--vault", copy("turbovault"), "--profile", "production"],
                 env,
                 lambda query: ("search", {"query": query, "limit": 10}),
                 lambda path: ("read_note", {"path": path}),
@@ -262,7 +267,7 @@ def servers_of(args, vault, index, env):
         servers.append(
             Server(
                 "mcpvault",
-                [args.mcpvault, vault],
+                [args.mcpvault, copy("mcpvault")],
                 env,
                 lambda query: ("search_notes", {"query": query, "limit": 10}),
                 lambda path: ("read_note", {"path": path}),
@@ -270,9 +275,9 @@ def servers_of(args, vault, index, env):
         )
         versions.append(f"mcpvault {version(args.mcpvault, env)}")
     if args.qmd:
-        collection = f"notes-{args.notes}"
+        collection = f"qmd-{args.notes}"
         if collection not in run(args.qmd, "collection", "list", env=env):
-            run(args.qmd, "collection", "add", vault, "--name", collection, env=env)
+            run(args.qmd, "collection", "add", copy("qmd"), "--name", collection, env=env)
         lexical = lambda query: [{"type": "lex", "query": query}]
         servers.append(
             Server(
