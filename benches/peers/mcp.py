@@ -14,9 +14,9 @@ are a quarter of the bytes.
 
 Servers take turns, so that ratios within one run say more than the times; CPU is that of a call, in all threads. Start:
 from the start of the process to the answer to tools/list, in the newest revision as the first message and in an older
-one after `initialize`. Searches: one to three words as they stand in a note, ten results, each server asked right after
-the other, in the older revision, which all of them speak. Some are asked with --pause seconds before each, as an
-assistant does, so that whatever looks after the vault now and then is due.
+one after `initialize`. Searches: one to three words as they stand in a note, ten results, ten searches a turn, in the
+older revision, which all of them speak. Some are asked with --pause seconds before each, as an assistant does, so that
+whatever looks after the vault now and then is due.
 """
 
 import argparse
@@ -42,6 +42,8 @@ META = {
     "io.modelcontextprotocol/clientInfo": CLIENT,
 }
 HELLO = {"protocolVersion": OLD, "capabilities": {}, "clientInfo": CLIENT}
+# Calls that a server is asked before it is the next one's turn.
+TURN = 10
 # A start or an answer that takes longer is given up.
 LONGEST = 120
 
@@ -413,12 +415,13 @@ def measure_searches(servers, queries, paths, pause, paused):
     for kind, request, count, wait in kinds:
         times = {server.name: [] for server in servers}
         before = {name: cpu_ms(client.process.pid) for name, client in clients.items()}
-        for n in range(count):
-            time.sleep(wait)
+        for first in range(0, count, TURN):
             for server in servers:
-                if asked := request(server, n):
-                    took, _ = timed(lambda: clients[server.name].ask(*asked))
-                    times[server.name].append(took)
+                for n in range(first, min(first + TURN, count)):
+                    if asked := request(server, n):
+                        time.sleep(wait)
+                        took, _ = timed(lambda: clients[server.name].ask(*asked))
+                        times[server.name].append(took)
         print(f"\n| {kind}, ms, {count} in turns | least | median | p95 | most | times ours | CPU |")
         print("| --- | --- | --- | --- | --- | --- | --- |")
         for name, took in times.items():
