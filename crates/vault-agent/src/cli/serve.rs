@@ -10,11 +10,7 @@ use vault_tools::{Error, ErrorKind, Result, Toolset};
 use super::args::ServeArgs;
 use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
-use crate::workspace::{Granted, Workspace};
-
-/// How many calls are carried out at once; more wait for their turn. They compute more than they wait, and each thread
-/// that has ever computed keeps memory.
-const CALLS_AT_ONCE: usize = 16;
+use crate::workspace::{AT_ONCE, Granted, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
     let workspace = Workspace::open(vault_args, Granted { writes: args.allow_write })?;
@@ -34,7 +30,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
     let watching = Watching::start(server.workspace().vaults());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        .max_blocking_threads(CALLS_AT_ONCE)
+        .max_blocking_threads(AT_ONCE)
         .build()
         .map_err(|error| Error::io("the threads of the server", &error))?;
     let ended = match args.http {
