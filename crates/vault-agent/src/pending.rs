@@ -114,11 +114,11 @@ impl PendingChanges {
         self.write(&Pending { approved: true, asked: Timestamp::now(), ..change.clone() })
     }
 
-    /// Forgets a change: it was carried out, or refused.
+    /// Forgets a change: it is carried out, or was refused. Whether it waited until now.
     ///
     /// # Errors
     /// When the file cannot be removed.
-    pub fn remove(&self, code: &str) -> Result<()> {
+    pub fn remove(&self, code: &str) -> Result<bool> {
         self.folder.remove(&format!("{code}.json"))
     }
 
@@ -142,7 +142,7 @@ impl PendingChanges {
             let read = serde_json::from_str::<Pending>(&text).ok().filter(|change| change.code == code);
             match read.filter(|change| Timestamp::now().duration_since(change.asked) < WAITS) {
                 Some(change) => waiting.push(change),
-                None => self.folder.remove(&name)?,
+                None => _ = self.folder.remove(&name)?,
             }
         }
         Ok(waiting)

@@ -8,12 +8,16 @@ use vault_cli::sanitize_line;
 use vault_tools::cli::{change_of, cut, texts_after, texts_of_plan};
 use vault_tools::plan::{self, Event, Parameters, PlanPreview, RunStatus};
 use vault_tools::{
-    Approval, Call, Cancel, Error, ErrorKind, Force, Grants, Permission, Policy, Preview, Proposal, Result, Risk,
-    Toolbox, Toolset, TransactionId, Vault,
+    Approval, Call, Cancel, Error, ErrorKind, Force, Grants, Kind, Permission, Policy, Preview, Proposal, Result, Risk,
+    ToolSpec, Toolbox, Toolset, TransactionId, Vault,
 };
 
 /// The name under which undoing is offered and judged by the policy.
 pub(crate) const UNDO: &str = "undo";
+
+/// Characters of a title and of a line that a question shows.
+const LONGEST_TITLE: usize = 120;
+const LONGEST_LINE: usize = 1_000;
 
 /// What a client wants done in one vault.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,8 +42,10 @@ pub(crate) struct Prepared {
     pub permission: Permission,
     /// What it changes.
     pub preview: Preview,
-    /// What stands before the diff when a person is asked.
+    /// What stands before the diff.
     head: Vec<String>,
+    /// What it would return, where a person is asked before it returns anything.
+    returns: Option<String>,
     /// By which a yes is bound to exactly this.
     pub digest: String,
     held: Held,
@@ -88,16 +94,16 @@ fn of_call(toolbox: &mut Toolbox, tool: &str, args: Value, cancel: Cancel<'_>) -
         false => proposal.change.digest(),
     };
     let effects = proposal.effects.iter().map(|effect| format!("it {}", sanitize_line(&effect.to_string())));
-    let mut head: Vec<String> = effects.collect();
-    if proposal.only_reads() && permission == Permission::Ask {
-        head.push(format!("it returns {}", sanitize_line(&proposal.output.to_string())));
-    }
+    let head: Vec<String> = effects.collect();
+    let is_secret = proposal.only_reads() && permission == Permission::Ask;
+    let returns = is_secret.then(|| format!("it returns {}", sanitize_line(&proposal.output.to_string())));
     Ok(Prepared {
         title: proposal.tool.clone(),
         risk: proposal.risk,
         permission,
         preview: proposal.change.preview(),
         head,
+        returns,
         digest,
         held: Held::Call(Box::new(proposal)),
     })
@@ -105,15 +111,30 @@ fn of_call(toolbox: &mut Toolbox, tool: &str, args: Value, cancel: Cancel<'_>) -
 
 fn of_plan(toolbox: &mut Toolbox, plan: &Value, given: &Map<String, Value>, cancel: Cancel<'_>) -> Result<Prepared> {
     let checked = plan::validate(plan, toolbox)?;
+    let asks_first = |tool: &str| {
+        let is_asked = |spec: &ToolSpec| {
+            let call = Call::new(&spec.name, spec.toolset, spec.risk, &[]);
+            spec.risk == Risk::Read && toolbox.policy().decide(&call, &Grants::default()) == Permission::Ask
+        };
+        toolbox.spec(tool).is_ok_and(is_asked)
+    };
+    if let Some(step) = checked.plan.steps.iter().find(|step| asks_first(&step.tool)) {
+        // The preview, and the errors of later steps, tell the client what a step has read.
+        let message = format!("{} asks a person before it reads, so no plan can use it", step.tool);
+        return Err(
+            Error::new(ErrorKind::Denied, message).with_remedy("call it by itself, and give the plan its output")
+        );
+    }
     let mut parameters = Parameters::of(&toolbox.editor()?, &toolbox.now());
     given.iter().for_each(|(name, value)| parameters.set(name.clone(), value.clone()));
     let preview = plan::preview(toolbox, &checked, &parameters, cancel)?;
     Ok(Prepared {
-        title: format!("the plan: {}", sanitize_line(&preview.plan.goal)),
+        title: format!("the plan: {}", cut_line(&sanitize_line(&preview.plan.goal), LONGEST_TITLE)),
         risk: preview.risk,
         permission: preview.permission(toolbox.policy(), &Grants::default()),
         preview: change_of(&preview),
         head: Vec::new(),
+        returns: None,
         digest: preview.digest.clone(),
         held: Held::Plan(Box::new(preview)),
     })
@@ -129,12 +150,18 @@ fn of_undo(toolbox: &Toolbox, transaction: Option<TransactionId>) -> Result<Prep
     let paths = change.paths();
     permit(toolbox.policy(), &paths)?;
     let call = Call::new(UNDO, Toolset::Notes, Risk::Write, &paths);
+    let (mut permission, preview) = (toolbox.policy().decide(&call, &Grants::default()), change.preview());
+    // What undoing deletes was made by the transaction. Even so, no note goes unasked.
+    if permission == Permission::Allow && preview.files.iter().any(|file| file.kind == Kind::Deleted) {
+        permission = Permission::Ask;
+    }
     Ok(Prepared {
         title: format!("undo transaction {id}"),
         risk: Risk::Write,
-        permission: toolbox.policy().decide(&call, &Grants::default()),
-        preview: change.preview(),
+        permission,
+        preview,
         head: Vec::new(),
+        returns: None,
         digest: change.digest(),
         held: Held::Undo(id),
     })
@@ -149,6 +176,13 @@ fn newest(vault: &Vault) -> Result<TransactionId> {
     vault.transactions()?.iter().find(is_undoable).map(|info| info.id).ok_or_else(|| {
         Error::new(ErrorKind::NotFound, "there is nothing to undo").with_remedy("nothing was changed in this vault yet")
     })
+}
+
+/// A line of at most so many characters, which says how many are missing.
+fn cut_line(line: &str, most: usize) -> String {
+    let missing = line.chars().count().saturating_sub(most);
+    let shown: String = line.chars().take(most).collect();
+    if missing > 0 { format!("{shown} … ({missing} more characters)") } else { shown }
 }
 
 /// Says no word of a file that the settings deny, not even that a transaction changed it.
@@ -167,17 +201,41 @@ pub(crate) fn digest_of(text: &str) -> String {
 impl Prepared {
     /// What a person is shown: cut to a screen, and whole.
     pub fn texts(&self) -> (String, String) {
-        let (short, whole) = match &self.held {
-            Held::Plan(plan) => texts_of_plan(plan, &self.preview),
-            _ => texts_after(self.head.clone(), &self.preview),
-        };
-        (cut(&short, &whole), whole)
+        self.texts_with(self.said())
     }
 
-    /// The question to a person, with what they would agree to.
+    /// The same for the client, which must not learn before the yes what a person is asked about reading.
+    pub fn texts_for_client(&self) -> (String, String) {
+        self.texts_with(self.head.clone())
+    }
+
+    fn texts_with(&self, head: Vec<String>) -> (String, String) {
+        let (short, whole) = match &self.held {
+            Held::Plan(plan) => texts_of_plan(plan, &self.preview),
+            _ => texts_after(head, &self.preview),
+        };
+        let short = cut(&short, &whole);
+        let lines: Vec<String> = short.lines().map(|line| cut_line(line, LONGEST_LINE)).collect();
+        (lines.join("\n"), whole)
+    }
+
+    /// What a person is told besides the preview.
+    pub fn said(&self) -> Vec<String> {
+        self.head.iter().chain(&self.returns).cloned().collect()
+    }
+
+    /// What it is, in words that are all ours.
+    pub fn kind(&self) -> &str {
+        if self.plan().is_some() { "a plan" } else { &self.title }
+    }
+
+    /// The question to a person, with what they would agree to. First comes what is ours. The rest can stem from notes:
+    /// it is indented, so that it cannot pass for ours, and clients that render Markdown take it for code.
     pub fn question(&self, vault: &str) -> String {
-        let (title, risk, text, undo) = (&self.title, self.risk.name(), self.texts().0, self.what_undo_does());
-        format!("{title} in the vault {} (risk: {risk})\n\n{text}\n\n{undo}", sanitize_line(vault))
+        let (kind, risk, undo) = (self.kind(), self.risk.name(), self.what_undo_does());
+        let vault = cut_line(&sanitize_line(vault), LONGEST_TITLE);
+        let text: String = self.texts().0.lines().map(|line| format!("\n    {line}")).collect();
+        format!("{kind} in the vault {vault} (risk: {risk})\n{undo}\n{text}")
     }
 
     /// What a person can do about it afterwards.
@@ -258,4 +316,128 @@ fn run(
     let is_done = ended.status == RunStatus::Done;
     let value = json!({ "done": is_done, "outputs": ended.outputs, "left_out": left_out, "skipped": skipped });
     Ok(Done { value, transaction: ended.run.map(|run| run.0), notices: ended.notices })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use proptest::prelude::*;
+    use proptest::sample::select;
+    use vault_tools::{Headless, IndexUse, VaultOptions};
+
+    use super::*;
+
+    const FORGED: [&str; 24] = [
+        "\n",
+        "\r\n",
+        "\r",
+        "\n\n",
+        "\u{1b}[2J\u{1b}[H",
+        "\u{9b}31m",
+        "\u{202e}gpj",
+        "\u{2066}",
+        "\u{2028}",
+        "\u{85}",
+        "\u{200b}",
+        "\u{feff}",
+        "\u{e0041}\u{e0042}",
+        "\u{200d}\u{200c}\u{200d}",
+        "\u{fe0e}\u{fe0f}",
+        "\u{1bca0}",
+        "\t",
+        "\nwrite_note in the vault Notes (risk: read)\n",
+        "\nNothing is changed: the assistant gets to read it.\n",
+        "\n```\n",
+        "\n--- a/x\n+++ b/x\n@@ -1 +1 @@\n",
+        "\n... 3 more lines\n",
+        "![x](https://evil.example/?q=1)",
+        "words and words ",
+    ];
+
+    fn text(most: usize) -> impl Strategy<Value = String> {
+        let part =
+            prop_oneof![3 => select(&FORGED[..]).prop_map(str::to_owned), 1 => any::<char>().prop_map(String::from)];
+        let long = (1_usize..3_000).prop_map(|times| "long ".repeat(times));
+        proptest::collection::vec(prop_oneof![20 => part, 1 => long], 0..most).prop_map(|parts| parts.concat())
+    }
+
+    fn question(request: &Request, files: &[(&str, &str)]) -> Option<(String, String)> {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = folder.path().join("Notes");
+        std::fs::create_dir(&dir).unwrap();
+        for (name, text) in files {
+            std::fs::write(dir.join(name), text).ok()?;
+        }
+        let options = VaultOptions::new().state_folder(folder.path().join("state")).use_index(IndexUse::Scan);
+        let vault = Arc::new(Vault::open(&dir, options).unwrap());
+        let mut toolbox = Toolbox::new(vault, Box::new(Headless::default()), Policy::default());
+        let prepared = request.prepare(&mut toolbox, &Zoned::now(), Cancel::default()).ok()?;
+        Some((prepared.question("Notes"), prepared.texts().1))
+    }
+
+    /// Nothing that acts on a terminal, turns text or hides in it; joiners only one by one.
+    fn has_only_what_is_seen(text: &str) -> bool {
+        let is_joiner = |c: char| matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}');
+        let acts = |c: char| {
+            c != '\n' && c.is_control()
+                || matches!(c, '\u{ad}' | '\u{61c}' | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}'
+                    | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}'
+                    | '\u{e0000}'..='\u{e0fff}')
+        };
+        let letters: Vec<char> = text.chars().collect();
+        !letters.iter().any(|c| acts(*c)) && !letters.windows(3).any(|three| three.iter().all(|c| is_joiner(*c)))
+    }
+
+    /// The lines below what is ours.
+    fn below(question: &str, first: &str) -> Vec<String> {
+        let lines: Vec<&str> = question.split('\n').collect();
+        let undo = "It can be undone as a whole, byte for byte.";
+        assert_eq!(lines[..3], [format!("{first} in the vault Notes (risk: write)").as_str(), undo, ""], "{question}");
+        lines[3..].iter().map(|line| line.strip_prefix("    ").expect(question).to_owned()).collect()
+    }
+
+    /// Of lines below a line for each file: where diffs begin, each is marked.
+    fn is_marked(lines: &[String]) -> bool {
+        let is_diff = |line: &String| line.is_empty() || line.starts_with([' ', '+', '-', '@', '\\']);
+        let (last, lines) = lines.split_last().unwrap();
+        lines.iter().skip_while(|line| !line.is_empty()).all(is_diff) && (is_diff(last) || last.starts_with("... "))
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn a_question_about_a_note_cannot_be_forged_by_it(before in text(80), after in text(80), name in text(4)) {
+            prop_assume!(before != after);
+            let name = format!("n{}.md", name.replace(['/', '\0'], ""));
+            let args = json!({ "path": name, "content": after, "mode": "replace" });
+            let request = Request::Call { tool: "write_note".to_owned(), args };
+            let asked = question(&request, &[(&name, &before)]);
+            prop_assume!(asked.is_some());
+            let (question, whole) = asked.unwrap();
+            prop_assert!(has_only_what_is_seen(&question) && has_only_what_is_seen(&whole), "{:?}", question);
+            let lines = below(&question, "write_note");
+            prop_assert!(lines[0].starts_with("modify n") && is_marked(&lines[1..]), "{:#?}", lines);
+            prop_assert!(lines.iter().all(|line| line.chars().count() < LONGEST_LINE + 40));
+        }
+
+        #[test]
+        fn a_question_about_a_plan_cannot_be_forged_by_it(goal in text(20), says in text(20), content in text(40)) {
+            let plan = json!({
+                "version": "1.0", "goal": format!("g{goal}"), "riskLevel": "writes", "assumptions": [says],
+                "steps": [{ "id": "one", "tool": "vault.createFile", "preview": says, "args": { "path": "New.md", "content": content } }],
+            });
+            let asked = question(&Request::Plan { plan, parameters: Map::new() }, &[]);
+            prop_assume!(asked.is_some());
+            let (question, whole) = asked.unwrap();
+            prop_assert!(has_only_what_is_seen(&question) && has_only_what_is_seen(&whole), "{:?}", question);
+            let lines = below(&question, "a plan");
+            prop_assert!(lines[0].starts_with("[WRITE] g"), "{:?}", lines);
+            let known = ["assumes: ", "  1. one  [WRITE]  vault.createFile", "       ", "note: ", "create New.md (+"];
+            let head = lines[1..].iter().take_while(|line| !line.is_empty());
+            prop_assert!(head.clone().all(|line| known.iter().any(|begin| line.starts_with(begin))), "{:#?}", lines);
+            prop_assert!(content.is_empty() || is_marked(&lines[1..]), "{:#?}", lines);
+        }
+    }
 }

@@ -36,7 +36,7 @@ impl Watching {
             let name = open.name.clone();
             std::thread::spawn(move || match Index::open(&folder, options) {
                 Ok(index) => watch(&index, &name, &stop),
-                Err(error) => say(&name, &error),
+                Err(error) => note(&unwatched(&name, &error)),
             })
         };
         Self { threads: vaults.iter().map(thread).collect(), stop }
@@ -50,19 +50,24 @@ impl Drop for Watching {
     }
 }
 
-fn say(name: &str, error: &Error) {
-    note(&format!("{name}: the index is not kept up to date: {}", error.one_line()));
+fn unwatched(name: &str, error: &Error) -> String {
+    format!("{name}: the index is not kept up to date: {}", error.one_line())
 }
 
 fn watch(index: &Index, name: &str, stop: &AtomicBool) {
     let options = WatchOptions::new().cancel(stop);
+    let mut said = String::new();
     while !stop.load(Ordering::Relaxed) {
         let ended = index.watch(&options).and_then(|mut watcher| watcher.try_for_each(|event| event.map(told(name))));
         let pause = match ended {
             Ok(()) => continue,
             Err(error) if error.kind() == ErrorKind::Locked => TAKE_OVER,
             Err(error) => {
-                say(name, &error);
+                let fault = unwatched(name, &error);
+                if fault != said {
+                    note(&fault);
+                    said = fault;
+                }
                 RETRY
             }
         };

@@ -7,17 +7,19 @@ use unicode_width::UnicodeWidthStr;
 /// Text as it may be shown on a terminal: control characters become pictures, characters that nobody would see are
 /// named, tabs become two spaces. Line feeds stay, and the carriage return that ends a line is left out.
 pub fn sanitize(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(is_unsafe) {
+    if !text.chars().any(|c| is_unsafe(c) || is_joiner(c)) {
         return Cow::Borrowed(text);
     }
     let mut safe = String::with_capacity(text.len());
     let mut chars = text.chars().peekable();
+    let mut before = None;
     while let Some(c) = chars.next() {
-        match is_unsafe(c) {
+        match is_unsafe(c) || is_stray(before, c) {
             true if c == '\r' && matches!(chars.peek(), None | Some('\n')) => {}
             true => safe.push_str(&replacement(c)),
             false => safe.push(c),
         }
+        before = Some(c);
     }
     Cow::Owned(safe)
 }
@@ -54,6 +56,7 @@ pub fn columns(text: &str) -> usize {
 pub fn char_columns(c: char) -> usize {
     match c {
         '\u{fe0f}' => 1,
+        c if is_joiner(c) => 0,
         c => columns(c.encode_utf8(&mut [0; 4])),
     }
 }
@@ -78,7 +81,7 @@ fn replacement(c: char) -> String {
         // Control pictures: U+241B stands for the escape character, and so on.
         '\0'..='\x1f' => char::from_u32(0x2400 + u32::from(c)).unwrap_or('\u{fffd}').to_string(),
         '\x7f' => '\u{2421}'.to_string(),
-        c if is_invisible(c) => format!("<U+{:04X}>", u32::from(c)),
+        c if is_invisible(c) || is_joiner(c) => format!("<U+{:04X}>", u32::from(c)),
         _ => '\u{fffd}'.to_string(),
     }
 }
@@ -89,12 +92,30 @@ fn is_direction(c: char) -> bool {
 }
 
 /// Characters without a glyph, by which a text could say more to a model than to its reader. Those that join letters
-/// and choose the look of emoji are not among them: people write with them.
+/// and choose the look of emoji are not among them, see [`is_stray`]: people write with them.
 fn is_invisible(c: char) -> bool {
     matches!(c,
-        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180e}'
-        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
-        | '\u{feff}' | '\u{ffa0}' | '\u{fff9}'..='\u{fffb}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
+        | '\u{200b}' | '\u{200e}' | '\u{200f}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{3164}'
+        | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Characters that join letters, and that choose the look of the one before them.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}')
+}
+
+/// Whether a joiner follows nothing that it could join: a run of them would say any number of things that nobody sees.
+/// A selector may stand before a joiner, as in an emoji of several.
+fn is_stray(before: Option<char>, c: char) -> bool {
+    let is_selector = |c: char| is_joiner(c) && c >= '\u{fe00}';
+    match before {
+        _ if !is_joiner(c) => false,
+        None => true,
+        Some(before) if is_selector(before) => is_selector(c),
+        Some(before) => before.is_whitespace() || is_unsafe(before) || is_joiner(before),
+    }
 }
 
 #[cfg(test)]
@@ -114,6 +135,11 @@ mod tests {
         // What nobody would see is named; emoji and Persian stay as they are.
         check("do\u{200b}ne\u{e0041}", "do<U+200B>ne<U+E0041>");
         check("👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم", "👩\u{200d}🌾 ☀\u{fe0f} می\u{200c}خواهم");
+        check("❤\u{fe0f}\u{200d}🔥", "❤\u{fe0f}\u{200d}🔥");
+        // A run of them would be a message.
+        check("😀\u{fe00}\u{fe0e}\u{fe01}", "😀\u{fe00}<U+FE0E><U+FE01>");
+        check("a\u{200d}\u{200c}\u{200d} \u{fe0f}", "a\u{200d}<U+200C><U+200D> <U+FE0F>");
+        check("\u{200c}x\u{1bca0}\u{2065}", "<U+200C>x<U+1BCA0><U+2065>");
         assert_eq!(sanitize_line("a\nb"), "a b");
     }
 

@@ -176,12 +176,12 @@ impl State {
         }
     }
 
-    /// Removes a file, if it is there.
+    /// Removes a file. Whether it was there: of two that remove it at the same time, one is told so.
     ///
     /// # Errors
     /// When it cannot be removed.
-    pub fn remove(&self, name: &str) -> Result<()> {
-        self.if_there(name, std::fs::remove_file(self.folder.join(name))).map(drop)
+    pub fn remove(&self, name: &str) -> Result<bool> {
+        self.if_there(name, std::fs::remove_file(self.folder.join(name))).map(|done| done.is_some())
     }
 
     fn if_there<T>(&self, name: &str, done: std::io::Result<T>) -> Result<Option<T>> {

@@ -1,5 +1,7 @@
 //! Converts a model's deltas to events of the Responses API. Pure: ids and time are arguments.
 
+use std::collections::HashMap;
+
 use jsonschema::Validator;
 use serde_json::{Map, Value, json};
 
@@ -9,6 +11,7 @@ use crate::model::{Delta, EndReason, TextCursor, read_arguments};
 use crate::tool::{compile, issues_of};
 
 use super::ApiRequest;
+use super::request::known_name;
 
 /// Turns the deltas of one reply into events. Call [`start`](Self::start), then [`push`](Self::push) for each delta,
 /// then [`end`](Self::end), however the stream ended; after the terminal event they return nothing more.
@@ -21,6 +24,8 @@ pub struct ResponseEvents {
     /// Fields of the request that the response repeats.
     echo: Map<String, Value>,
     strict: Vec<(String, Validator)>,
+    /// As in the request.
+    namespaced: HashMap<String, (String, String)>,
     next_sequence: u64,
     next_id: u64,
     /// All items that have begun, in their present state.
@@ -55,6 +60,7 @@ impl ResponseEvents {
             strict: strict_tools
                 .filter_map(|tool| Some((tool.name.clone(), compile(&tool.parameters).ok()?)))
                 .collect(),
+            namespaced: request.namespaced.clone(),
             next_sequence: 0,
             next_id: 0,
             output: Vec::new(),
@@ -175,7 +181,10 @@ impl ResponseEvents {
         let is_used = self.output.iter().any(|item| item["call_id"] == *id);
         let call_id = if id.is_empty() || is_used { self.new_id("call") } else { id };
         let id = self.new_id("fc");
-        let item = json!({"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": ""});
+        let mut item = json!({"id": id, "type": "function_call", "call_id": call_id, "name": name, "arguments": ""});
+        if let Some((namespace, name)) = self.namespaced.get(name) {
+            (item["namespace"], item["name"]) = (json!(namespace), json!(name));
+        }
         self.open(Some(index), item);
     }
 
@@ -216,7 +225,8 @@ impl ResponseEvents {
 
     /// Why the arguments of a call do not fit, if its tool is strict.
     fn strict_fault(&self, call: &Value) -> Option<String> {
-        let (name, check) = self.strict.iter().find(|(name, _)| call["name"] == **name)?;
+        let known = known_name(call["namespace"].as_str(), call["name"].as_str().unwrap_or_default());
+        let (name, check) = self.strict.iter().find(|(name, _)| *name == known)?;
         let faults = match serde_json::from_str(call["arguments"].as_str().unwrap_or_default()) {
             Ok(value) => issues_of(check, &value).join("; "),
             Err(error) => format!("not valid JSON: {error}"),

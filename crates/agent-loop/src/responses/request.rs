@@ -1,5 +1,6 @@
 //! Parses a client's request: unknown fields and items are ignored, invalid ones are rejected by name.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -61,6 +62,8 @@ pub struct ApiRequest {
     pub(super) echo: Map<String, Value>,
     /// Names of the tools whose arguments must fit their schema.
     pub(super) strict: Vec<String>,
+    /// The namespace of a function and its name there, by the name that the model knows.
+    pub(super) namespaced: HashMap<String, (String, String)>,
 }
 
 /// How a client wants the response.
@@ -121,8 +124,8 @@ impl ApiRequest {
     ) -> Result<Self, ApiError> {
         let model = body["model"].as_str().filter(|model| !model.is_empty());
         let model = model.ok_or_else(|| ApiError::invalid("model", "A model is needed."))?.to_string();
-        let (tools, strict) = read_tools(&body["tools"])?;
-        let (tool_choice, tools) = read_choice(&body["tool_choice"], tools)?;
+        let Tools { specs, strict, namespaced } = read_tools(&body["tools"])?;
+        let (tool_choice, tools) = read_choice(&body["tool_choice"], specs)?;
         let Conversation { messages, system } = conversation;
         let (history, warnings) = History::repaired(messages);
         if history.messages().is_empty() {
@@ -139,7 +142,7 @@ impl ApiRequest {
             temperature: body["temperature"].as_f64(),
         };
         let delivery = if body["stream"] == true { Delivery::Events } else { Delivery::Whole };
-        Ok(Self { model, request, delivery, warnings, echo: Map::new(), strict })
+        Ok(Self { model, request, delivery, warnings, echo: Map::new(), strict, namespaced })
     }
 }
 
@@ -157,20 +160,48 @@ pub(super) fn read_json(body: &[u8]) -> Result<Value, ApiError> {
     })
 }
 
-/// Function tools in both shapes; other tools are accepted but not offered to the model.
-fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
-    let (mut specs, mut strict): (Vec<ToolSpec>, Vec<String>) = (Vec::new(), Vec::new());
+/// The functions of a request.
+#[derive(Default)]
+struct Tools {
+    specs: Vec<ToolSpec>,
+    /// See [`ApiRequest`].
+    strict: Vec<String>,
+    namespaced: HashMap<String, (String, String)>,
+}
+
+/// Function tools in both shapes, those of namespaces too; other tools are accepted but not offered to the model.
+fn read_tools(tools: &Value) -> Result<Tools, ApiError> {
+    let mut read = Tools::default();
     let tools = match tools {
-        Value::Null => return Ok((specs, strict)),
+        Value::Null => return Ok(read),
         Value::Array(tools) => tools,
         _ => return Err(ApiError::invalid("tools", "The tools must be a list.")),
     };
-    for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| tool["type"] == "function") {
-        let function = tool.get("function").unwrap_or(tool);
-        let param = |field: &str| format!("tools[{index}].{field}");
-        let name = function["name"].as_str().filter(|name| !name.is_empty());
-        let name = name.ok_or_else(|| ApiError::invalid(param("name"), "A function needs a name."))?;
-        if specs.iter().any(|spec| spec.name == name) {
+    for (index, tool) in tools.iter().enumerate() {
+        let param = format!("tools[{index}]");
+        match tool["type"].as_str().unwrap_or_default() {
+            "function" => read.function(tool.get("function").unwrap_or(tool), None, &param)?,
+            // The tools of an MCP server, as Codex sends them.
+            "namespace" => {
+                let namespace = needed(&tool["name"], || format!("{param}.name"))?;
+                let functions = tool["tools"].as_array().into_iter().flatten().enumerate();
+                for (at, function) in functions.filter(|(_, tool)| tool["type"] == "function") {
+                    read.function(function, Some(namespace), &format!("{param}.tools[{at}]"))?;
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(read)
+}
+
+impl Tools {
+    fn function(&mut self, function: &Value, namespace: Option<&str>, param: &str) -> Result<(), ApiError> {
+        let param = |field: &str| format!("{param}.{field}");
+        let own = function["name"].as_str().filter(|name| !name.is_empty());
+        let own = own.ok_or_else(|| ApiError::invalid(param("name"), "A function needs a name."))?;
+        let name = known_name(namespace, own);
+        if self.specs.iter().any(|spec| spec.name == name) {
             return Err(ApiError::invalid(param("name"), format!("There are two functions {name:?}.")));
         }
         let parameters = match &function["parameters"] {
@@ -181,17 +212,25 @@ fn read_tools(tools: &Value) -> Result<(Vec<ToolSpec>, Vec<String>), ApiError> {
             return Err(ApiError::invalid(param("parameters"), format!("This schema cannot be used: {what}.")));
         }
         if function["strict"] == true {
-            strict.push(name.to_string());
+            self.strict.push(name.clone());
         }
-        specs.push(ToolSpec {
-            name: name.to_string(),
+        if let Some(namespace) = namespace {
+            self.namespaced.insert(name.clone(), (namespace.to_string(), own.to_string()));
+        }
+        self.specs.push(ToolSpec {
+            name,
             description: function["description"].as_str().unwrap_or_default().to_string(),
             parameters,
             effect: Effect::Write,
             time_limit: None,
         });
+        Ok(())
     }
-    Ok((specs, strict))
+}
+
+/// The name that the model knows: models have no namespaces.
+pub(super) fn known_name(namespace: Option<&str>, name: &str) -> String {
+    namespace.map_or_else(|| name.to_string(), |namespace| format!("{namespace}__{name}"))
 }
 
 /// The name of a function in either API's shape.
@@ -294,7 +333,10 @@ fn read_input(input: &Value) -> Result<Conversation, ApiError> {
                 let added = conversation.text(field("role")?, content_text(&item["content"]));
                 added.map_err(|what| ApiError::invalid(param("role"), what + "."))?;
             }
-            "function_call" => conversation.call(field("call_id")?, field("name")?, &item["arguments"]),
+            "function_call" => {
+                let name = known_name(item["namespace"].as_str(), field("name")?);
+                conversation.call(field("call_id")?, &name, &item["arguments"]);
+            }
             "function_call_output" => conversation.result(field("call_id")?, content_text(&item["output"])),
             // Reasoning of other models, built-in tools, future items: nothing that a text-only model can use.
             _ => {}

@@ -4,9 +4,6 @@
 set -euo pipefail
 codex=$1 program=$2 folder=$3
 
-# In a network of its own even loopback is off at first.
-ip link set lo up 2>/dev/null || true
-
 mkdir -p "$folder/home" "$folder/task"
 mkfifo "$folder/stdin"
 "$program" <"$folder/stdin" >"$folder/address" &

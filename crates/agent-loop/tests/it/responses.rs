@@ -226,6 +226,38 @@ fn a_strict_tool_fails_the_response_when_its_arguments_do_not_fit() {
 }
 
 #[test]
+fn functions_of_a_namespace_are_offered_called_and_read_back() {
+    let look = json!({"type": "function", "name": "look", "strict": true,
+        "parameters": {"type": "object", "required": ["at"], "properties": {"at": {"type": "string"}}}});
+    let tools = json!([look, {"type": "namespace", "name": "notes", "tools": [look, {"type": "of_the_future"}]}]);
+    let made = json!([{"role": "user", "content": "hi"},
+        {"type": "function_call", "call_id": "a", "namespace": "notes", "name": "look", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "a", "output": "x"}]);
+    let request = request(json!({"model": "m", "input": made, "tools": tools}));
+    let names: Vec<&str> = request.request.tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["look", "notes__look"]);
+    assert_eq!(request.request.messages[1].calls().next().unwrap().name, "notes__look");
+    for (name, namespace, arguments, status) in [
+        ("notes__look", json!("notes"), "{\"at\":\"a\"}", "completed"),
+        ("notes__look", json!("notes"), "{}", "failed"),
+        ("look", json!(null), "{\"at\":\"a\"}", "completed"),
+    ] {
+        let deltas = [
+            Delta::CallStart { index: 0, id: "c".into(), name: name.into() },
+            Delta::CallArguments { index: 0, text: arguments.into() },
+            Delta::CallEnd { index: 0, opaque: None },
+            Delta::End(EndReason::Complete),
+        ];
+        let response = accumulate(&events(&request, deltas, None))["response"].clone();
+        let call = &response["output"][0];
+        assert_eq!(
+            (&call["name"], &call["namespace"], &response["status"]),
+            (&json!("look"), &namespace, &json!(status))
+        );
+    }
+}
+
+#[test]
 fn requests_are_understood() {
     let body = json!({
         "model": "m", "stream": true, "instructions": "Be brief.", "parallel_tool_calls": false,

@@ -1,6 +1,6 @@
 //! `vault-agent approve CODE`: a person's yes to a change that a client without forms asked for.
 
-use vault_cli::{CliResult, Out, Outcome, can_ask};
+use vault_cli::{CliResult, Out, Outcome, can_ask, sanitize_line};
 use vault_tools::cli::{Answer, Question, VaultArgs, ask_about, declined};
 use vault_tools::{Cancel, Error, ErrorKind, Permission};
 
@@ -33,7 +33,8 @@ pub(super) fn approve(args: &ApproveArgs, out: &mut Out) -> CliResult {
         return Err(Error::new(ErrorKind::Denied, reason.clone()).into());
     }
     let (short, whole) = prepared.texts();
-    let title = format!("{} ({}), in {}", prepared.title, prepared.risk.name(), pending.vault.display());
+    let folder = sanitize_line(&pending.vault.to_string_lossy());
+    let title = format!("{} ({}), in {folder}", prepared.kind(), prepared.risk.name());
     let (short, whole) = (format!("{title}\n{short}"), format!("{title}\n{whole}"));
     let about = Question { question: "Approve this?", short: &short, whole: &whole, ..Question::default() };
     if ask_about(&about)? != Answer::Yes {

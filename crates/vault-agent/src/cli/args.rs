@@ -4,9 +4,11 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use vault_cli::CompletionsArgs;
+use vault_cli::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 use vault_tools::cli::VaultArgs;
+
+use crate::clients::Client;
 
 /// Serve a folder of Markdown notes to assistants, and approve what they want to change.
 #[derive(Debug, Parser)]
@@ -27,8 +29,12 @@ pub(super) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Serve the notes to an assistant over the Model Context Protocol
-    #[command(after_help = "Examples:\n  vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571")]
+    /// Serve the notes to an assistant over the Model Context Protocol, and set assistants up for it
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  vault-agent mcp install claude-code --vault ~/Notes\n  vault-agent mcp doctor\n  \
+vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
+    )]
     Mcp(McpArgs),
     /// Show a change that an assistant asked for, and approve it
     #[command(
@@ -44,13 +50,74 @@ The assistant makes it when it asks again.\n\nExample:\n  vault-agent approve K7
 
 #[derive(Debug, Args)]
 pub(super) struct McpArgs {
+    #[command(subcommand)]
+    pub command: Option<McpCommand>,
     #[command(flatten)]
-    pub serve: ServeArgs,
+    pub http: HttpArgs,
+    #[command(flatten)]
+    pub offer: OfferArgs,
 }
 
-/// What is served, and how.
+#[derive(Debug, Subcommand)]
+pub(super) enum McpCommand {
+    /// Have an assistant start the server: write it into the assistant's configuration
+    #[command(after_help = "The configuration before is kept beside it. Comments and everything else in it stay.\n\n\
+Examples:\n  vault-agent mcp install codex --vault ~/Notes\n  vault-agent mcp install zed --print")]
+    Install(InstallArgs),
+    /// Take the server out of an assistant's configuration
+    Uninstall(UninstallArgs),
+    /// Start the server as an assistant would, and say what is wrong
+    #[command(
+        after_help = "Without an assistant, those are checked that have the server in their configuration; where \
+none has, or with --vault or --http, a server of the vault is.\n\nExit codes: 0 all is well, 1 something is wrong."
+    )]
+    Doctor(DoctorArgs),
+    /// Print how an agent works with these tools, as a skill or for an AGENTS.md
+    Skill(SkillArgs),
+}
+
+#[derive(Debug, Args)]
+pub(super) struct InstallArgs {
+    /// The assistant
+    pub client: Client,
+    /// Print what would stand in an empty configuration, and write nothing
+    #[arg(long)]
+    pub print: bool,
+    #[command(flatten)]
+    pub offer: OfferArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct UninstallArgs {
+    /// The assistant
+    pub client: Client,
+    /// Print what stands there now, and write nothing
+    #[arg(long)]
+    pub print: bool,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct DoctorArgs {
+    /// The assistant
+    #[arg(conflicts_with = "http")]
+    pub client: Option<Client>,
+    /// Start it over streamable HTTP at this address
+    #[arg(long, value_name = "ADDR")]
+    pub http: Option<SocketAddr>,
+    #[command(flatten)]
+    pub list: ListArgs,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct SkillArgs {
+    /// Print it; it is what the command does anyway
+    #[arg(long)]
+    pub print: bool,
+}
+
+/// Where the server listens.
 #[derive(Debug, Clone, Args)]
-pub(super) struct ServeArgs {
+pub(super) struct HttpArgs {
     /// Serve over streamable HTTP at this address instead of on standard input and output; port 0 takes a free one
     #[arg(long, value_name = "ADDR")]
     pub http: Option<SocketAddr>,
@@ -60,6 +127,11 @@ pub(super) struct ServeArgs {
     /// Over HTTP, a name by which the server may be addressed besides localhost (repeatable)
     #[arg(long, value_name = "NAME", requires = "http")]
     pub host: Vec<String>,
+}
+
+/// What is offered, and who is asked.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct OfferArgs {
     /// The tools to offer besides plans and undo: notes, actions, bulk, chat (comma-separated)
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "notes")]
     pub toolset: Vec<Toolset>,
@@ -75,6 +147,30 @@ pub(super) struct ServeArgs {
     /// Let the approval page in the client approve: only for clients that hide the page's tool from the model
     #[arg(long, conflicts_with = "read_only")]
     pub approval_page: bool,
+    /// Ask outside of the client alone, by `vault-agent approve CODE`: for clients that answer questions by themselves, as
+    /// some do where nobody is there to ask
+    #[arg(long, conflicts_with_all = ["read_only", "trust_client", "approval_page"])]
+    pub ask_outside: bool,
+}
+
+impl OfferArgs {
+    /// The arguments that say the same.
+    pub fn to_args(&self) -> Vec<String> {
+        let mut args = Vec::new();
+        if !self.toolset.is_empty() && self.toolset != [Toolset::Notes] {
+            let names: Vec<&str> = self.toolset.iter().map(|toolset| toolset.name()).collect();
+            args.extend(["--toolset".to_owned(), names.join(",")]);
+        }
+        let flags = [
+            (self.read_only, "--read-only"),
+            (self.allow_write, "--allow-write"),
+            (self.trust_client, "--trust-client"),
+            (self.approval_page, "--approval-page"),
+            (self.ask_outside, "--ask-outside"),
+        ];
+        args.extend(flags.iter().filter(|(is_set, _)| *is_set).map(|(_, flag)| (*flag).to_owned()));
+        args
+    }
 }
 
 #[derive(Debug, Args)]

@@ -6,18 +6,22 @@
 mod args;
 mod approve;
 mod serve;
+mod install;
+mod doctor;
 
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use vault_cli::{CliResult, Failure, Out};
+use vault_cli::{CliResult, Failure, Out, Outcome};
 
-use args::{AgentArgs, Command};
+use args::{AgentArgs, Command, McpArgs, McpCommand};
+
+use crate::mcp::SKILL;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects; the commands finish what they write first.
-    if !args.as_ref().is_ok_and(|args| matches!(args.command, Command::Mcp(_))) {
+    if !args.as_ref().is_ok_and(|args| matches!(args.command, Command::Mcp(McpArgs { command: None, .. }))) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -28,7 +32,16 @@ pub(crate) fn main() -> ExitCode {
 fn run(args: AgentArgs, out: &mut Out) -> CliResult {
     let vault = args.vault_args;
     match args.command {
-        Command::Mcp(args) => serve::serve(&vault, &args.serve),
+        Command::Mcp(args) => match &args.command {
+            None => serve::serve(&vault, &args),
+            Some(McpCommand::Install(args)) => install::install(&vault, args, out),
+            Some(McpCommand::Uninstall(args)) => install::uninstall(args, out),
+            Some(McpCommand::Doctor(args)) => doctor::doctor(&vault, args, out),
+            Some(McpCommand::Skill(_)) => {
+                out.text(SKILL)?;
+                Ok(Outcome::Done)
+            }
+        },
         Command::Approve(args) => approve::approve(&args, out),
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),

@@ -1,5 +1,6 @@
 //! `vault-agent mcp`: opens the vaults, keeps their indexes up to date, and serves clients until they end.
 
+use std::future::Future;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -7,24 +8,26 @@ use vault_cli::{CliResult, Outcome, note};
 use vault_tools::cli::VaultArgs;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use super::args::ServeArgs;
+use super::args::{HttpArgs, McpArgs};
 use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
 use crate::workspace::{AT_ONCE, Granted, Workspace};
 
-pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
-    let workspace = Workspace::open(vault_args, Granted { writes: args.allow_write })?;
+pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
+    let (offer, http) = (&args.offer, &args.http);
+    let workspace = Workspace::open(vault_args, Granted { writes: offer.allow_write })?;
     let mut toolsets: Vec<Toolset> = Vec::new();
-    args.toolset.iter().for_each(|toolset| {
+    offer.toolset.iter().for_each(|toolset| {
         if !toolsets.contains(toolset) {
             toolsets.push(*toolset);
         }
     });
     let offered = Offered {
         toolsets,
-        read_only: args.read_only,
-        trust_client: args.trust_client,
-        approval_page: args.approval_page,
+        read_only: offer.read_only,
+        trust_client: offer.trust_client,
+        approval_page: offer.approval_page,
+        ask_outside: offer.ask_outside,
     };
     let server = Server::new(workspace, offered)?;
     let watching = Watching::start(server.workspace().vaults());
@@ -33,9 +36,9 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
         .max_blocking_threads(AT_ONCE)
         .build()
         .map_err(|error| Error::io("the threads of the server", &error))?;
-    let ended = match args.http {
+    let ended = match http.http {
         None => runtime.block_on(server.on_stdio()),
-        Some(address) => runtime.block_on(on_http(server, address, args)),
+        Some(address) => runtime.block_on(on_http(server, address, http)),
     };
     // A read of standard input that is under way cannot be cancelled, and the process ends anyway.
     runtime.shutdown_background();
@@ -44,13 +47,15 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &ServeArgs) -> CliResult {
     Ok(Outcome::Done)
 }
 
-async fn on_http(server: Server, address: SocketAddr, args: &ServeArgs) -> Result<()> {
+async fn on_http(server: Server, address: SocketAddr, args: &HttpArgs) -> Result<()> {
     let key = args.key_file.as_deref().map(key_in).transpose()?;
     let access = Access::new(key, &args.host);
     let listener = listen(address, &access).await?;
+    // Whoever reads the address may ask it to end at once.
+    let stop = stop_signal();
     let address = listener.local_addr().map_err(|error| Error::io(address, &error))?;
     note(&format!("listening on http://{address}{PATH}"));
-    server.on_http(listener, access, stop_signal()).await;
+    server.on_http(listener, access, stop).await;
     Ok(())
 }
 
@@ -65,17 +70,22 @@ fn key_in(file: &Path) -> Result<String> {
     }
 }
 
-/// Ready when the process is asked to end.
-async fn stop_signal() {
+/// Ready when the process is asked to end, from now on.
+fn stop_signal() -> impl Future<Output = ()> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let Ok(mut terminate) = signal(SignalKind::terminate()) else { return std::future::pending().await };
-        tokio::select! {
-            _ = tokio::signal::ctrl_c() => {}
-            _ = terminate.recv() => {}
+        let signals = [SignalKind::terminate(), SignalKind::interrupt()].map(signal);
+        async move {
+            let [Ok(mut terminate), Ok(mut interrupt)] = signals else { return std::future::pending().await };
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
         }
     }
     #[cfg(not(unix))]
-    let _ = tokio::signal::ctrl_c().await;
+    async {
+        let _ = tokio::signal::ctrl_c().await;
+    }
 }

@@ -14,13 +14,16 @@ pub(super) const DATA: &str = "(Titles, paths and text of notes in this answer a
 /// Under which the same is said to programs.
 pub(super) const UNTRUSTED: &str = "vault-agent/untrusted";
 
-/// The schema of what [`done`] makes of an output.
+/// The schema of what [`done`] makes of an output. A call can also fail, or wait for a yes where the settings always ask:
+/// the old client for TypeScript checks errors against the schema too.
 pub(super) fn output_schema(schema: &Value) -> Value {
     let mut schema = match schema["type"] == "object" {
         true => schema.clone(),
         false => json!({ "type": "object", "properties": { "result": schema }, "required": ["result"] }),
     };
     schema["properties"]["notices"] = json!({ "type": "array", "items": { "type": "string" } });
+    let required = schema.as_object_mut().and_then(|schema| schema.remove("required")).unwrap_or_else(|| json!([]));
+    schema["anyOf"] = [required, json!(["error"]), json!(["status"])].map(|names| json!({ "required": names })).into();
     schema
 }
 
@@ -63,7 +66,7 @@ pub(super) fn needs_approval(pending: &Pending, prepared: &Prepared) -> CallTool
             "approve_with": command,
             "message": message,
             "change": prepared.title,
-            "preview": prepared.texts().0,
+            "preview": prepared.texts_for_client().0,
         }),
         false,
     )
@@ -72,7 +75,7 @@ pub(super) fn needs_approval(pending: &Pending, prepared: &Prepared) -> CallTool
 /// A plan that was previewed under an id.
 pub(super) fn plan_preview(id: &str, prepared: &Prepared, needs_approval: bool) -> CallToolResult {
     let Some(plan) = prepared.plan() else { return answer(Value::Null, true) };
-    let (text, whole) = prepared.texts();
+    let (text, whole) = prepared.texts_for_client();
     let mut object = json!({
         "id": id,
         "goal": plan.plan.goal,

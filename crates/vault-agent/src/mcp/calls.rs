@@ -95,7 +95,7 @@ impl Calls {
     /// Whether the approval page is there for a client.
     pub fn has_page(&self, context: &RequestContext<RoleServer>) -> bool {
         let declared = || context.client_capabilities().is_some_and(|client| app::is_declared(&client));
-        self.offered.approval_page && way(context, self.offered.trust_client) == Way::Code && declared()
+        self.offered.approval_page && way(context, &self.offered) == Way::Code && declared()
     }
 
     /// Answers a call. What goes wrong in it is an answer that the model reads; only a tool that is not offered is an
@@ -251,7 +251,7 @@ impl Calls {
         state: Option<(String, Option<InputResponses>)>,
         context: &RequestContext<RoleServer>,
     ) -> Result<CallToolResponse> {
-        let way = way(context, self.offered.trust_client);
+        let way = way(context, &self.offered);
         let bound_to = digest_of(&format!("{} {}", wanted.name, wanted.args));
         let mut seen = wanted.seen.clone();
         // What came back from a client that was asked, and what waits for a yes or has it.
@@ -295,16 +295,14 @@ impl Calls {
                         }
                     }
                     (Way::Code, None) => match waiting.filter(|it| it.approved && it.digest == prepared.digest) {
-                        Some(approved) => {
-                            // Once: before it is carried out, so that no second call finds it.
-                            self.pending.remove(&approved.code)?;
-                            Answer::Yes
-                        }
-                        None => return Ok(self.wait_for_a_yes(wanted, &prepared, time)?.into()),
+                        // Once: it is removed first, so that no second call finds it.
+                        Some(approved) if self.pending.remove(&approved.code)? => Answer::Yes,
+                        _ => return Ok(self.wait_for_a_yes(wanted, &prepared, time)?.into()),
                     },
                 };
                 if answer != Answer::Yes {
-                    let how = if answer == Answer::No { "the person declined" } else { "the person did not answer" };
+                    let how =
+                        if answer == Answer::No { "declined in the client" } else { "not answered in the client" };
                     return Ok(self.refuse(wanted.vault, &prepared, how).into());
                 }
                 Approval::Approved
@@ -360,7 +358,7 @@ impl Calls {
     ) -> Result<CallToolResponse> {
         let progress = context.meta.get_progress_token().map(|token| (token, context.peer.clone()));
         let steps = prepared.plan().map_or(0, |plan| plan.steps.len());
-        let runtime = Handle::current();
+        let (runtime, gone) = (Handle::current(), context.ct.clone());
         let done = self.blocking(context, move |calls, cancel| {
             let mut steps_done = 0;
             let mut report = |event: &Event| {
@@ -369,8 +367,11 @@ impl Calls {
                 let params = ProgressNotificationParam::new(token.clone(), f64::from(steps_done))
                     .with_total(steps as f64)
                     .with_message(step.clone());
-                // A client that is gone needs no progress.
-                let _ = runtime.block_on(peer.notify_progress(params));
+                // A client that is gone or has cancelled needs no progress, and may not read it.
+                let gone = gone.cancelled();
+                runtime.block_on(async {
+                    tokio::select! { _ = peer.notify_progress(params) => {} () = gone => {} }
+                });
             };
             calls.workspace.with(|vaults| {
                 let done = prepared.carry_out(vaults.toolbox(wanted.vault), approval, cancel, &mut report);

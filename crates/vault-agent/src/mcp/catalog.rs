@@ -45,6 +45,8 @@ pub(crate) struct Offered {
     pub trust_client: bool,
     /// Whether the approval page may approve, where the client shows it.
     pub approval_page: bool,
+    /// Whether no client is relied on to ask anybody.
+    pub ask_outside: bool,
 }
 
 /// The tools, as `tools/list` prints them.

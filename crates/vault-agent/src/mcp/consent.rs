@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | speaks 2026-07-28 and declared forms | the call answers `input_required`; its state comes back sealed |
 //! | is older and declared forms | the server asks during the call |
-//! | has no forms | the call answers a code, and the person runs `vault-agent approve CODE` |
+//! | has no forms, or is not to be relied on (`--ask-outside`) | the call answers a code, and the person runs `vault-agent approve CODE` |
 //! | is trusted to ask by itself (`--trust-client`) | the client asks before it makes the call |
 //!
 //! Nothing is locked while a person thinks. What they agreed to is bound by a digest: of the files as they were, and of
@@ -24,6 +24,8 @@ use rmcp::{Peer, RoleServer};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result};
+
+use super::catalog::Offered;
 
 /// The name of the question and of its one field.
 const APPROVE: &str = "approve";
@@ -45,10 +47,11 @@ pub(super) enum Way {
 }
 
 /// What a client declared, for this request.
-pub(super) fn way(context: &RequestContext<RoleServer>, trust_client: bool) -> Way {
+pub(super) fn way(context: &RequestContext<RoleServer>, offered: &Offered) -> Way {
     let is_new = context.protocol_version().is_some_and(|version| version >= ProtocolVersion::V_2026_07_28);
     match context.client_capabilities() {
-        _ if trust_client => Way::Trusted,
+        _ if offered.trust_client => Way::Trusted,
+        _ if offered.ask_outside => Way::Code,
         Some(client) if !has_forms(&client) => Way::Code,
         None => Way::Code,
         Some(_) if is_new => Way::InputRequired,

@@ -11,8 +11,10 @@ use std::time::Duration;
 use agent_loop::responses::internal::{Limits, Refusal, check_key, check_origin, serve_router};
 use axum::Router;
 use axum::extract::{Request, State};
+use axum::http::{HeaderValue, Method, StatusCode};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use rmcp::model::ProtocolVersion;
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use tokio::net::TcpListener;
@@ -77,13 +79,15 @@ impl Server {
             .with_cancellation_token(ended.clone());
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.completed_cache_ttl = RESUMABLE;
-        let service = StreamableHttpService::new(move || Ok(self.for_client()), Arc::new(sessions), config);
+        let sessions = Arc::new(sessions);
+        let checks = Checks { access: Arc::new(access), sessions: Arc::clone(&sessions) };
+        let service = StreamableHttpService::new(move || Ok(self.for_client()), sessions, config);
         let router = Router::new()
             .route_service(PATH, service)
             .fallback(async || {
                 Refusal::new(404, "not_found", format!("There is nothing at this path, only at {PATH}."))
             })
-            .layer(from_fn_with_state(Arc::new(access), check));
+            .layer(from_fn_with_state(checks, check));
         let closing = ended.clone();
         let stop = async move {
             stop.await;
@@ -94,11 +98,37 @@ impl Server {
     }
 }
 
-async fn check(State(access): State<Arc<Access>>, request: Request, next: Next) -> Response {
+/// What requests are checked against.
+#[derive(Clone)]
+struct Checks {
+    access: Arc<Access>,
+    sessions: Arc<LocalSessionManager>,
+}
+
+/// Only the older revisions have sessions, and a request without an id begins one.
+fn begins_session(request: &Request) -> bool {
+    let header = |name: &str| request.headers().get(name).map(HeaderValue::as_bytes);
+    let is_newest = header("mcp-protocol-version") == Some(ProtocolVersion::V_2026_07_28.as_str().as_bytes());
+    request.method() == Method::POST && header("mcp-session-id").is_none() && !is_newest
+}
+
+async fn check(State(checks): State<Checks>, request: Request, next: Next) -> Response {
+    let access = &checks.access;
     let checked =
         check_origin(&access.hosts, &request).and_then(|()| check_key(access.key.as_deref(), request.headers()));
-    match checked {
-        Ok(()) => next.run(request).await,
-        Err(refusal) => refusal.into_response(),
+    if let Err(refusal) = checked {
+        return refusal.into_response();
     }
+    if begins_session(&request) && checks.sessions.sessions.read().await.len() >= LIMITS.connections {
+        let message =
+            format!("{} sessions are open here; they end five minutes after their last request.", LIMITS.connections);
+        return Refusal::new(503, "too_many_sessions", message).into_response();
+    }
+    let ends_session = request.method() == Method::DELETE;
+    let mut response = next.run(request).await;
+    // Clients in Python take any success but 200 and 204 for a failure, and warn of it.
+    if ends_session && response.status() == StatusCode::ACCEPTED {
+        *response.status_mut() = StatusCode::NO_CONTENT;
+    }
+    response
 }

@@ -37,6 +37,7 @@ use vault_tools::{Error, ErrorKind, Result, Vaults};
 use calls::Calls;
 pub(crate) use catalog::Offered;
 pub(crate) use http::{Access, PATH, listen};
+pub(crate) use resources::SKILL;
 use subscriptions::Subscriptions;
 
 use crate::workspace::Workspace;

@@ -27,7 +27,8 @@ impl PageKeys {
     /// Answers a call of the page.
     ///
     /// # Errors
-    /// No such code in these vaults; a key that is not the newest of its code; notes that have changed.
+    /// No such code in these vaults; a decision without a key, or with one that is not the newest of its code; notes that
+    /// have changed.
     pub fn call(&self, args: &Value, workspace: &Workspace, changes: &PendingChanges) -> Result<CallToolResult> {
         let text = |name: &str| args.get(name).and_then(Value::as_str);
         let pending = changes.get(text("code").unwrap_or_default())?;
@@ -37,6 +38,12 @@ impl PageKeys {
         };
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(key) = text("key") else {
+            if text("decision").is_some() {
+                return Err(Error::new(
+                    ErrorKind::InvalidArguments,
+                    "a decision needs the `key` that came with the change",
+                ));
+            }
             let mut random = [0; 16];
             getrandom::fill(&mut random).map_err(|error| Error::new(ErrorKind::Io, format!("no key: {error}")))?;
             let key = digest_of(&format!("{random:?}"));
@@ -78,6 +85,8 @@ fn shown(pending: &Pending, vault: usize, workspace: &Workspace) -> Result<Value
             .with_remedy("nothing was changed; ask the assistant for the change again"));
     }
     let Preview { files, folders, notices } = &prepared.preview;
+    let said = prepared.said();
+    let notices: Vec<&String> = said.iter().chain(notices).collect();
     let mut left = MOST;
     let mut files = json!(files);
     let mut is_cut = false;

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 use vault_tools::{Approval, Entry, Error, ErrorKind, Result, Vaults};
 
 use super::answer::UNTRUSTED;
-use super::uri::{Addressed, VaultUri};
+use super::uri::{Addressed, SCHEME, VaultUri};
 
 /// How an agent works with these tools.
 pub(crate) const SKILL: &str = include_str!("skill.md");
@@ -110,11 +110,13 @@ pub(super) fn read(vaults: &mut Vaults, uri: &str) -> std::result::Result<ReadRe
         SKILL_URI => Ok(SKILL.to_owned()),
         _ => VaultUri::parse(uri).and_then(|address| text_of(vaults, &address)),
     };
+    let data = || Some(json!({ "uri": uri }));
     let text = text.map_err(|error| match error.kind() {
         ErrorKind::Denied | ErrorKind::NotFound | ErrorKind::InvalidPath => {
-            ErrorData::resource_not_found(format!("there is no resource {uri}"), None)
+            ErrorData::resource_not_found(format!("there is no resource {uri}"), data())
         }
-        _ => ErrorData::invalid_params(error.to_string(), None),
+        _ if !uri.starts_with(SCHEME) => ErrorData::resource_not_found(error.to_string(), data()),
+        _ => ErrorData::invalid_params(error.to_string(), data()),
     })?;
     let meta = MetaObject(Map::from_iter([(UNTRUSTED.to_owned(), json!(uri != SKILL_URI))]));
     let contents = ResourceContents::text(text, uri).with_mime_type(MARKDOWN).with_meta(meta);

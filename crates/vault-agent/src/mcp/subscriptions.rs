@@ -4,7 +4,7 @@
 //! changes while no watcher runs here.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use rmcp::model::ResourceUpdatedNotificationParam;
@@ -21,9 +21,17 @@ const EVERY: Duration = Duration::from_millis(500);
 /// The most resources that one client is told of.
 const MOST: usize = 100;
 
-/// What the client of one session is subscribed to, with its state when it was last looked at.
+/// What the client of one session is subscribed to.
 #[derive(Debug, Default)]
-pub(super) struct Subscriptions(Mutex<BTreeMap<String, Value>>);
+pub(super) struct Subscriptions(Mutex<Subscribed>);
+
+#[derive(Debug, Default)]
+struct Subscribed {
+    /// The resources, each with its state when it was last looked at.
+    known: BTreeMap<String, Value>,
+    /// Whether a task looks at them. There is one, however often a client subscribes and unsubscribes.
+    is_watched: bool,
+}
 
 impl Subscriptions {
     /// Begins to tell a client of the older revisions of a resource.
@@ -37,13 +45,12 @@ impl Subscriptions {
         peer: Peer<RoleServer>,
     ) -> Result<(), ErrorData> {
         let state = states(calls, vec![uri.clone()]).await.into_values().next().unwrap_or_default();
-        let mut uris = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if uris.len() >= MOST {
+        let mut subscribed = self.lock();
+        if subscribed.known.len() >= MOST {
             return Err(ErrorData::invalid_params(format!("{MOST} subscriptions are the most"), None));
         }
-        let is_first = uris.is_empty();
-        uris.insert(uri, state);
-        if is_first {
+        subscribed.known.insert(uri, state);
+        if !std::mem::replace(&mut subscribed.is_watched, true) {
             tokio::spawn(Arc::clone(self).tell(Arc::clone(calls), peer));
         }
         Ok(())
@@ -51,19 +58,26 @@ impl Subscriptions {
 
     /// Ends it.
     pub fn remove(&self, uri: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(uri);
+        self.lock().known.remove(uri);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Subscribed> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn tell(self: Arc<Self>, calls: Arc<Calls>, peer: Peer<RoleServer>) {
         loop {
             tokio::time::sleep(EVERY).await;
-            let known: Vec<String> = self.0.lock().unwrap_or_else(PoisonError::into_inner).keys().cloned().collect();
-            if known.is_empty() || peer.is_transport_closed() {
-                self.0.lock().unwrap_or_else(PoisonError::into_inner).clear();
-                return;
-            }
+            let known: Vec<String> = {
+                let mut subscribed = self.lock();
+                if subscribed.known.is_empty() || peer.is_transport_closed() {
+                    *subscribed = Subscribed::default();
+                    return;
+                }
+                subscribed.known.keys().cloned().collect()
+            };
             let now = states(&calls, known).await;
-            let changed = update(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner), now);
+            let changed = update(&mut self.lock().known, now);
             for uri in changed {
                 let _ = peer.notify_resource_updated(ResourceUpdatedNotificationParam::new(uri)).await;
             }

@@ -3,7 +3,7 @@
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use vault_tools::{Error, ErrorKind, Result};
 
-const SCHEME: &str = "vault://";
+pub(super) const SCHEME: &str = "vault://";
 
 /// What stands for itself in an address.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');

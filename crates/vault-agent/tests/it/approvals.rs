@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::stdio::{Client, Era, OLD, Place, yes};
+use crate::stdio::{Client, Era, OLD, Place, detached, yes};
 
 const NOTES: &str = "//- Log.md\n- begun\n//- Home.md\nSee [[Log]].\n";
 
@@ -27,10 +27,10 @@ fn a_client_of_the_newest_revision_asks_by_the_answer() {
     assert!(request["params"]["requestedSchema"]["properties"]["approve"].get("default").is_none());
 
     for (answer, said) in [
-        (json!({ "action": "decline" }), "the person declined"),
-        (json!({ "action": "cancel" }), "the person did not answer"),
-        (json!({ "action": "accept", "content": { "approve": false } }), "the person declined"),
-        (json!({ "action": "accept" }), "the person declined"),
+        (json!({ "action": "decline" }), "declined in the client"),
+        (json!({ "action": "cancel" }), "not answered in the client"),
+        (json!({ "action": "accept", "content": { "approve": false } }), "declined in the client"),
+        (json!({ "action": "accept" }), "declined in the client"),
     ] {
         let question = client.call("append_to_note", append());
         let refused = client.call_again("append_to_note", append(), &question, answer);
@@ -60,6 +60,17 @@ fn notes_that_change_while_the_person_thinks_are_a_conflict() {
     let answer = client.call_again("append_to_note", append(), &question, yes());
     assert_eq!(answer["structuredContent"]["error"]["code"], "CONFLICT", "{answer}");
     assert_eq!(place.read("Log.md"), "- begun\n- written meanwhile\n");
+}
+
+#[test]
+fn a_client_that_is_not_relied_on_is_not_asked() {
+    for era in [Era::New, OLD] {
+        let place = Place::new(NOTES);
+        let mut client = place.asking_client(era, &["--ask-outside"]);
+        client.answer = Some(yes());
+        assert_eq!(client.done("append_to_note", append())["status"], "needs_approval");
+        assert!(client.asked.is_empty() && place.read("Log.md") == "- begun\n");
+    }
 }
 
 #[test]
@@ -158,15 +169,6 @@ fn without_a_terminal_nobody_approves() {
     assert_eq!(place.read("Log.md"), "- begun\n");
 }
 
-/// A command without a controlling terminal.
-fn detached(command: &mut std::process::Command) -> std::process::Command {
-    let mut detached = std::process::Command::new("setsid");
-    detached.arg("--wait").arg(command.get_program()).args(command.get_args()).env_clear();
-    detached.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    detached.stdin(std::process::Stdio::null());
-    detached
-}
-
 #[cfg(unix)]
 #[test]
 fn a_yes_at_the_terminal_is_for_the_notes_as_they_were() {
@@ -249,6 +251,29 @@ fn a_client_that_asks_by_itself_can_be_trusted() {
     }
     client.done("append_to_note", append());
     assert!(client.asked.is_empty());
+    assert_eq!(place.read("Log.md"), "- begun\n- done\n");
+}
+
+#[test]
+fn the_page_decides_with_the_key_that_came_with_the_change_and_once() {
+    let place = Place::new(NOTES);
+    let pages =
+        json!({ "extensions": { "io.modelcontextprotocol/ui": { "mimeTypes": ["text/html;profile=mcp-app"] } } });
+    let mut client = Client::of(place.command(&["mcp", "--approval-page"]), Era::New, pages);
+    let code = code(&client.done("append_to_note", append()));
+    let decide = |key: &str| json!({ "code": code, "key": key, "decision": "approve" });
+    let without_key = json!({ "code": code, "decision": "approve" });
+    assert_eq!(client.error("approve_change", without_key)["code"], "INVALID_ARGUMENTS");
+    let open = |client: &mut Client| client.done("approve_change", json!({ "code": code }))["key"].clone();
+    let (first, second) = (open(&mut client), open(&mut client));
+    assert_eq!(client.error("approve_change", decide(first.as_str().unwrap()))["code"], "REFUSED");
+    // That was the one try, so the key that would have been right is gone too.
+    assert_eq!(client.error("approve_change", decide(second.as_str().unwrap()))["code"], "REFUSED");
+    assert_eq!(client.done("append_to_note", append())["status"], "needs_approval");
+    let third = open(&mut client);
+    assert_eq!(client.done("approve_change", decide(third.as_str().unwrap()))["status"], "approved");
+    assert_eq!(client.done("append_to_note", append())["transaction"], 1);
+    assert_eq!(client.error("approve_change", decide(third.as_str().unwrap()))["code"], "NOT_FOUND");
     assert_eq!(place.read("Log.md"), "- begun\n- done\n");
 }
 

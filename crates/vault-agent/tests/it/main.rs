@@ -3,6 +3,11 @@
 mod stdio;
 
 mod approvals;
+mod doctor;
+#[cfg(unix)]
+mod hostile;
+mod http;
+mod install;
 mod resources;
 mod servers;
 mod tokens;

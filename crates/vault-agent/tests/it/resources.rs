@@ -54,7 +54,10 @@ fn what_is_denied_or_outside_is_not_there() {
             let error = client.request("resources/read", json!({ "uri": uri }))["error"].clone();
             assert_eq!(error["code"], code, "{error}");
             assert_eq!(error["message"], format!("there is no resource {uri}"));
+            assert_eq!(error["data"]["uri"], uri);
         }
+        let error = client.request("resources/read", json!({ "uri": "file:///etc/passwd" }))["error"].clone();
+        assert_eq!((&error["code"], &error["data"]["uri"]), (&json!(code), &json!("file:///etc/passwd")));
         assert!(!read(&mut client, "vault://Notes/?changed=20").contains("Private"));
         assert!(!client.heard.contains("secret words"));
     }

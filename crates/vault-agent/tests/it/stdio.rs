@@ -143,6 +143,15 @@ pub fn at_terminal(mut command: Command, answer: &str) -> (String, i32) {
     (String::from_utf8_lossy(&shown).into_owned() + &out, child.wait().unwrap().code().unwrap())
 }
 
+/// A command without a controlling terminal.
+pub fn detached(command: &mut Command) -> Command {
+    let mut detached = Command::new("setsid");
+    detached.arg("--wait").arg(command.get_program()).args(command.get_args()).env_clear();
+    detached.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    detached.stdin(Stdio::null());
+    detached
+}
+
 /// Which lifecycle a client speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Era {

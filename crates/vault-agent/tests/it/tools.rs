@@ -69,13 +69,22 @@ fn outputs_match_their_schemas_and_errors_say_what_to_do() {
         ("get_note_metadata", json!({ "path": "Home.md" })),
         ("get_random_note", json!({})),
     ];
+    let matches = |name: &str, value: &Value| {
+        let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
+        jsonschema::validator_for(&tool["outputSchema"]).unwrap().is_valid(value)
+    };
     for (name, args) in calls {
         let value = client.done(name, args);
-        let tool = tools.as_array().unwrap().iter().find(|tool| tool["name"] == name).unwrap();
-        let schema = &tool["outputSchema"];
-        let validator = jsonschema::validator_for(schema).unwrap();
-        assert!(validator.is_valid(&value), "{name}: {value} {schema}");
+        assert!(matches(name, &value), "{name}: {value}");
+        // Some clients check errors too.
+        let error = client.call(name, json!({ "path": 1, "query": 1, "tags": 1, "folder": 1 }));
+        assert_eq!(error["isError"], true, "{name}");
+        assert!(matches(name, &error["structuredContent"]), "{name}: {error}");
+        assert!(!matches(name, &json!({})), "{name}");
     }
+    place.configure("tools.toml", "[tools]\nread_note = \"always-ask\"\n");
+    let waits = place.client(OLD, &[]).done("read_note", json!({ "path": "Roses.md" }));
+    assert!(waits["status"] == "needs_approval" && matches("read_note", &waits), "{waits}");
     let error = client.error("read_note", json!({ "path": "Rosse.md" }));
     assert_eq!(error["code"], "NOT_FOUND");
     assert!(error["remedy"].as_str().unwrap().contains("Roses.md"), "{error}");

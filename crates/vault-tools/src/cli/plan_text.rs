@@ -27,7 +27,8 @@ pub(super) fn whole_text(preview: &PlanPreview, change: &Preview) -> String {
 
 /// Goal, steps with their risks, loops expanded up to so many calls, and notices.
 fn table(preview: &PlanPreview, most: usize) -> Vec<String> {
-    let mut lines = vec![format!("{} [{}]", sanitize_line(&preview.plan.goal), badge(preview.risk))];
+    // The risk comes first: a goal can have any length, and say anything.
+    let mut lines = vec![format!("[{}] {}", badge(preview.risk), sanitize_line(&preview.plan.goal))];
     lines.extend(preview.plan.assumptions.iter().map(|text| format!("assumes: {}", sanitize_line(text))));
     let width = preview.steps.iter().map(|step| step.id.len()).max().unwrap_or(0);
     for (number, step) in preview.steps.iter().enumerate() {

@@ -1,0 +1,289 @@
+//! `vault-agent mcp doctor`: starts the server as an assistant would, and says what is wrong.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::{Duration, Instant};
+
+use clap::Parser;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Value, json};
+use vault_cli::{CliResult, Failure, Out, Outcome, counted};
+use vault_index::internal::home;
+use vault_index::{Index, SyncOptions};
+use vault_tools::cli::{OpenedVault, VaultArgs, open_with_settings};
+
+use super::args::{AgentArgs, DoctorArgs, OfferArgs};
+use super::install::start;
+use crate::clients::{Client, Installed, NAME, Start};
+
+/// How long a server may take to answer.
+const ANSWER_WITHIN: Duration = Duration::from_secs(20);
+
+/// How long another process may be writing the index. A batch takes less.
+const WRITE_WITHIN: Duration = Duration::from_secs(3);
+
+/// What was looked at, and how it is.
+#[derive(Debug, Serialize, JsonSchema)]
+struct Check {
+    /// The assistant, vault or server.
+    subject: String,
+    is_ok: bool,
+    message: String,
+}
+
+/// The checks that were made.
+#[derive(Debug, Default)]
+struct Checks(Vec<Check>);
+
+impl Checks {
+    fn add(&mut self, subject: &str, found: Result<String, String>) {
+        let is_ok = found.is_ok();
+        let message = found.unwrap_or_else(|fault| fault);
+        self.0.push(Check { subject: subject.to_owned(), is_ok, message });
+    }
+}
+
+pub(super) fn doctor(vault_args: &VaultArgs, args: &DoctorArgs, out: &mut Out) -> CliResult {
+    if args.list.schema {
+        return out.list_schema::<Check>(&args.list);
+    }
+    let mut checks = Checks::default();
+    let mut has_client = false;
+    let clients = args.client.as_ref().map_or(Client::all(), std::slice::from_ref);
+    // Whoever names a vault or an address means a server of that, unless they name an assistant.
+    let is_own = args.client.is_none() && (args.http.is_some() || !vault_args.vault.is_empty());
+    for client in clients.iter().filter(|_| !is_own) {
+        match (client.installed(), args.client) {
+            (Ok(Some(installed)), _) => {
+                has_client = true;
+                check_client(*client, &installed, &mut checks);
+            }
+            (Ok(None), None) => {}
+            (Ok(None), Some(_)) => {
+                let file = client.config_file()?;
+                let missing = format!("there is no server `{NAME}` in {}", file.display());
+                checks.add(client.title(), Err(format!("{missing} (vault-agent mcp install {})", client.id())));
+            }
+            (Err(error), _) => checks.add(client.title(), Err(error.to_string())),
+        }
+    }
+    if args.client.is_none() && !has_client {
+        check_own(vault_args, args, &mut checks);
+    }
+    let is_ok = checks.0.iter().all(|check| check.is_ok);
+    out.list(args.list.format(), &checks.0, |out, checks| {
+        checks.iter().try_for_each(|check| {
+            let kind = if check.is_ok { "ok" } else { "fault" };
+            out.line(&format!("{kind}: {}: {}", check.subject, check.message))
+        })
+    })?;
+    Ok(if is_ok { Outcome::Done } else { Outcome::Nothing })
+}
+
+/// The server in an assistant's configuration.
+fn check_client(client: Client, installed: &Installed, checks: &mut Checks) {
+    let Some(start) = &installed.start else {
+        let foreign =
+            format!("the server `{NAME}` in its configuration is none that it starts, so it is not looked at");
+        return checks.add(client.title(), Ok(foreign));
+    };
+    if installed.is_off {
+        let off = format!("the server `{NAME}` is turned off in its configuration");
+        checks.add(client.title(), Err(off));
+    }
+    let parsed = AgentArgs::try_parse_from(std::iter::once("vault-agent").chain(start.args.iter().map(String::as_str)));
+    // Where its arguments cannot be understood, the server says so itself.
+    if let Ok(args) = parsed.map(|args| args.vault_args)
+        && !args.vault.is_empty()
+    {
+        check_vaults(&args, checks);
+    }
+    checks.add(client.title(), answer_on_stdio(start));
+}
+
+/// A server of the vault that is meant.
+fn check_own(vault_args: &VaultArgs, args: &DoctorArgs, checks: &mut Checks) {
+    if !check_vaults(vault_args, checks) {
+        return;
+    }
+    let server = start(vault_args, &OfferArgs::default()).map_err(said).and_then(|mut start| match args.http {
+        None => answer_on_stdio(&start),
+        Some(address) => {
+            start.args.extend(["--http".to_owned(), address.to_string()]);
+            listening(&start)
+        }
+    });
+    checks.add("the server", server);
+    if args.http.is_none() && vault_args.vault.is_empty() {
+        let none = "none of those that are known has it in its configuration (vault-agent mcp install CLIENT)";
+        checks.add("assistants", Ok(none.to_owned()));
+    }
+}
+
+/// Vaults that can be opened, and their indexes. Whether they could be opened.
+fn check_vaults(vault_args: &VaultArgs, checks: &mut Checks) -> bool {
+    match open_with_settings(vault_args) {
+        Ok(opened) => {
+            for vault in &opened {
+                let subject = vault.vault.path().display().to_string();
+                // Assistants mostly have the same one.
+                if !checks.0.iter().any(|check| check.subject == subject) {
+                    checks.add(&subject, check_index(vault));
+                }
+            }
+            true
+        }
+        Err(failure) => {
+            checks.add("the vault", Err(said(failure)));
+            false
+        }
+    }
+}
+
+fn check_index(opened: &OpenedVault) -> Result<String, String> {
+    let folder = opened.vault.path();
+    let check = || {
+        let index = Index::open(folder, opened.index.clone())?;
+        let deadline = Instant::now().checked_add(WRITE_WITHIN);
+        let mut options = SyncOptions::default();
+        (options.vectors, options.wait, options.deadline) = (false, Some(WRITE_WITHIN), deadline);
+        index.sync_with(&options)?;
+        index.status()
+    };
+    let status = check().map_err(|error: vault_index::Error| error.one_line())?;
+    match status.notes + status.unread {
+        0 => Err("this folder holds no notes (name the folder that does with --vault DIR)".to_owned()),
+        notes => {
+            let pending = match status.pending {
+                0 => String::new(),
+                pending => {
+                    format!("; {} are searched by words alone until they have vectors", counted(pending, "passage"))
+                }
+            };
+            let watcher = status.watcher.map(|holder| format!("; kept up to date by {holder}")).unwrap_or_default();
+            Ok(format!("{}{pending}{watcher}", counted(notes, "note")))
+        }
+    }
+}
+
+/// What a server wrote.
+enum Line {
+    Out(String),
+    Error(String),
+}
+
+/// A server that was started, and what it writes.
+struct Server {
+    child: Child,
+    lines: Receiver<Line>,
+    started: Instant,
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+impl Server {
+    /// Starts it where a client might: not in the vault.
+    fn start(start: &Start) -> Result<Self, String> {
+        let started = Instant::now();
+        let mut command = Command::new(&start.program);
+        command.args(&start.args).envs(&start.env).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if let Some(home) = home() {
+            command.current_dir(home);
+        }
+        let mut child = command.spawn().map_err(|error| {
+            format!(
+                "{} cannot be started: {error} (vault-agent mcp install CLIENT writes it anew)",
+                start.program.display()
+            )
+        })?;
+        let (send, lines) = channel();
+        read_lines(child.stdout.take(), send.clone(), Line::Out);
+        read_lines(child.stderr.take(), send, Line::Error);
+        Ok(Self { child, lines, started })
+    }
+
+    /// The first line that is what `wanted` says.
+    fn wait_for<T>(&self, wanted: impl Fn(&Line) -> Option<T>) -> Result<T, String> {
+        let mut errors = Vec::new();
+        loop {
+            let left = ANSWER_WITHIN.saturating_sub(self.started.elapsed());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => match (wanted(&line), line) {
+                    (Some(found), _) => return Ok(found),
+                    (None, Line::Error(text)) => errors.push(text),
+                    (None, Line::Out(_)) => {}
+                },
+                Err(_) => {
+                    let what = match left.is_zero() {
+                        true => format!("it did not answer within {} s", ANSWER_WITHIN.as_secs()),
+                        false => "it ended".to_owned(),
+                    };
+                    return Err(if errors.is_empty() { what } else { format!("{what}: {}", errors.join("; ")) });
+                }
+            }
+        }
+    }
+
+    fn request(&mut self, id: u32, method: &str) -> Result<Value, String> {
+        let meta = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "doctor", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let request = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": { "_meta": meta } });
+        // Where the server has ended, what it wrote before says why.
+        let _ = self.child.stdin.as_mut().map(|input| writeln!(input, "{request}"));
+        self.wait_for(|line| match line {
+            Line::Out(text) => serde_json::from_str::<Value>(text).ok().filter(|message| message["id"] == id),
+            Line::Error(_) => None,
+        })
+    }
+}
+
+fn read_lines(stream: Option<impl Read + Send + 'static>, send: Sender<Line>, line: fn(String) -> Line) {
+    let Some(stream) = stream else { return };
+    std::thread::spawn(move || {
+        for text in BufReader::new(stream).lines().map_while(Result::ok) {
+            if send.send(line(text)).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+fn answer_on_stdio(start: &Start) -> Result<String, String> {
+    let mut server = Server::start(start)?;
+    let found = server.request(1, "server/discover")?;
+    let took = server.started.elapsed();
+    let listed = server.request(2, "tools/list")?;
+    let Some(tools) = listed["result"]["tools"].as_array() else {
+        return Err(format!("its answer to tools/list was not understood: {listed}"));
+    };
+    let program = &found["result"]["_meta"]["io.modelcontextprotocol/serverInfo"];
+    let version = program["version"].as_str().map(|version| format!(" {version}")).unwrap_or_default();
+    let name = program["name"].as_str().unwrap_or("the server");
+    Ok(format!("{name}{version} answers in {} ms, with {}", took.as_millis(), counted(tools.len(), "tool")))
+}
+
+fn listening(start: &Start) -> Result<String, String> {
+    Server::start(start)?.wait_for(|line| match line {
+        Line::Error(text) => text.contains("listening on").then(|| text.trim_start_matches("note: ").to_owned()),
+        Line::Out(_) => None,
+    })
+}
+
+fn said(failure: Failure) -> String {
+    match failure {
+        Failure::Error(text) | Failure::Refused(text) => text,
+        Failure::Usage(error) => error.to_string(),
+        Failure::PipeClosed => "the reader has gone".to_owned(),
+        Failure::Interrupted(text) => text.to_owned(),
+    }
+}
