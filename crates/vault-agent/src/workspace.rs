@@ -6,8 +6,9 @@ use vault_cli::CliResult;
 use vault_tools::cli::{VaultArgs, open_with_settings};
 use vault_tools::{Headless, IndexOptions, Policy, Result, Toolbox, Vault, Vaults};
 
-/// The most toolboxes that are kept for the next calls.
-const KEPT: usize = 8;
+/// How many calls are carried out at once, each on toolboxes of its own; more wait for their turn. They compute more than
+/// they wait, and each thread that has ever computed keeps memory.
+pub(crate) const AT_ONCE: usize = 8;
 
 /// What the person who starts the server decides for all vaults, beyond their settings.
 #[derive(Debug, Clone, Copy, Default)]
@@ -74,7 +75,7 @@ impl Workspace {
         let mut vaults = kept.unwrap_or_else(|| self.toolboxes().expect("what was possible at the start"));
         let done = act(&mut vaults);
         let mut idle = idle();
-        if idle.len() < KEPT {
+        if idle.len() < AT_ONCE {
             idle.push(vaults);
         }
         done

@@ -32,6 +32,10 @@ impl VaultStore {
 /// For so long what others changed may go unnoticed by [`NoteIndex::recent`].
 const FRESH: Duration = Duration::from_millis(500);
 
+/// For so long where a watcher keeps the index up to date and nothing but a search asks: not for ever, since no system
+/// tells of what others change on a network drive.
+const WATCHED: Duration = Duration::from_secs(10);
+
 /// For so long a search waits for another process that writes the index.
 const WAIT_TO_SEARCH: Duration = Duration::from_millis(300);
 
@@ -55,7 +59,8 @@ pub(crate) struct NoteIndex {
     index: OnceLock<Index>,
     /// Something was written here since the index was brought up to date.
     is_stale: AtomicBool,
-    synced: Mutex<Option<Instant>>,
+    /// When it was brought up to date, and who watched it then.
+    synced: Mutex<Option<(Instant, Option<String>)>>,
 }
 
 impl NoteIndex {
@@ -79,22 +84,32 @@ impl NoteIndex {
         self.no_older_than(Duration::ZERO, self.wait)
     }
 
-    /// As [`Self::recent`], but as it is where another process writes; and whether it is recent.
+    /// As [`Self::recent`], but as a watcher leaves it where there is one, and as it is where another process writes; and
+    /// whether it is recent.
     pub fn without_waiting(&self) -> Result<(&Index, bool)> {
-        match self.no_older_than(FRESH, WAIT_TO_SEARCH) {
+        match self.no_older_than(self.age_for_search()?, WAIT_TO_SEARCH) {
             Err(error) if error.kind() == ErrorKind::Conflict => Ok((self.opened()?, false)),
             recent => Ok((recent?, true)),
         }
+    }
+
+    /// A watcher is relied on for what has changed since it was seen at work here: what was before, it may not have come to.
+    fn age_for_search(&self) -> Result<Duration> {
+        let watcher = self.opened()?.watcher();
+        let synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_watched = watcher.is_some() && synced.as_ref().is_some_and(|(_, then)| *then == watcher);
+        Ok(if is_watched { WATCHED } else { FRESH })
     }
 
     fn no_older_than(&self, age: Duration, wait: Duration) -> Result<&Index> {
         let index = self.opened()?;
         let mut synced = self.synced.lock().unwrap_or_else(PoisonError::into_inner);
         let is_stale = self.is_stale.swap(false, Ordering::SeqCst);
-        if is_stale || synced.is_none_or(|synced| synced.elapsed() >= age) {
+        if is_stale || synced.as_ref().is_none_or(|(at, _)| at.elapsed() >= age) {
+            let watcher = index.watcher();
             let options = SyncOptions::new().without_vectors().wait(wait);
             index.sync_with(&options).inspect_err(|_| self.mark_stale())?;
-            *synced = Some(Instant::now());
+            *synced = Some((Instant::now(), watcher));
         }
         Ok(index)
     }
@@ -111,5 +126,32 @@ impl NoteIndex {
         }
         let index = Index::open(&self.vault, self.options.clone())?;
         Ok(self.index.get_or_init(|| index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use vault_index::ModelName;
+    use vault_index::internal::lock_file;
+
+    use super::*;
+
+    #[test]
+    fn a_search_relies_on_a_watcher_that_was_there_when_the_index_was_brought_up_to_date() {
+        let folder = tempfile::tempdir().unwrap();
+        let (vault, file) = (folder.path().join("vault"), folder.path().join("index.db"));
+        std::fs::create_dir(&vault).unwrap();
+        let options = vault_index::Options::new().index_file(&file).model(ModelName::Hashed);
+        let index = NoteIndex::new(vault, options, IndexUse::Index, Duration::ZERO);
+        let age = || index.age_for_search().unwrap();
+        let watch = || lock_file(&folder.path().join("index.db.watch"), None, None).unwrap().unwrap();
+        index.current().unwrap();
+        assert_eq!(age(), FRESH, "nobody watches");
+        let watcher = watch();
+        assert_eq!(age(), FRESH, "it has just begun");
+        index.current().unwrap();
+        assert_eq!(age(), WATCHED);
+        drop(watcher);
+        assert_eq!(age(), FRESH, "it has ended");
     }
 }

@@ -11,7 +11,7 @@ use vault_tools::{Error, ErrorKind, Result, Toolset};
 use super::args::{HttpArgs, McpArgs};
 use crate::mcp::{Access, Offered, PATH, Server, listen};
 use crate::watching::Watching;
-use crate::workspace::{Granted, Workspace};
+use crate::workspace::{AT_ONCE, Granted, Workspace};
 
 pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
     let (offer, http) = (&args.offer, &args.http);
@@ -33,6 +33,7 @@ pub(super) fn serve(vault_args: &VaultArgs, args: &McpArgs) -> CliResult {
     let watching = Watching::start(server.workspace().vaults());
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .max_blocking_threads(AT_ONCE)
         .build()
         .map_err(|error| Error::io("the threads of the server", &error))?;
     let ended = match http.http {

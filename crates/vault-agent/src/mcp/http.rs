@@ -32,6 +32,9 @@ const LIMITS: Limits =
 /// The most bytes of a request: a note of any sensible size, as JSON.
 const MAX_BODY: usize = 8 << 20;
 
+/// For so long a client of the older revisions can fetch an answer again that was cut off; each is kept meanwhile.
+const RESUMABLE: Duration = Duration::from_secs(10);
+
 /// Who may ask.
 #[derive(Debug)]
 pub(crate) struct Access {
@@ -74,7 +77,9 @@ impl Server {
             .with_allowed_hosts(access.hosts.clone())
             .with_max_request_body_bytes(MAX_BODY)
             .with_cancellation_token(ended.clone());
-        let sessions = Arc::new(LocalSessionManager::default());
+        let mut sessions = LocalSessionManager::default();
+        sessions.session_config.completed_cache_ttl = RESUMABLE;
+        let sessions = Arc::new(sessions);
         let checks = Checks { access: Arc::new(access), sessions: Arc::clone(&sessions) };
         let service = StreamableHttpService::new(move || Ok(self.for_client()), sessions, config);
         let router = Router::new()
