@@ -9,9 +9,9 @@ use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
 use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS};
-use super::deltas::Deltas;
+use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
-use super::{Decode, Provider, ReturnReasoning, Streaming, Wire, failure, first_of};
+use super::{Decode, Provider, ReturnReasoning, Streaming, Wire, failure};
 
 pub(super) fn body(model: &str, request: &Request, names: &WireNames, provider: &Provider) -> Value {
     let (is_openai, is_streamed) = (provider.wire == Wire::OpenAiChat, provider.streaming == Streaming::Yes);

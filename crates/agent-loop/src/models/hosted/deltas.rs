@@ -130,3 +130,9 @@ impl Deltas {
         self.ready.push_back(Delta::CallArguments { index, text });
     }
 }
+
+/// The one alternative of a reply that was asked for, of servers that send several.
+pub(super) fn first_of(alternatives: &Value) -> &Value {
+    let mut alternatives = alternatives.as_array().into_iter().flatten();
+    alternatives.find(|one| one["index"].as_u64().unwrap_or(0) == 0).unwrap_or(&Value::Null)
+}

@@ -11,9 +11,9 @@ use crate::model::{Delta, EndReason, Request, ToolChoice};
 use crate::schema::{WireNames, gemini};
 use crate::tool::ToolSpec;
 
-use super::deltas::Deltas;
+use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
-use super::{Decode, failure, first_of};
+use super::{Decode, failure};
 
 pub(super) fn path(model: &str, is_streamed: bool) -> String {
     let method = if is_streamed { "streamGenerateContent?alt=sse" } else { "generateContent" };

@@ -99,12 +99,6 @@ pub trait Transport: Send + Sync {
     fn post(&self, request: HttpRequest) -> BoxFuture<'_, Result<HttpReply>>;
 }
 
-/// The one alternative of a reply that was asked for, of servers that send several.
-fn first_of(alternatives: &Value) -> &Value {
-    let mut alternatives = alternatives.as_array().into_iter().flatten();
-    alternatives.find(|one| one["index"].as_u64().unwrap_or(0) == 0).unwrap_or(&Value::Null)
-}
-
 /// Reads one reply. Pure.
 trait Decode: Send {
     /// The data of one event.
