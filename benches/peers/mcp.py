@@ -412,6 +412,8 @@ def measure_searches(servers, queries, paths, pause, paused):
             0,
         ),
     ]
+    print("\n| first search, ms | " + " | ".join(firsts) + " |\n| --- |" + " --- |" * len(firsts))
+    print("| | " + " | ".join(f"{took:.1f}" for took in firsts.values()) + " |", flush=True)
     for kind, request, count, wait in kinds:
         times = {server.name: [] for server in servers}
         before = {name: cpu_ms(client.process.pid) for name, client in clients.items()}
