@@ -334,7 +334,7 @@ test("a question is accepted, declined and cancelled", async ({ kind, asking, pl
   const requests = asking.wire.filter(message => message.method && message.id !== undefined);
   assert.equal(requests.length, kind.isNew ? 0 : 4, "requests of the server");
   for (const { message, requestedSchema } of asking.asked) {
-    assert.match(message, /append_to_note in the vault Notes[^]*\+- done[^]*undone/);
+    assert.match(message, /append_to_note in the vault Notes[^]*undone[^]*\+- done/);
     assert.deepEqual(requestedSchema.required, ["approve"]);
   }
   assert.equal((await done(asking, "undo")).undone > 0, true);
