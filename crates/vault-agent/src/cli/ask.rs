@@ -16,7 +16,7 @@ use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
 use super::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
-use crate::model::{self, Destination};
+use crate::model;
 use crate::request::{Request, now, read_all};
 use crate::settings::{SettingArgs, Settings};
 use crate::workspace::{Granted, Workspace};
@@ -124,9 +124,6 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     let Some(model) = model::open(&settings)? else {
         return passages(&workspace, record, args.json, out);
     };
-    if let Destination::Host(host) = &model.destination {
-        model::tell_once(host, &model)?;
-    }
     let mut conversation = Conversation::begin(Arc::clone(&workspace), model, settings, editor, Offer::Reading)?;
     let runtime = super::runtime()?;
     let answered = runtime.block_on(answer(&mut conversation, &mut record, args.json || args.insert, out));
@@ -317,7 +314,10 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
     })?;
     let found = found.as_array().cloned().unwrap_or_default();
     (record.notes, record.pending) = counts(workspace);
-    let outcome = if found.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    let (outcome, what) = match found.is_empty() {
+        true => (Outcome::Nothing, "no passage fits"),
+        false => (Outcome::Done, "these are the passages that fit best"),
+    };
     if is_json {
         record.stop = "no model is configured".to_owned();
         record.passages = Some(Value::Array(found));
@@ -335,7 +335,6 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
             out.line("")?;
         }
     }
-    let what = if found.is_empty() { "no passage fits" } else { "these are the passages that fit best" };
     note(&format!(
         "no model is configured, so nothing is answered; {what}. To have questions answered: `vault-agent config set \
          provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \

@@ -8,7 +8,7 @@ use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_
 use vault_tools::{Error, ErrorKind, Toolbox};
 
 use super::ask::cancel_on_signal;
-use crate::model::{self, Destination};
+use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{SettingArgs, Settings};
 
@@ -33,9 +33,6 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
             .with_remedy("set one with vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped")
             .into());
     };
-    if let Destination::Host(host) = &model.destination {
-        model::tell_once(host, &model)?;
-    }
     let instruction = args.instruction.join(" ");
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = written(&instruction, toolbox, &model, &settings)?;

@@ -35,7 +35,7 @@ static QUOTE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#""(?P<straight>[^"\n]+)"|“(?P<curly>[^”\n]+)”"#).expect("a valid pattern"));
 
 /// Reads a note by its path; `None` where there is none that may be read.
-type Lookup<'l> = dyn FnMut(&str) -> Option<String> + 'l;
+type Lookup<'l> = dyn FnMut(&str) -> Option<String> + Send + 'l;
 
 /// Checks an answer as it streams.
 pub(crate) struct CitationCheck<'l> {
@@ -54,7 +54,7 @@ pub(crate) struct CitationCheck<'l> {
 
 impl<'l> CitationCheck<'l> {
     /// A check that reads notes by `lookup`, each once.
-    pub fn new(lookup: impl FnMut(&str) -> Option<String> + 'l) -> Self {
+    pub fn new(lookup: impl FnMut(&str) -> Option<String> + Send + 'l) -> Self {
         Self {
             lookup: Box::new(lookup),
             notes: BTreeMap::new(),
