@@ -5,8 +5,15 @@
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
 mod request;
+mod state;
 mod pending;
 mod watching;
+mod providers;
+mod settings;
+mod keys;
+mod traffic;
+mod local;
+mod model;
 mod mcp;
 mod clients;
 mod cli;
