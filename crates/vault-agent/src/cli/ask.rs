@@ -167,7 +167,9 @@ fn ended(outcome: &RunOutcome) -> CliResult {
 
 fn question(args: &AskArgs) -> Result<String> {
     let text = match args.question.as_slice() {
-        [dash] if dash == "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| Error::io("standard input", &error))?,
+        [dash] if dash == "-" => {
+            std::io::read_to_string(std::io::stdin()).map_err(|error| Error::io("standard input", &error))?
+        }
         words => words.join(" "),
     };
     match text.trim() {
@@ -190,9 +192,11 @@ pub(super) fn editor_of(workspace: &Workspace, context: &ContextArgs) -> Result<
 /// How many notes there are, and how many passages have no vector.
 pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
     let status = |open: &crate::workspace::OpenVault| open.vault.index().ok()?.status().ok();
-    workspace.vaults().iter().filter_map(status).fold((0, 0), |(notes, pending), status| {
-        (notes + status.notes, pending + status.pending)
-    })
+    workspace
+        .vaults()
+        .iter()
+        .filter_map(status)
+        .fold((0, 0), |(notes, pending), status| (notes + status.notes, pending + status.pending))
 }
 
 /// Drives the conversation to its end; the answer is printed as it comes, unless it is collected.
@@ -344,20 +348,15 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
 }
 
 /// Inserts the answer at the cursor, or at the end of the note, as a change that can be undone.
-fn insert(
-    workspace: &Workspace,
-    conversation: &Conversation,
-    answer: &str,
-    yes: bool,
-    out: &mut Out,
-) -> CliResult<()> {
+fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool, out: &mut Out) -> CliResult<()> {
     let editor = conversation.tools().editor();
     let Some(path) = editor.active_file.clone() else { return Ok(()) };
     let request = match editor.cursor {
         Some(_) => Request::Call { tool: "editor.insertAtCursor".to_owned(), args: json!({ "text": answer }) },
-        None => {
-            Request::Call { tool: "append_to_note".to_owned(), args: json!({ "path": path.as_str(), "content": answer }) }
-        }
+        None => Request::Call {
+            tool: "append_to_note".to_owned(),
+            args: json!({ "path": path.as_str(), "content": answer }),
+        },
     };
     workspace.with(|vaults| {
         let toolbox = vaults.toolbox(0);

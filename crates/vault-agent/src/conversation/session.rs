@@ -92,7 +92,8 @@ impl Sessions {
         let all = self.list()?;
         let Some(name) = name else {
             return all.into_iter().next().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "there is no saved conversation").with_remedy("vault-agent chat begins one")
+                Error::new(ErrorKind::NotFound, "there is no saved conversation")
+                    .with_remedy("vault-agent chat begins one")
             });
         };
         let wanted = name.trim().to_lowercase();
@@ -181,7 +182,7 @@ fn said(run: &Run) -> String {
 /// The title of a conversation that begins with a message.
 pub(super) fn title_of(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_TITLE) {
+    match line.char_indices().nth(LONGEST_TITLE - 1) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
     }
