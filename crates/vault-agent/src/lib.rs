@@ -14,6 +14,7 @@ mod keys;
 mod traffic;
 mod local;
 mod model;
+mod listing;
 mod mcp;
 mod clients;
 mod cli;

@@ -17,13 +17,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use vault_tools::{Error, ErrorKind, Result, Toolset};
 
-use crate::providers::Choice;
-use table::find;
+use crate::providers::{Choice, KEY_OF_ADDRESS};
 
 pub(crate) use file::{path, remove, set};
 pub(crate) use flags::SettingArgs;
-pub(crate) use table::{Setting, TABLE};
-pub(crate) use value::Kind;
+pub(crate) use table::{Setting, TABLE, find};
 
 /// What the user has set, or the defaults.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -253,6 +251,13 @@ fn variables(problems: &mut Vec<Problem>) -> Vec<Given> {
         }
     }
     given
+}
+
+/// Variables that look like settings and are none.
+pub(crate) fn unknown_variables() -> Vec<String> {
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    let known = |name: &str| name == KEY_OF_ADDRESS || TABLE.iter().any(|setting| setting.variable() == name);
+    names.filter(|name| name.starts_with("VAULT_AGENT_") && !known(name)).collect()
 }
 
 /// Whether `text` could be the value of the setting, on its own.

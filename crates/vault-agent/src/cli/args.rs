@@ -8,6 +8,9 @@ use vault_cli::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
 use vault_tools::cli::VaultArgs;
 
+use super::config::ConfigCommand;
+use super::login::{LoginArgs, LogoutArgs};
+use super::models::ModelsArgs;
 use crate::clients::Client;
 
 /// Serve a folder of Markdown notes to assistants, and approve what they want to change.
@@ -42,6 +45,25 @@ vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
 The assistant makes it when it asks again.\n\nExample:\n  vault-agent approve K7Q2MX"
     )]
     Approve(ApproveArgs),
+    /// List the models that can be used, as their providers say
+    #[command(
+        after_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \
+2 error.\n\nExamples:\n  vault-agent models\n  vault-agent models anthropic openrouter --json\n  \
+vault-agent models http://192.168.1.5:8000/v1"
+    )]
+    Models(ModelsArgs),
+    /// Show, change and check the settings
+    #[command(subcommand)]
+    Config(ConfigCommand),
+    /// Keep the key of a provider in the system's keyring
+    #[command(
+        after_help = "The key is read from the terminal without being shown, or from standard input. It is written nowhere \
+else. A variable such as OPENAI_API_KEY goes before it.\n\nExamples:\n  vault-agent login anthropic\n  \
+pass show openai | vault-agent login openai"
+    )]
+    Login(LoginArgs),
+    /// Take the key of a provider out of the system's keyring
+    Logout(LogoutArgs),
     /// Print the completions of a shell
     Completions(CompletionsArgs),
     /// Print the manual

@@ -3,6 +3,9 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod config;
+mod login;
+mod models;
 mod args;
 mod approve;
 mod serve;
@@ -43,6 +46,10 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             }
         },
         Command::Approve(args) => approve::approve(&args, out),
+        Command::Models(args) => models::models(&args, out),
+        Command::Config(command) => config::config(&command, out),
+        Command::Login(args) => login::login(&args),
+        Command::Logout(args) => login::logout(&args),
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }
