@@ -76,7 +76,8 @@ fn invalid(message: impl Into<String>) -> Refusal {
 }
 
 fn read(bytes: &[u8]) -> Result<Asked, Refusal> {
-    let body: Value = serde_json::from_slice(bytes).map_err(|error| invalid(format!("The body is no JSON: {error}.")))?;
+    let body: Value =
+        serde_json::from_slice(bytes).map_err(|error| invalid(format!("The body is no JSON: {error}.")))?;
     let model = body["model"].as_str().ok_or_else(|| invalid("`model` is missing; it is the name of a model."))?;
     let not_text = || invalid("`input` is a text or a list of texts; tokens as numbers are not taken.");
     let texts: Vec<String> = match &body["input"] {

@@ -1,4 +1,5 @@
-//! The program `vault-agent`: a folder of Markdown notes inside every assistant, with changes that need a person's yes.
+//! The program `vault-agent`: ask a folder of Markdown notes, talk about it, change it by plans; and serve it to every
+//! assistant, with changes that need a person's yes.
 
 #![deny(missing_docs)]
 
@@ -15,6 +16,9 @@ mod traffic;
 mod local;
 mod model;
 mod listing;
+mod embeddings;
+mod conversation;
+mod plan_writer;
 mod mcp;
 mod clients;
 mod cli;
