@@ -19,6 +19,7 @@ mod listing;
 mod embeddings;
 mod conversation;
 mod plan_writer;
+mod with_notes;
 mod mcp;
 mod clients;
 mod cli;

@@ -13,6 +13,7 @@ use super::config::ConfigCommand;
 use super::login::{LoginArgs, LogoutArgs};
 use super::models::ModelsArgs;
 use super::plan::PlanArgs;
+use super::proxy::ProxyArgs;
 use super::sessions::SessionsArgs;
 use crate::clients::Client;
 
@@ -79,6 +80,14 @@ vault-agent mcp --vault ~/Notes\n  vault-agent mcp --http 127.0.0.1:8571"
 The assistant makes it when it asks again.\n\nExample:\n  vault-agent approve K7Q2MX"
     )]
     Approve(ApproveArgs),
+    /// Serve OpenAI's APIs over the model of the settings, to programs on this machine
+    #[command(
+        after_help = "It serves /v1/responses, /v1/chat/completions, /v1/models, and /v1/embeddings by the model of the \
+vault's index. An address that others can reach requires --key-file.\n\nExamples:\n  \
+vault-agent proxy --provider ollama --model qwen3:8b\n  vault-agent proxy --with-vault-tools --vault ~/Notes\n  \
+curl http://127.0.0.1:8572/v1/models"
+    )]
+    Proxy(ProxyArgs),
     /// List the models that can be used, as their providers say
     #[command(
         after_help = "What was asked and did not answer is said on standard error.\n\nExit codes: 0 found, 1 none found, \

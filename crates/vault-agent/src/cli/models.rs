@@ -10,6 +10,7 @@ use serde::Serialize;
 use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
 use vault_tools::{Error, Result};
 
+use super::runtime;
 use crate::listing::{Listed, list};
 use crate::model::{chosen_provider, connection, provider_with_key};
 use crate::providers::{Choice, KNOWN, context_length, is_this_machine};
@@ -55,9 +56,7 @@ pub(super) fn models(args: &ModelsArgs, out: &mut Out) -> CliResult {
     }
     let settings = Settings::load(&SettingArgs::default())?;
     let asked = asked(args, &settings)?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| Failure::Error(format!("no request can be made: {error}")))?;
-    let answers = runtime.block_on(ask_all(&asked, &settings))?;
+    let answers = runtime()?.block_on(ask_all(&asked, &settings))?;
     let mut found = Vec::new();
     let (mut named_failures, mut last_failure) = (0, None);
     for (Asked { choice, is_named }, answer) in asked.iter().zip(answers) {
