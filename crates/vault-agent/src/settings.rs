@@ -264,11 +264,10 @@ pub(crate) fn unknown_variables() -> Vec<String> {
 ///
 /// # Errors
 /// What is wrong with it, in words.
-pub(crate) fn read_value(name: &str, text: &str) -> Result<(&'static Setting, Value), String> {
-    let setting = find(name)?;
+pub(crate) fn read_value(setting: &'static Setting, text: &str) -> Result<Value, String> {
     let value = setting.of_text(text)?;
     Settings::default().put(setting, value.clone(), Source::Default)?;
-    Ok((setting, value))
+    Ok(value)
 }
 
 #[cfg(test)]
@@ -301,7 +300,7 @@ mod tests {
             ("review", "always", json!("always")),
             ("provider", "https://host.example/v1", json!("https://host.example/v1")),
         ] {
-            assert_eq!(read_value(name, text).unwrap().1, expected, "{name} = {text}");
+            assert_eq!(read_value(find(name).unwrap(), text).unwrap(), expected, "{name} = {text}");
         }
         for (name, text, said) in [
             ("max_turns", "0", "a whole number from 1 to 1000"),
@@ -316,7 +315,7 @@ mod tests {
             ("provider", "opnai", "did you mean openai?"),
             ("modle", "x", "did you mean model?"),
         ] {
-            let error = read_value(name, text).unwrap_err();
+            let error = find(name).and_then(|setting| read_value(setting, text)).unwrap_err();
             assert!(error.contains(said), "{name} = {text}: {error}");
         }
     }

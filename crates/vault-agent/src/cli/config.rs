@@ -135,10 +135,11 @@ fn in_words(value: &Value) -> String {
 }
 
 fn set(args: &SetArgs) -> CliResult {
-    let bad = |message: String| Failure::Error(format!("{}: {message}", args.name));
+    let setting = settings::find(&args.name).map_err(Failure::Error)?;
     let file = match &args.value {
         Some(text) => {
-            let (setting, value) = settings::read_value(&args.name, text).map_err(bad)?;
+            let value =
+                settings::read_value(setting, text).map_err(|why| Failure::Error(format!("{}: {why}", args.name)))?;
             let file = settings::set(setting, &value)?;
             let variable = setting.variable();
             if std::env::var_os(&variable).is_some_and(|value| !value.is_empty()) {
@@ -146,7 +147,7 @@ fn set(args: &SetArgs) -> CliResult {
             }
             file
         }
-        None => settings::remove(settings::find(&args.name).map_err(bad)?)?,
+        None => settings::remove(setting)?,
     };
     note(&format!("written to {}", file.display()));
     Ok(Outcome::Done)
