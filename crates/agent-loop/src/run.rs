@@ -270,6 +270,20 @@ impl Run {
         run
     }
 
+    /// A conversation that was begun elsewhere, such as by the client of a server, and goes on with the model's reply.
+    ///
+    /// # Errors
+    /// `History` when it ends with calls that have no results, with the model's own words, or nowhere.
+    pub fn of_history(id: RunId, options: RunOptions, history: History) -> Result<Self> {
+        match history.messages().last().map(|message| &**message) {
+            Some(Message::User { .. } | Message::Note { .. } | Message::Results { .. }) => {}
+            Some(Message::Assistant { .. }) | None => {
+                return Err(Error::new(ErrorKind::History, "there is nothing that the model could reply to"));
+            }
+        }
+        Ok(Self { id, options, history, state: State::default(), untold: Vec::new() })
+    }
+
     /// Its id.
     pub fn id(&self) -> &RunId {
         &self.id

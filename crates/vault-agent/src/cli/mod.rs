@@ -3,10 +3,15 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod listening;
+mod config;
+mod login;
+mod models;
 mod call_line;
 mod ask;
 mod plan;
 mod sessions;
+mod proxy;
 mod args;
 mod approve;
 mod serve;
@@ -29,7 +34,9 @@ use crate::workspace::AT_ONCE;
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects; the commands finish what they write first.
-    if !args.as_ref().is_ok_and(|args| matches!(args.command, Command::Mcp(McpArgs { command: None, .. }))) {
+    let is_server =
+        |command: &Command| matches!(command, Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_));
+    if !args.as_ref().is_ok_and(|args| is_server(&args.command)) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -58,6 +65,11 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
         Command::Approve(args) => approve::approve(&args, out),
+        Command::Proxy(args) => proxy::proxy(&vault, &args),
+        Command::Models(args) => models::models(&args, out),
+        Command::Config(command) => config::config(&command, out),
+        Command::Login(args) => login::login(&args),
+        Command::Logout(args) => login::logout(&args),
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }

@@ -2,6 +2,7 @@
 
 mod model_server;
 mod stdio;
+mod web_server;
 
 mod approvals;
 mod ask;
@@ -10,8 +11,11 @@ mod doctor;
 mod hostile;
 mod http;
 mod install;
+mod models;
 mod plan;
+mod proxy;
 mod resources;
 mod servers;
+mod settings;
 mod tokens;
 mod tools;

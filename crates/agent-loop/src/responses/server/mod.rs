@@ -151,6 +151,8 @@ impl fmt::Debug for ProxyOptions {
 pub struct Proxy {
     options: Arc<ProxyOptions>,
     models: Vec<Served>,
+    /// What is served beside the APIs.
+    more: axum::Router,
 }
 
 /// A model under a name.
@@ -195,7 +197,7 @@ impl Proxy {
         }
         options.max_connections = options.max_connections.min(Semaphore::MAX_PERMITS);
         options.max_replies = options.max_replies.min(Semaphore::MAX_PERMITS);
-        Self { options: Arc::new(options), models: Vec::new() }
+        Self { options: Arc::new(options), models: Vec::new(), more: axum::Router::new() }
     }
 
     /// Serves a model under this name, in place of one that had it before. A model that takes no tools gets its calls
@@ -220,6 +222,14 @@ impl Proxy {
             .iter_mut()
             .filter(|served| served.name == name)
             .for_each(|served| served.context_length = Some(tokens));
+        self
+    }
+
+    /// Serves more paths, for those who may ask the others too. A handler limits what it reads by itself.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn routes(mut self, more: axum::Router) -> Self {
+        self.more = self.more.merge(more);
         self
     }
 

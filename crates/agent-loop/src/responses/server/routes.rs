@@ -25,6 +25,7 @@ type Here = State<Arc<Shared>>;
 
 pub(super) fn router(shared: Arc<Shared>) -> Router {
     let router = Router::new()
+        .merge(shared.proxy.more.clone().with_state(()))
         .route("/v1/responses", post(responses))
         .route("/v1/chat/completions", post(chat))
         .route("/v1/models", get(models))
