@@ -16,6 +16,7 @@ mod invariants;
 mod proxy;
 mod responses;
 mod saved_runs;
+mod settings;
 mod spans;
 mod text_models;
 mod transcripts;

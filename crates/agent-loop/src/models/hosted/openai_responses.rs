@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::Result;
-use crate::message::{Message, Part, TextPhase, Usage};
-use crate::model::{Delta, EndReason, Parallel, Request, ToolChoice};
+use crate::message::{Image, Message, Part, TextPhase, Usage};
+use crate::model::{Delta, EndReason, Parallel, PromptCache, Request, ToolChoice};
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
@@ -37,6 +37,7 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         let (is_strict, schema) = (strict.is_some(), strict.as_ref().unwrap_or(schema));
         json!({"format": {"type": "json_schema", "name": "answer", "schema": schema, "strict": is_strict}})
     });
+    let settings = &request.settings;
     without_nulls(json!({
         "model": model,
         "input": input,
@@ -50,12 +51,23 @@ pub(super) fn body(model: &str, request: &Request, names: &WireNames, is_streame
         "text": format,
         "max_output_tokens": request.max_output_tokens,
         "temperature": request.temperature,
+        "top_p": settings.top_p,
+        "reasoning": settings.reasoning_effort.map(|effort| json!({"effort": effort})),
+        "prompt_cache_key": settings.prompt_cache_key,
+        "prompt_cache_retention": (settings.prompt_cache == PromptCache::Long).then_some("24h"),
+        "service_tier": settings.service_tier,
     }))
 }
 
 fn add_items(input: &mut Vec<Value>, message: &Message, names: &WireNames) {
     match message {
-        Message::User { text } | Message::Note { text } => {
+        Message::User { text, images } if !images.is_empty() => {
+            let image = |image: &Image| json!({"type": "input_image", "image_url": image.to_url()});
+            let text = (!text.is_empty()).then(|| json!({"type": "input_text", "text": text}));
+            let content: Vec<Value> = images.iter().map(image).chain(text).collect();
+            input.push(json!({"type": "message", "role": "user", "content": content}));
+        }
+        Message::User { text, .. } | Message::Note { text } => {
             input.push(json!({"type": "message", "role": "user", "content": text}))
         }
         Message::Assistant { parts } => input.extend(parts.iter().filter_map(|part| match part {

@@ -49,6 +49,9 @@ pub fn whole_text(wire: Wire) -> Value {
             json!({"type": "message", "content": [{"type": "text", "text": "abc"}], "stop_reason": "end_turn"})
         }
         Wire::Gemini => json!({"candidates": [{"content": {"parts": [{"text": "abc"}]}, "finishReason": "STOP"}]}),
+        Wire::Ollama => {
+            json!({"message": {"role": "assistant", "content": "abc"}, "done": true, "done_reason": "stop"})
+        }
     }
 }
 

@@ -170,7 +170,23 @@ pub fn parallel_calls(wire: Wire) -> String {
             ],
             "STOP",
         ),
+        Wire::Ollama => ollama(
+            &[
+                json!({"content": text}),
+                json!({"content": "", "tool_calls": [{"function": {"name": "notes_read", "arguments": {"x": 17}}}]}),
+                json!({"content": "", "tool_calls": [{"id": "c", "function": {"name": "now", "arguments": {}}}]}),
+            ],
+            "stop",
+        ),
     }
+}
+
+/// Lines of Ollama, the last of which is marked as done.
+pub fn ollama(messages: &[Value], reason: &str) -> String {
+    let last = json!({"model": "m", "message": {"role": "assistant", "content": ""}, "done": true,
+        "done_reason": reason, "total_duration": 7, "prompt_eval_count": 80, "eval_count": 17});
+    let line = |message: &Value| json!({"model": "m", "message": message, "done": false});
+    messages.iter().map(line).chain([last]).map(|line| format!("{line}\n")).collect()
 }
 
 pub fn text_only(wire: Wire, end: EndReason) -> String {
@@ -185,10 +201,11 @@ pub fn text_only(wire: Wire, end: EndReason) -> String {
         Wire::OpenAiResponses => responses(response_text("abc"), "completed", Value::Null),
         Wire::Anthropic => anthropic(&message(vec![text_block("abc")], if is_cut { "max_tokens" } else { "end_turn" })),
         Wire::Gemini => gemini(&[json!({"text": "abc"})], if is_cut { "MAX_TOKENS" } else { "STOP" }),
+        Wire::Ollama => ollama(&[json!({"content": "abc"})], if is_cut { "length" } else { "stop" }),
     }
 }
 
-/// A call that is cut by the limit of length; Gemini sends only whole calls.
+/// A call that is cut by the limit of length; Gemini and Ollama send only whole calls.
 fn cut_call(wire: Wire) -> Option<String> {
     let cut = "{\"x\":4815";
     Some(match wire {
@@ -199,7 +216,7 @@ fn cut_call(wire: Wire) -> Option<String> {
             json!({"reason": "max_output_tokens"}),
         ),
         Wire::Anthropic => anthropic(&message(vec![call_block(0, "t", "notes_read", &[cut])], "max_tokens")),
-        Wire::Gemini => return None,
+        Wire::Gemini | Wire::Ollama => return None,
     })
 }
 
@@ -246,6 +263,7 @@ async fn a_stream_that_is_cut_anywhere_is_cut() {
             Wire::OpenAiResponses => "event: response.completed",
             Wire::Anthropic => "event: message_stop",
             Wire::Gemini => "\"finishReason\"",
+            Wire::Ollama => "\"done\":true",
         };
         let end = bytes.find(last).unwrap();
         for at in cuts(end) {
@@ -282,6 +300,11 @@ pub fn whole_body(wire: Wire) -> Value {
             let call = json!({"functionCall": {"name": "notes_read", "args": {"x": 1}}});
             json!({"candidates": [{"content": {"parts": [call]}, "finishReason": "STOP"}],
                 "usageMetadata": {"promptTokenCount": 80, "candidatesTokenCount": 17}})
+        }
+        Wire::Ollama => {
+            let call = json!({"function": {"name": "notes_read", "arguments": {"x": 1}}});
+            json!({"message": {"role": "assistant", "content": "", "tool_calls": [call]}, "done": true,
+                "done_reason": "stop", "prompt_eval_count": 80, "eval_count": 17})
         }
     }
 }
@@ -456,13 +479,27 @@ async fn tool_choices() {
         for wire in WIRES {
             let (model, canned) = hosted(wire, [Answer::events(text_only(wire, EndReason::Complete), 9)]);
             let asked = request().tool_choice(choice.clone());
-            deltas(&model, asked).await.1.unwrap();
+            let end = deltas(&model, asked).await.1;
+            if wire == Wire::Ollama && matches!(choice, ToolChoice::Required | ToolChoice::Tool(_)) {
+                assert_eq!(end.unwrap_err().kind(), ErrorKind::BadRequest, "the API cannot require a call");
+                continue;
+            }
+            end.unwrap();
             let body = sent(&canned).1;
+            if wire == Wire::Ollama {
+                assert_eq!(
+                    body.get("tools").is_some(),
+                    choice == ToolChoice::Auto,
+                    "what is not offered is not called"
+                );
+                continue;
+            }
             let (field, expected) = match wire {
                 Wire::OpenAiChat | Wire::Chat => ("tool_choice", &chat),
                 Wire::OpenAiResponses => ("tool_choice", &responses),
                 Wire::Anthropic => ("tool_choice", &anthropic),
                 Wire::Gemini => ("toolConfig", &gemini),
+                Wire::Ollama => unreachable!(),
             };
             assert_eq!(&body[field], expected, "{wire:?}");
         }
@@ -738,6 +775,7 @@ async fn whole_replies_that_name_no_end() {
                 Wire::OpenAiResponses => (&mut body, "status"),
                 Wire::Anthropic => (&mut body, "stop_reason"),
                 Wire::Gemini => (&mut body["candidates"][0], "finishReason"),
+                Wire::Ollama => (&mut body, "done_reason"),
             };
             let object = object.as_object_mut().unwrap();
             object.remove(field);
