@@ -157,6 +157,9 @@ fn tool_use_id(id: &str) -> String {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     block: Block,
+    /// How many calls have begun. Some gateways begin the message again when its first try breaks off, with the same
+    /// indexes.
+    calls: usize,
     usage: Usage,
     reason: Option<EndReason>,
 }
@@ -182,11 +185,10 @@ enum Block {
 
 impl Decode for Decoder {
     fn event(&mut self, event: &Value, out: &mut Deltas) -> Result<()> {
-        let index = event["index"].as_u64().unwrap_or(0) as usize;
         match event["type"].as_str().unwrap_or_default() {
             "error" => return Err(failure::in_stream(event)),
             "message_start" => self.count(&event["message"]["usage"]),
-            "content_block_start" => self.start(index, &event["content_block"], out),
+            "content_block_start" => self.start(&event["content_block"], out),
             "content_block_delta" => self.delta(&event["delta"], out),
             "content_block_stop" => self.stop(&event["content_block"], out),
             "message_delta" => {
@@ -212,8 +214,8 @@ impl Decode for Decoder {
             return Err(failure::in_stream(body));
         }
         let blocks = body["content"].as_array().ok_or_else(failure::no_reply)?;
-        for (index, block) in blocks.iter().enumerate() {
-            self.start(index, block, out);
+        for block in blocks {
+            self.start(block, out);
             self.stop(&Value::Null, out);
         }
         self.count(&body["usage"]);
@@ -233,16 +235,19 @@ fn reason(stop: &Value) -> Option<EndReason> {
 }
 
 impl Decoder {
-    fn start(&mut self, index: usize, block: &Value, out: &mut Deltas) {
+    fn start(&mut self, block: &Value, out: &mut Deltas) {
         let text = |field: &str| block[field].as_str().unwrap_or_default();
         match text("type") {
             "tool_use" => {
                 // Some servers send all arguments here, and no pieces.
                 let input = Some(&block["input"]).filter(|input| !input.is_null() && **input != json!({}));
-                self.block = Block::Call { index, input: input.cloned() };
-                out.call_start(index, &block["id"], &block["name"]);
+                out.call_start(self.calls, &block["id"], &block["name"]);
+                self.block = Block::Call { index: self.calls, input: input.cloned() };
+                self.calls += 1;
             }
             "thinking" => {
+                // In a stream the text comes in pieces.
+                out.reasoning(text("thinking"), None);
                 self.block = Block::Thinking { text: text("thinking").into(), signature: text("signature").into() };
             }
             "redacted_thinking" => out.reasoning("", Some(block.clone())),

@@ -8,7 +8,7 @@ use crate::model::{Delta, EndReason, ModelSettings, Parallel, PromptCache, Reaso
 use crate::schema::{WireNames, strict, strict_answer};
 use crate::tool::ToolSpec;
 
-use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS};
+use super::chat_reasoning::{DETAILS, ReasoningFields, TEXTS, thinking_of};
 use super::deltas::{Deltas, first_of};
 use super::without_nulls::without_nulls;
 use super::{Decode, Provider, ReasoningField, ReturnReasoning, Streaming, Wire, failure};
@@ -223,7 +223,10 @@ impl Decode for Decoder {
         self.event(body, out)?;
         match first_of(&body["choices"]) {
             _ if out.is_over() => {}
-            choice if choice["message"].is_object() || choice["delta"].is_object() => self.done(out),
+            // Azure's filter takes the whole message away.
+            choice if choice["message"].is_object() || choice["delta"].is_object() || self.finish.is_some() => {
+                self.done(out);
+            }
             _ => return Err(failure::no_reply()),
         }
         Ok(())
@@ -272,10 +275,10 @@ impl Decoder {
 
     fn reasoning(&mut self, message: &Value, out: &mut Deltas) {
         let mut texts = TEXTS.into_iter().filter_map(|field| message[field].as_str());
-        let text = texts.find(|text| !text.is_empty());
+        let text = texts.find(|text| !text.is_empty()).map_or_else(|| thinking_of(message), str::to_owned);
         self.reasoning.add(message);
-        self.has_reasoning |= !self.reasoning.are_empty();
-        out.reasoning(text.unwrap_or_default(), None);
+        self.has_reasoning |= !self.reasoning.are_empty() || !text.is_empty();
+        out.reasoning(&text, None);
     }
 
     /// The reasoning so far is one part of the reply.

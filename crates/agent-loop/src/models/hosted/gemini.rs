@@ -112,10 +112,22 @@ fn contents(request: &Request, names: &WireNames) -> Vec<Value> {
 fn user_parts(text: &str, images: &[Image]) -> Vec<Value> {
     let image = |image: &Image| match image {
         Image::Inline { media_type, base64 } => json!({"inlineData": {"mimeType": media_type, "data": base64}}),
-        Image::Url { url } => json!({"fileData": {"fileUri": url}}),
+        Image::Url { url } => json!({"fileData": without_nulls(json!({"fileUri": url, "mimeType": media_type(url)}))}),
     };
     let needs_text = images.is_empty() || !text.is_empty();
     images.iter().map(image).chain(needs_text.then(|| json!({"text": text}))).collect()
+}
+
+/// What the end of an address says of its image; models on Vertex have to be told.
+fn media_type(url: &str) -> Option<&'static str> {
+    let path = url.split(['?', '#']).next().unwrap_or(url);
+    Some(match path.rsplit_once('.')?.1.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        _ => return None,
+    })
 }
 
 fn call_part(call: &ToolCall, names: &WireNames) -> Value {
@@ -131,8 +143,13 @@ fn call_part(call: &ToolCall, names: &WireNames) -> Value {
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
     calls: usize,
+    /// Whether the arguments of a call came in parts.
+    in_parts: bool,
     finish: Option<EndReason>,
 }
+
+/// Only an extra field of the body asks for it (`streamFunctionCallArguments`).
+const IN_PARTS: &str = "The arguments came in parts, which are not read here, so nothing ran.";
 
 impl Decode for Decoder {
     fn event(&mut self, chunk: &Value, out: &mut Deltas) -> Result<()> {
@@ -201,7 +218,13 @@ impl Decoder {
     fn part(&mut self, part: &Value, out: &mut Deltas) {
         let call = &part["functionCall"];
         let text = part["text"].as_str().unwrap_or_default();
-        if call.is_object() {
+        if call["willContinue"] == true || self.in_parts && call["name"].is_null() && call.is_object() {
+            self.in_parts = true;
+            if call["name"].is_string() {
+                out.push(Delta::CallFault { index: self.calls, fault: IN_PARTS.into(), raw: String::new() });
+                self.calls += 1;
+            }
+        } else if call.is_object() {
             let (id, signature) = (call["id"].as_str(), part["thoughtSignature"].as_str());
             let opaque = without_nulls(json!({"id": id, "thoughtSignature": signature}));
             out.call_start(self.calls, &call["id"], &call["name"]);

@@ -95,6 +95,8 @@ pub(super) struct Decoder {
     /// In the order in which they began; a call's position here is its index.
     calls: Vec<Call>,
     texts: OutputTexts,
+    /// Whether pieces of the reasoning have come whose item is not over.
+    has_reasoning: bool,
     /// That of the last message.
     phase: Option<TextPhase>,
     is_refused: bool,
@@ -125,7 +127,10 @@ impl Decode for Decoder {
                 let text = event["text"].as_str().or_else(|| event["refusal"].as_str());
                 out.text_at(self.texts.begin(event, out), text.unwrap_or_default());
             }
-            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => out.reasoning(piece, None),
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                self.has_reasoning |= !piece.is_empty();
+                out.reasoning(piece, None);
+            }
             "response.output_item.added" if event["item"]["type"] == "function_call" => {
                 self.start(output_index(event), &event["item"], out);
             }
@@ -155,9 +160,9 @@ impl Decode for Decoder {
         }
         match body["status"].as_str().unwrap_or_default() {
             "failed" => return Err(failure::in_stream(body)),
-            "completed" | "incomplete" => {}
-            "" if body["output"].is_array() => {}
-            // Queued, cancelled, or no reply at all.
+            "queued" | "in_progress" | "cancelled" => return Err(failure::no_reply()),
+            // Some servers have words of their own for a response that is complete.
+            _ if body["output"].is_array() => {}
             _ => return Err(failure::no_reply()),
         }
         self.finish(body, out);
@@ -218,6 +223,10 @@ impl Decoder {
                 }
             }
             "reasoning" => {
+                // Some servers send it whole, and so does one object.
+                if !std::mem::take(&mut self.has_reasoning) {
+                    out.reasoning(&reasoning_of(item), None);
+                }
                 let mut item = item.clone();
                 if let Some(fields) = item.as_object_mut() {
                     fields.shift_remove("status");
@@ -255,4 +264,10 @@ impl Decoder {
             None => EndReason::Complete,
         }));
     }
+}
+
+/// What an item of reasoning says: its summary, and the text where a server shows that.
+fn reasoning_of(item: &Value) -> String {
+    let parts = [&item["summary"], &item["content"]].into_iter().filter_map(Value::as_array).flatten();
+    parts.filter_map(|part| part["text"].as_str()).collect()
 }

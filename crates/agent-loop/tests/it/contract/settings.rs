@@ -337,7 +337,11 @@ async fn images() {
             Wire::Gemini => {
                 let image = |part: Value| json!([part, {"text": "What is this?"}]);
                 let given = json!({"inlineData": {"mimeType": "image/png", "data": "iVBORw=="}});
-                ("/contents/0/parts", image(given), image(json!({"fileData": {"fileUri": address}})))
+                (
+                    "/contents/0/parts",
+                    image(given),
+                    image(json!({"fileData": {"fileUri": address, "mimeType": "image/png"}})),
+                )
             }
             Wire::Ollama => ("/messages/1/images", json!(["iVBORw=="]), Value::Null),
         };

@@ -26,9 +26,12 @@ cases! {
     "filters, calls that the provider could not read" how_gemini_stops,
     "filters, calls that the provider could not read" a_call_that_gemini_did_not_expect_is_not_told_twice,
     "one JSON object that names no end is whole" whole_replies_that_name_no_end,
+    "filters, calls that the provider could not read" a_filter_that_leaves_no_message,
     "alternatives that nobody asked for are left out" only_the_first_alternative_is_read,
     "complete, and cut by the limit of length" a_turn_that_anthropic_pauses_is_not_complete,
     "error inside the stream" how_responses_fail,
+    "filters, calls that the provider could not read" arguments_of_gemini_in_parts,
+    "a message that begins again: the call that broke off never runs" a_message_of_anthropic_that_begins_again,
 }
 
 /// Chunks of Chat Completions.
@@ -787,6 +790,22 @@ async fn whole_replies_that_name_no_end() {
 }
 
 #[tokio::test]
+async fn a_filter_that_leaves_no_message() {
+    let body = json!({"choices": [{"index": 0, "finish_reason": "content_filter", "content_filter_results": {}}]});
+    for wire in [Wire::OpenAiChat, Wire::Chat] {
+        assert_eq!(show(&reply(wire, Answer::json(200, &body)).await.unwrap()), "Filtered");
+    }
+    let mut body = super::whole::whole_text(Wire::OpenAiResponses);
+    body["status"] = json!("complete");
+    assert_eq!(show(&reply(Wire::OpenAiResponses, Answer::json(200, &body)).await.unwrap()), "abc|Complete");
+    for status in ["queued", "in_progress", "cancelled"] {
+        body["status"] = json!(status);
+        let error = reply(Wire::OpenAiResponses, Answer::json(200, &body)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::BadResponse, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn only_the_first_alternative_is_read() {
     let piece = |index: u64, text: &str| json!({"choices": [{"index": index, "delta": {"content": text}, "finish_reason": null}]});
     let chunks = [piece(0, "a"), piece(1, "x"), piece(0, "b"), piece(1, "y"), finish("stop")];
@@ -804,6 +823,32 @@ async fn only_the_first_alternative_is_read() {
 async fn a_turn_that_anthropic_pauses_is_not_complete() {
     let bytes = anthropic(&message(vec![text_block("abc")], "pause_turn"));
     assert_eq!(show(&reply(Wire::Anthropic, Answer::events(bytes, 17)).await.unwrap()), "abc|Length");
+}
+
+#[tokio::test]
+async fn arguments_of_gemini_in_parts() {
+    let part = |call: Value| json!({"functionCall": call});
+    let parts = [
+        part(json!({"name": "notes_read", "willContinue": true})),
+        part(json!({"partialArgs": [{"jsonPath": "$.x", "numberValue": 1}], "willContinue": true})),
+        part(json!({})),
+        part(json!({"name": "now"})),
+    ];
+    let reply = reply(Wire::Gemini, Answer::events(gemini(&parts, "STOP"), 17)).await.unwrap();
+    assert_eq!(show(&reply), "!unreadable_call \"\"|now {}|Complete", "no call runs without what the model wrote");
+}
+
+#[tokio::test]
+async fn a_message_of_anthropic_that_begins_again() {
+    let broken = message(vec![call_block(1, "toolu_1", "notes_read", &["{\"x\": 48"])], "tool_use");
+    let whole = message(vec![call_block(1, "toolu_2", "notes_read", &["{\"x\": 4815}"])], "tool_use");
+    let is_end = |event: &&Value| {
+        let ends = ["content_block_stop", "message_delta", "message_stop"];
+        ends.iter().any(|kind| event["type"] == *kind)
+    };
+    let events: Vec<Value> = broken.iter().filter(|event| !is_end(event)).chain(&whole).cloned().collect();
+    let reply = reply(Wire::Anthropic, Answer::events(anthropic(&events), 17)).await.unwrap();
+    assert_eq!(show(&reply), "!notes.read \"{\\\"x\\\": 48\"|notes.read {\"x\":4815}|Complete");
 }
 
 #[tokio::test]
