@@ -9,24 +9,36 @@ const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 /// The API's limit of properties that are not required, in the whole schema.
 const MOST_OPTIONAL: usize = 24;
+/// The API's limit of values that may be of several types.
+const MOST_UNIONS: usize = 16;
 /// Deeper ones are too complex for it to compile.
 const DEEPEST: usize = 12;
 
 /// The schema of an answer as the API takes it; `None` if it cannot express the shape. Bounds and patterns are dropped:
 /// the answer is checked against the whole schema anyway.
 pub fn anthropic_answer(schema: &Value) -> Option<Value> {
-    let mut optional = 0;
-    let closed = closed(schema, 0, &mut optional)?;
-    (optional <= MOST_OPTIONAL && closed["type"] == "object").then_some(closed)
+    let mut counts = Counts::default();
+    let closed = closed(schema, 0, &mut counts)?;
+    let is_small = counts.optional <= MOST_OPTIONAL && counts.unions <= MOST_UNIONS;
+    (is_small && closed["type"] == "object").then_some(closed)
 }
 
-fn closed(schema: &Value, depth: usize, optional: &mut usize) -> Option<Value> {
+/// What the API limits in a whole schema.
+#[derive(Default)]
+struct Counts {
+    optional: usize,
+    unions: usize,
+}
+
+fn closed(schema: &Value, depth: usize, counts: &mut Counts) -> Option<Value> {
     let fields = schema.as_object().filter(|_| depth <= DEEPEST)?;
     if fields.contains_key("$ref") || fields.contains_key("allOf") {
         return None;
     }
     let mut out: Map<String, Value> =
         TAKEN.iter().filter_map(|key| fields.get(*key).map(|value| ((*key).to_string(), value.clone()))).collect();
+    let has_options = fields.contains_key("anyOf") || fields.contains_key("oneOf");
+    counts.unions += usize::from(has_options || schema["type"].is_array());
     if let Some(format) = fields.get("format").filter(|format| FORMATS.iter().any(|known| *format == known)) {
         out.insert("format".into(), format.clone());
     }
@@ -34,11 +46,11 @@ fn closed(schema: &Value, depth: usize, optional: &mut usize) -> Option<Value> {
         out.insert("minItems".into(), least.clone());
     }
     if let Some(options) = ["anyOf", "oneOf"].iter().find_map(|key| fields.get(*key)) {
-        let options = options.as_array()?.iter().map(|option| closed(option, depth + 1, optional));
+        let options = options.as_array()?.iter().map(|option| closed(option, depth + 1, counts));
         out.insert("anyOf".into(), Value::Array(options.collect::<Option<_>>()?));
     }
     if let Some(items) = fields.get("items") {
-        out.insert("items".into(), closed(items, depth + 1, optional)?);
+        out.insert("items".into(), closed(items, depth + 1, counts)?);
     }
     let is_object = match &schema["type"] {
         Value::Array(kinds) => kinds.iter().any(|kind| kind == "object"),
@@ -53,8 +65,8 @@ fn closed(schema: &Value, depth: usize, optional: &mut usize) -> Option<Value> {
         let required = schema["required"].as_array().map_or(&[][..], Vec::as_slice);
         let mut inner = Map::new();
         for (name, property) in properties {
-            *optional += usize::from(!required.iter().any(|required| *required == json!(name)));
-            inner.insert(name.clone(), closed(property, depth + 1, optional)?);
+            counts.optional += usize::from(!required.iter().any(|required| *required == json!(name)));
+            inner.insert(name.clone(), closed(property, depth + 1, counts)?);
         }
         out.insert("properties".into(), Value::Object(inner));
         out.insert("additionalProperties".into(), json!(false));
@@ -88,15 +100,18 @@ mod tests {
     #[test]
     fn shapes_that_it_cannot_express_are_not_sent() {
         let property = |property: Value| json!({"type": "object", "properties": {"p": property}});
-        let optional = |count: usize| -> Value {
-            let properties = (0..count).map(|index| (format!("p{index}"), json!({"type": "string"})));
-            json!({"type": "object", "properties": properties.collect::<Map<_, _>>()})
+        let many = |count: usize, property: Value| -> Value {
+            let properties: Map<_, _> = (0..count).map(|index| (format!("p{index}"), property.clone())).collect();
+            let required: Vec<_> = properties.keys().filter(|_| property["type"].is_array()).cloned().collect();
+            json!({"type": "object", "properties": properties, "required": required})
         };
+        let (text, union) = (json!({"type": "string"}), json!({"type": ["string", "null"]}));
         let mut deep = json!({"type": "string"});
         for _ in 0..DEEPEST {
             deep = json!({"type": "array", "items": deep});
         }
-        assert!(anthropic_answer(&optional(MOST_OPTIONAL)).is_some());
+        assert!(anthropic_answer(&many(MOST_OPTIONAL, text.clone())).is_some());
+        assert!(anthropic_answer(&many(MOST_UNIONS, union.clone())).is_some());
         for schema in [
             json!({"type": "string"}),
             json!({"type": "object"}),
@@ -107,7 +122,8 @@ mod tests {
             property(json!({})),
             property(json!(true)),
             property(deep),
-            optional(MOST_OPTIONAL + 1),
+            many(MOST_OPTIONAL + 1, text),
+            many(MOST_UNIONS + 1, union),
         ] {
             assert_eq!(anthropic_answer(&schema), None, "{schema}");
         }
