@@ -19,6 +19,7 @@ mod mcp;
 mod proxy;
 mod responses;
 mod saved_runs;
+mod settings;
 mod spans;
 mod text_models;
 mod transcripts;
