@@ -7,6 +7,7 @@ mod workspace;
 mod request;
 mod pending;
 mod watching;
+mod terminal;
 mod mcp;
 mod clients;
 mod cli;
