@@ -1,4 +1,5 @@
-//! The program `vault-agent`: a folder of Markdown notes inside every assistant, with changes that need a person's yes.
+//! The program `vault-agent`: ask a folder of Markdown notes, talk about it, change it by plans; and serve it to every
+//! assistant, with changes that need a person's yes.
 
 #![deny(missing_docs)]
 
@@ -8,6 +9,12 @@ mod request;
 mod pending;
 mod watching;
 mod terminal;
+mod settings;
+mod providers;
+mod keys;
+mod model;
+mod conversation;
+mod plan_writer;
 mod mcp;
 mod clients;
 mod cli;

@@ -1,15 +1,15 @@
 //! What a client wants done in a vault: a call, a plan or an undo. It is prepared first, which changes nothing and says
 //! everything that a person has to know, and then carried out exactly so, or not at all.
 
-use jiff::Zoned;
+use jiff::{Unit, Zoned};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use vault_cli::sanitize_line;
 use vault_tools::cli::{change_of, cut, texts_after, texts_of_plan};
 use vault_tools::plan::{self, Event, Parameters, PlanPreview, RunStatus};
 use vault_tools::{
-    Approval, Call, Cancel, Error, ErrorKind, Force, Grants, Kind, Permission, Policy, Preview, Proposal, Result, Risk,
-    ToolSpec, Toolbox, Toolset, TransactionId, Vault,
+    Approval, Call, Cancel, EditedFile, Error, ErrorKind, Force, Grants, Kind, Permission, Policy, Preview, Proposal,
+    Result, Risk, Route, ToolSpec, Toolbox, Toolset, TransactionId, Vault, Vaults,
 };
 
 /// The name under which undoing is offered and judged by the policy.
@@ -83,6 +83,37 @@ impl Request {
             Self::Undo { transaction } => of_undo(toolbox, transaction.map(TransactionId)),
         }
     }
+}
+
+/// Calls a tool that reads in each of several vaults.
+///
+/// # Errors
+/// Those of the tool; [`ErrorKind::Denied`] where a person is asked before it reads.
+pub(crate) fn read_all(vaults: &mut Vaults, tool: &str, route: &Route, cancel: Cancel<'_>) -> Result<Done> {
+    let mut all: Vec<Done> = Vec::new();
+    for &vault in &route.vaults {
+        let request = Request::Call { tool: tool.to_owned(), args: route.args.clone() };
+        let read = request.prepare(vaults.toolbox(vault), &now(), cancel).and_then(|prepared| {
+            if prepared.permission == Permission::Ask {
+                let error = Error::new(ErrorKind::Denied, "a person is asked before this reads a vault");
+                return Err(error.with_remedy("name one vault in the argument `vault`"));
+            }
+            prepared.carry_out(vaults.toolbox(vault), Approval::Allowed, cancel, &mut |_| {})
+        });
+        let read = read.map_err(|error| vaults.shown_error(vault, error))?;
+        let name = vaults.names().nth(vault).unwrap_or_default().to_owned();
+        let notices = read.notices.iter().map(|notice| format!("{name}: {notice}")).collect();
+        all.push(Done { value: vaults.shown(vault, tool, read.value)?, notices, transaction: None });
+    }
+    let notices = all.iter_mut().flat_map(|done| std::mem::take(&mut done.notices)).collect();
+    let values = all.into_iter().map(|done| done.value).collect();
+    Ok(Done { value: vaults.merged(tool, &route.args, values), transaction: None, notices })
+}
+
+/// The current time, to the second, so that it can be kept and used again.
+pub(crate) fn now() -> Zoned {
+    let now = Zoned::now();
+    now.round(Unit::Second).unwrap_or(now)
 }
 
 fn of_call(toolbox: &mut Toolbox, tool: &str, args: Value, cancel: Cancel<'_>) -> Result<Prepared> {
@@ -252,6 +283,21 @@ impl Prepared {
         match &self.held {
             Held::Plan(plan) => Some(plan),
             _ => None,
+        }
+    }
+
+    /// The files that a call edits and of which a person can leave out parts.
+    pub fn separable_files(&self) -> Vec<EditedFile> {
+        match &self.held {
+            Held::Call(proposal) => proposal.separable_files(),
+            Held::Plan(_) | Held::Undo(_) => Vec::new(),
+        }
+    }
+
+    /// Leaves out what a person left out of its [`Self::separable_files`].
+    pub fn keep(&mut self, files: &[EditedFile]) {
+        if let Held::Call(proposal) = &mut self.held {
+            proposal.keep(files);
         }
     }
 

@@ -83,7 +83,7 @@ pub use sandbox::{Entry, EntryKind, SafePath, Sandbox, Stat, View};
 pub use state::State;
 pub use store::IndexUse;
 pub use tool::{Cancel, Context, HostEffect, Issue, PathArg, Tool, ToolSpec};
-pub use toolbox::{Output, Proposal, Toolbox};
+pub use toolbox::{Output, Proposal, Toolbox, output_text};
 pub use transaction::{ApplyOptions, ApplyProgress, ControlFlow, Force, Recover, Recovered, Transaction};
 pub use vault::{TransactionInfo, TransactionStatus, Vault, VaultOptions};
 /// How the index of a vault is opened: [`VaultOptions::index`].

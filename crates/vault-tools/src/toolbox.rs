@@ -107,14 +107,19 @@ pub struct Output {
 }
 
 impl Output {
-    /// The output as a model gets it: a text bare, anything else as JSON. Of an object with a `content`, the other fields
-    /// come first, on one line, and the content follows as it is. Each of the notices is a line before all that.
+    /// The output as a model gets it, see [`output_text`].
     pub fn text(&self) -> String {
-        let notices: String = self.notices.iter().map(|notice| format!("note: {notice}\n")).collect();
-        match content_of(&self.value) {
-            Some((content, rest)) => format!("{notices}{rest}\n\n{content}"),
-            None => format!("{notices}{}", text_of(&self.value)),
-        }
+        output_text(&self.value, &self.notices)
+    }
+}
+
+/// An output as a model gets it: a text bare, anything else as JSON. Of an object with a `content`, the other fields come
+/// first, on one line, and the content follows as it is. Each of the notices is a line before all that.
+pub fn output_text(value: &Value, notices: &[String]) -> String {
+    let notices: String = notices.iter().map(|notice| format!("note: {notice}\n")).collect();
+    match content_of(value) {
+        Some((content, rest)) => format!("{notices}{rest}\n\n{content}"),
+        None => format!("{notices}{}", text_of(value)),
     }
 }
 
@@ -247,7 +252,8 @@ impl Toolbox {
         Ok(editor)
     }
 
-    pub(crate) fn set_editor(&mut self, editor: Editor) {
+    /// Sets what the editor of a headless host shows.
+    pub fn set_editor(&mut self, editor: Editor) {
         self.editor = Some(editor);
     }
 

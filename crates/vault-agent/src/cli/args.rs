@@ -6,11 +6,14 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use vault_cli::{CompletionsArgs, ListArgs};
 use vault_tools::Toolset;
-use vault_tools::cli::VaultArgs;
+use vault_tools::cli::{LogArgs, MacroCommand, RedoArgs, UndoArgs, VaultArgs};
 
+use super::ask::AskArgs;
+use super::plan::PlanArgs;
+use super::sessions::SessionsArgs;
 use crate::clients::Client;
 
-/// Serve a folder of Markdown notes to assistants, and approve what they want to change.
+/// Ask a folder of Markdown notes, talk about it, and change it by plans that you approve; or serve it to assistants.
 #[derive(Debug, Parser)]
 #[command(
     name = "vault-agent",
@@ -29,6 +32,37 @@ pub(super) struct AgentArgs {
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
+    /// Answer a question from the notes, with the places that the answer is from
+    #[command(
+        after_help = "Without a model the passages that fit best are printed. Citations and quotes that do not exist are \
+taken out, and named on standard error.\n\nExit codes: 0 answered, 1 nothing found, 2 error, 3 a limit was reached.\n\n\
+Examples:\n  vault-agent ask \"how do I prune fruit trees?\"\n  vault-agent ask --note Projects/Shed.md \"what is missing here?\" \
+--insert\n  vault-agent ask --json \"what did we decide about the fence?\" | jq -r .answer"
+    )]
+    Ask(AskArgs),
+    /// Have a model write a plan for an instruction; see what it would change, approve it, and run it
+    #[command(
+        after_help = "The plan is shown with every change before anything is done. p leaves out steps, e edits the plan. \
+What runs is exactly what was shown; undo reverts it as a whole.\n\n\
+Examples:\n  vault-agent plan \"a note in Projects for each bullet of the selection\" --selection-from Inbox.md:3-9\n  \
+vault-agent plan \"tag all notes about the garden\" --dry-run"
+    )]
+    Plan(PlanArgs),
+    /// List, search, show and delete saved conversations
+    #[command(
+        args_conflicts_with_subcommands = true,
+        after_help = "Examples:\n  vault-agent sessions\n  vault-agent sessions search roses\n  vault-agent sessions show"
+    )]
+    Sessions(SessionsArgs),
+    /// Save plans that have run, and run them again by name, without a model
+    #[command(subcommand)]
+    Macro(MacroCommand),
+    /// Undo the last transaction, or the one given
+    Undo(UndoArgs),
+    /// Redo what was undone last
+    Redo(RedoArgs),
+    /// Show the calls that were made, and how they ended
+    Log(LogArgs),
     /// Serve the notes to an assistant over the Model Context Protocol, and set assistants up for it
     #[command(
         args_conflicts_with_subcommands = true,

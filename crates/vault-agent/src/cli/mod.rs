@@ -3,6 +3,10 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod call_line;
+mod ask;
+mod plan;
+mod sessions;
 mod args;
 mod approve;
 mod serve;
@@ -13,10 +17,14 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
 use vault_cli::{CliResult, Failure, Out, Outcome};
+use tokio::runtime::{Builder, Runtime};
+use vault_tools::Error;
+use vault_tools::cli::{log, redo, run_macro, undo};
 
 use args::{AgentArgs, Command, McpArgs, McpCommand};
 
 use crate::mcp::SKILL;
+use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
@@ -42,8 +50,21 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
                 Ok(Outcome::Done)
             }
         },
+        Command::Ask(args) => ask::ask(&vault, &args, out),
+        Command::Plan(args) => plan::plan(&vault, &args, out),
+        Command::Sessions(args) => sessions::sessions(&args, out),
+        Command::Macro(command) => run_macro(&vault, &command, out),
+        Command::Undo(args) => undo(&vault, &args, out),
+        Command::Redo(args) => redo(&vault, &args, out),
+        Command::Log(args) => log(&vault, &args, out),
         Command::Approve(args) => approve::approve(&args, out),
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }
+}
+
+/// The threads of a command that asks a model.
+fn runtime() -> vault_tools::Result<Runtime> {
+    let built = Builder::new_multi_thread().worker_threads(2).enable_all().max_blocking_threads(AT_ONCE).build();
+    built.map_err(|error| Error::io("the threads of the program", &error))
 }

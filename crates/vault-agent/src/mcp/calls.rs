@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use jiff::{Unit, Zoned};
+use jiff::Zoned;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, InputResponses, ProgressNotificationParam, Tool,
 };
@@ -17,12 +17,13 @@ use tokio::runtime::Handle;
 use vault_tools::plan::Event;
 use vault_tools::{Approval, Cancel, Error, ErrorKind, Permission, Result, Vaults};
 
-use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, plan_format, tools};
+use super::catalog::{Offered, PLAN_APPLY, PLAN_PREVIEW, tools};
 use super::consent::{Answer, Asked, Consent, Way, answer_in, elicit, way};
 use super::page_calls::PageKeys;
 use super::{answer, app};
 use crate::pending::{Pending, PendingChanges};
-use crate::request::{Done, Prepared, Request, UNDO, digest_of};
+use crate::plan_writer::plan_format;
+use crate::request::{Done, Prepared, Request, UNDO, digest_of, now, read_all};
 use crate::workspace::Workspace;
 
 /// The longest that a call may take, the person's time aside.
@@ -159,31 +160,10 @@ impl Calls {
                 (answer, _) => answer,
             });
         }
-        let done = self
-            .blocking(context, move |calls, cancel| {
-                calls.workspace.with(|vaults| {
-                    let mut all: Vec<Done> = Vec::new();
-                    for &vault in &route.vaults {
-                        let request = Request::Call { tool: tool.clone(), args: route.args.clone() };
-                        let read = request.prepare(vaults.toolbox(vault), &now(), cancel).and_then(|prepared| {
-                            if prepared.permission == Permission::Ask {
-                                let error =
-                                    Error::new(ErrorKind::Denied, "a person is asked before this reads a vault");
-                                return Err(error.with_remedy("name one vault in the argument `vault`"));
-                            }
-                            prepared.carry_out(vaults.toolbox(vault), Approval::Allowed, cancel, &mut |_| {})
-                        });
-                        let read = read.map_err(|error| vaults.shown_error(vault, error))?;
-                        let name = vaults.names().nth(vault).unwrap_or_default().to_owned();
-                        let notices = read.notices.iter().map(|notice| format!("{name}: {notice}")).collect();
-                        all.push(Done { value: vaults.shown(vault, &tool, read.value)?, notices, transaction: None });
-                    }
-                    let notices = all.iter_mut().flat_map(|done| std::mem::take(&mut done.notices)).collect();
-                    let values = all.into_iter().map(|done| done.value).collect();
-                    Ok(Done { value: vaults.merged(&tool, &route.args, values), transaction: None, notices })
-                })
-            })
-            .await?;
+        let read = move |calls: &Self, cancel: Cancel<'_>| {
+            calls.workspace.with(|vaults| read_all(vaults, &tool, &route, cancel))
+        };
+        let done = self.blocking(context, read).await?;
         Ok(answer::done(done).into())
     }
 
@@ -417,10 +397,4 @@ fn shown(vaults: &mut Vaults, wanted: &Wanted, mut done: Done) -> Result<Done> {
         done.value = vaults.shown(wanted.vault, tool, done.value)?;
     }
     Ok(done)
-}
-
-/// The current time, to the second, so that it can be kept and used again.
-fn now() -> Zoned {
-    let now = Zoned::now();
-    now.round(Unit::Second).unwrap_or(now)
 }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use serde_json::{Value, json};
-use vault_tools::plan::plan_schema;
 use vault_tools::{Risk, ToolSpec, Toolset, Vaults};
 
 use crate::request::UNDO;
@@ -135,15 +134,6 @@ fn plan_tools(vaults: &[&str], offered: &Offered) -> [Tool; 3] {
             Risk::Write,
         ),
     ]
-}
-
-/// What a model has to know to write a plan.
-pub(super) fn plan_format(vaults: &Vaults) -> Value {
-    let tool =
-        |spec: &ToolSpec| json!({ "name": spec.name, "description": spec.description, "args": spec.input_schema });
-    let of = [Toolset::Actions, Toolset::Bulk].into_iter().flat_map(|toolset| vaults.specs(Some(toolset)));
-    let tools: Vec<Value> = of.map(|spec| tool(&spec)).collect();
-    json!({ "plan": plan_schema(), "tools": tools, "also": "the tools that are offered beside this one" })
 }
 
 fn object(schema: Value) -> Arc<JsonObject> {

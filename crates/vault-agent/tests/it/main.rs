@@ -1,13 +1,16 @@
 //! What the program promises as a whole, checked from outside.
 
+mod model_server;
 mod stdio;
 
 mod approvals;
+mod ask;
 mod doctor;
 #[cfg(unix)]
 mod hostile;
 mod http;
 mod install;
+mod plan;
 mod resources;
 mod servers;
 mod tokens;

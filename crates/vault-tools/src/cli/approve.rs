@@ -88,7 +88,7 @@ pub fn ask_about(about: &Question<'_>) -> Result<Answer> {
 }
 
 /// Lets a person select what is shared: all of it at first, nothing at the end of input.
-pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
+pub fn tick(question: &str, items: &[String]) -> Vec<bool> {
     let mut ticked = vec![true; items.len()];
     loop {
         for (number, item) in items.iter().enumerate() {
@@ -114,12 +114,12 @@ pub(super) fn tick(question: &str, items: &[String]) -> Vec<bool> {
 }
 
 /// Text for people on standard error, as it is.
-pub(super) fn show(text: &str) {
+pub fn show(text: &str) {
     let _ = writeln!(io::stderr().lock(), "{}", text.trim_end());
 }
 
 /// Text of any length: in `$PAGER` where one is set.
-pub(super) fn page(text: &str) {
+pub fn page(text: &str) {
     let Some(mut pager) = program("PAGER") else { return show(text) };
     // Of less: leave at once what fits, keep colours, leave the text on the screen.
     if std::env::var_os("LESS").is_none() {

@@ -177,7 +177,7 @@ pub(super) struct CallArgs {
 #[command(override_usage = "vault-tools undo [OPTIONS] [TRANSACTION]\n       \
                             vault-tools undo [OPTIONS] --list\n       \
                             vault-tools undo [OPTIONS] <--recover|--keep>")]
-pub(super) struct UndoArgs {
+pub struct UndoArgs {
     /// The transaction's number [default: the last one that has not been undone]
     #[arg(value_name = "TRANSACTION")]
     pub run: Option<u64>,
@@ -211,7 +211,7 @@ pub(super) struct RevertArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct RedoArgs {
+pub struct RedoArgs {
     #[command(flatten)]
     pub revert: RevertArgs,
     /// Print what was done as JSON
@@ -220,7 +220,7 @@ pub(super) struct RedoArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct LogArgs {
+pub struct LogArgs {
     /// Summarize calls, failures, refusals and times for each tool
     #[arg(long)]
     pub stats: bool,

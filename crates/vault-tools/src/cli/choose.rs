@@ -22,7 +22,7 @@ struct Part {
 }
 
 /// What a person made of the parts of a change.
-pub(super) enum Chosen<T> {
+pub enum Chosen<T> {
     /// They belong together, so that there is no choice.
     Whole,
     /// What is left.
@@ -32,7 +32,7 @@ pub(super) enum Chosen<T> {
 }
 
 /// Asks about each hunk of some files.
-pub(super) fn choose_hunks(mut files: Vec<EditedFile>) -> Chosen<Vec<EditedFile>> {
+pub fn choose_hunks(mut files: Vec<EditedFile>) -> Chosen<Vec<EditedFile>> {
     let parts = parts_of_files(&files, 0);
     if parts.len() < 2 {
         note("all of this belongs together, so it is done as a whole or not at all");

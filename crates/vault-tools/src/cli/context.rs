@@ -28,7 +28,7 @@ use crate::vaults::Vaults;
 ///
 /// # Errors
 /// Whatever cannot be opened or parsed; those of `act`.
-pub(super) fn with_toolbox(
+pub fn with_toolbox(
     vault_args: &VaultArgs,
     context: &ContextArgs,
     act: impl FnOnce(&mut Toolbox) -> CliResult,
@@ -162,7 +162,11 @@ pub(super) fn standard_input() -> Result<String> {
     Ok(text)
 }
 
-fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<Editor> {
+/// The editor that the command line describes.
+///
+/// # Errors
+/// A note that is not there or is denied; lines or a cursor that it does not have.
+pub fn editor(vault: &Vault, policy: &Policy, context: &ContextArgs) -> Result<Editor> {
     let mut editor = Editor::default();
     if let Some(active) = &context.active_file {
         let path = existing(vault, policy, active)?;

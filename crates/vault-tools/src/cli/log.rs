@@ -6,7 +6,7 @@ use super::args::{LogArgs, VaultArgs};
 use super::settings;
 use crate::log::{Approval, Record, ToolStats, read, stats};
 
-pub(super) fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
+pub fn log(vault_args: &VaultArgs, args: &LogArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return if args.stats {
             out.list_schema::<ToolStats>(&args.output)

@@ -32,13 +32,19 @@ use clap::{CommandFactory, Parser};
 use vault_cli::{CliResult, Failure, Out};
 
 use crate::error::{Error, ErrorKind};
-pub use approve::{Answer, Question, ask_about, declined};
-pub use args::VaultArgs;
+pub use approve::{Answer, Question, ask_about, declined, page, show, tick};
 use args::{Command, ToolsArgs};
-use plan_args::{MacroCommand, PlanCommand};
+pub use args::{LogArgs, RedoArgs, UndoArgs, VaultArgs};
+pub use choose::{Chosen, choose_hunks};
+pub use context::{editor, with_toolbox};
+pub use log::log;
+pub use plan::run_value as run_plan;
+use plan_args::PlanCommand;
+pub use plan_args::{ContextArgs, MacroCommand, MacroSaveArgs, RunningArgs};
 pub use plan_text::{change_of, texts_of_plan};
 pub use preview_text::{cut, texts_after};
 pub use settings::{OpenedVault, open_with_settings};
+pub use undo::{redo, undo};
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
@@ -71,20 +77,30 @@ fn run(args: ToolsArgs, out: &mut Out) -> CliResult {
         Command::Plan(PlanCommand::Run(args)) => plan::run(&vault, &args, out),
         Command::Undo(args) => undo::undo(&vault, &args, out),
         Command::Redo(args) => undo::redo(&vault, &args, out),
-        Command::Macro(MacroCommand::Save(args)) => macros::save(&vault, &args, out),
-        Command::Macro(MacroCommand::List(args)) => macros::list(&vault, &args, out),
-        Command::Macro(MacroCommand::Show(args)) => macros::show(&vault, &args, out),
-        Command::Macro(MacroCommand::Run(args)) => macros::run(&vault, &args, out),
-        Command::Macro(MacroCommand::Rename(args)) => macros::rename(&vault, &args, out),
-        Command::Macro(MacroCommand::Delete(args)) => macros::delete(&vault, &args, out),
-        Command::Macro(MacroCommand::Export(args)) => macros::export(&vault, &args, out),
-        Command::Macro(MacroCommand::Import(args)) => macros::import(&vault, &args, out),
+        Command::Macro(command) => run_macro(&vault, &command, out),
         Command::Log(args) => log::log(&vault, &args, out),
         Command::Prune(args) => undo::prune(&vault, &args, out),
         Command::Forget(args) => forget::forget(&vault, &args, out),
         Command::Adopt(args) => forget::adopt(&vault, &args, out),
         Command::Completions(args) => vault_cli::completions([ToolsArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([ToolsArgs::command()], None, out),
+    }
+}
+
+/// What the sub-commands of `macro` do.
+///
+/// # Errors
+/// Whatever they say.
+pub fn run_macro(vault: &VaultArgs, command: &MacroCommand, out: &mut Out) -> CliResult {
+    match command {
+        MacroCommand::Save(args) => macros::save(vault, args, out),
+        MacroCommand::List(args) => macros::list(vault, args, out),
+        MacroCommand::Show(args) => macros::show(vault, args, out),
+        MacroCommand::Run(args) => macros::run(vault, args, out),
+        MacroCommand::Rename(args) => macros::rename(vault, args, out),
+        MacroCommand::Delete(args) => macros::delete(vault, args, out),
+        MacroCommand::Export(args) => macros::export(vault, args, out),
+        MacroCommand::Import(args) => macros::import(vault, args, out),
     }
 }
 

@@ -72,8 +72,11 @@ pub(super) fn run(vault_args: &VaultArgs, args: &PlanRunArgs, out: &mut Out) -> 
     })
 }
 
-/// Runs a plan; `defaults` are values of parameters that nobody gives.
-pub(super) fn run_value(
+/// Shows a plan, asks, and runs it; `defaults` are values of parameters that nobody gives.
+///
+/// # Errors
+/// A plan that is not valid, is not approved, or fails.
+pub fn run_value(
     toolbox: &mut Toolbox,
     value: &Value,
     args: &RunningArgs,

@@ -8,7 +8,7 @@ use vault_cli::ListArgs;
 /// What tools and plans know of an editor that is not running.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Context")]
-pub(super) struct ContextArgs {
+pub struct ContextArgs {
     /// The selected text; `-` reads standard input
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with = "selection_from")]
     pub selection: Option<String>,
@@ -51,7 +51,7 @@ vault-tools plan run plan.json --digest 3f2a...@2026-03-02T15:04:09+01:00"
 }
 
 #[derive(Debug, Subcommand)]
-pub(super) enum MacroCommand {
+pub enum MacroCommand {
     /// Save a plan that has run successfully under a name
     #[command(after_help = "Without FILE and --run, the last plan that ran is saved.\n\n\
 Examples:\n  vault-tools plan run plan.json && vault-tools macro save bullets\n  \
@@ -103,7 +103,7 @@ pub(super) struct PlanPreviewArgs {
 
 /// How a plan or macro is run.
 #[derive(Debug, Args)]
-pub(super) struct RunningArgs {
+pub struct RunningArgs {
     /// Run it without asking
     #[arg(long)]
     pub yes: bool,
@@ -129,7 +129,7 @@ pub(super) struct PlanRunArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroSaveArgs {
+pub struct MacroSaveArgs {
     /// The macro's name
     pub name: String,
     /// The plan, which must have run successfully in this vault; `-` reads standard input
@@ -153,13 +153,13 @@ pub(super) struct MacroSaveArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroNameArgs {
+pub struct MacroNameArgs {
     /// The macro
     pub name: String,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroListArgs {
+pub struct MacroListArgs {
     /// List the macros that come with the program; they run by their names, unless one of yours is called so
     #[arg(long)]
     pub shipped: bool,
@@ -168,7 +168,7 @@ pub(super) struct MacroListArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroDeleteArgs {
+pub struct MacroDeleteArgs {
     /// The macro
     pub name: String,
     /// Delete it without asking
@@ -177,7 +177,7 @@ pub(super) struct MacroDeleteArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroRunArgs {
+pub struct MacroRunArgs {
     /// The macro
     pub name: String,
     #[command(flatten)]
@@ -185,7 +185,7 @@ pub(super) struct MacroRunArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroRenameArgs {
+pub struct MacroRenameArgs {
     /// The macro
     pub name: String,
     /// Its new name
@@ -193,14 +193,14 @@ pub(super) struct MacroRenameArgs {
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroExportArgs {
+pub struct MacroExportArgs {
     /// The macros [default: all]
     #[arg(value_name = "NAME")]
     pub names: Vec<String>,
 }
 
 #[derive(Debug, Args)]
-pub(super) struct MacroImportArgs {
+pub struct MacroImportArgs {
     /// The exported file; `-` reads standard input
     pub file: PathBuf,
     /// Replace macros of the same names

@@ -20,7 +20,7 @@ use crate::{log, plan};
 /// Paths that the list of transactions names of each.
 const NAMED_PATHS: usize = 3;
 
-pub(super) fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
+pub fn undo(vault_args: &VaultArgs, args: &UndoArgs, out: &mut Out) -> CliResult {
     if args.output.schema {
         return out.list_schema::<TransactionInfo>(&args.output);
     }
@@ -70,7 +70,7 @@ fn recover(vault: &Vault, args: &UndoArgs, out: &mut Out) -> CliResult {
     Ok(Outcome::Done)
 }
 
-pub(super) fn redo(vault_args: &VaultArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
+pub fn redo(vault_args: &VaultArgs, args: &RedoArgs, out: &mut Out) -> CliResult {
     let vault = settings::open(vault_args)?;
     let force = force(&args.revert);
     revert(|| vault.preview_redo(force), &args.revert, args.json, "Redo this?", || vault.redo(force), out)

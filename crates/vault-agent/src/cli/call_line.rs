@@ -1,0 +1,39 @@
+//! A call of a tool in one quiet line: what was asked for, and what became of it.
+
+use agent_loop::{Status, ToolCall, ToolResult};
+use serde_json::Value;
+use vault_cli::{counted, sanitize_line};
+
+/// Characters of an argument, and of an error.
+const LONGEST_ARGUMENT: usize = 60;
+const LONGEST_ERROR: usize = 100;
+
+/// The arguments that say most, the first first.
+const TELLING: [&str; 8] = ["query", "path", "fromPath", "tags", "filePaths", "text", "prefix", "id"];
+
+/// `search_notes "how to prune": 8 results`.
+pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String {
+    let argument = call.and_then(|call| telling(&call.arguments)).map(|text| format!(" {text}")).unwrap_or_default();
+    let ended = match result.status {
+        Status::Ok => match result.items.iter().filter(|item| !item.starts_with("note: ")).count() {
+            1 => String::new(),
+            count => format!(": {}", counted(count, "result")),
+        },
+        Status::Error => format!(": {}", shortened(&result.text(), LONGEST_ERROR)),
+        Status::Denied => ": denied".to_owned(),
+        Status::Cancelled => ": cancelled".to_owned(),
+    };
+    format!("{}{argument}{ended}", sanitize_line(&result.name))
+}
+
+fn telling(arguments: &Value) -> Option<String> {
+    TELLING.into_iter().find_map(|name| arguments.get(name)).map(|value| shortened(&value.to_string(), LONGEST_ARGUMENT))
+}
+
+fn shortened(text: &str, most: usize) -> String {
+    let line = sanitize_line(text);
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}

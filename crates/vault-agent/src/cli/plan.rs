@@ -1,0 +1,97 @@
+//! `vault-agent plan`: an instruction becomes a plan, which is shown, approved, run, and kept as a macro.
+
+use clap::Args;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use vault_cli::{CliResult, Out, Outcome, ask, can_ask, note, say};
+use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_macro, run_plan, with_toolbox};
+use vault_tools::{Error, ErrorKind, Toolbox};
+
+use super::ask::cancel_on_signal;
+use crate::model::{self, Destination};
+use crate::plan_writer::{Written, write};
+use crate::settings::{SettingArgs, Settings};
+
+#[derive(Debug, Args)]
+pub(super) struct PlanArgs {
+    /// What is to be done
+    #[arg(required = true)]
+    pub instruction: Vec<String>,
+    /// Print the plan as JSON, and run nothing: for `vault-tools plan run`
+    #[arg(long)]
+    pub print: bool,
+    #[command(flatten)]
+    pub running: RunningArgs,
+    #[command(flatten)]
+    pub settings: SettingArgs,
+}
+
+pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> CliResult {
+    let settings = Settings::load(&args.settings)?;
+    let Some(model) = model::open(&settings)? else {
+        return Err(Error::new(ErrorKind::Config, "no model is configured, and a plan needs one")
+            .with_remedy("set one with vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped")
+            .into());
+    };
+    if let Destination::Host(host) = &model.destination {
+        model::tell_once(host, &model)?;
+    }
+    let instruction = args.instruction.join(" ");
+    let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
+        let plan = written(&instruction, toolbox, &model, &settings)?;
+        if args.print {
+            out.json(&plan)?;
+            return Ok(Outcome::Done);
+        }
+        run_plan(toolbox, &plan, &args.running, &[], out)
+    })?;
+    if !args.print && !args.running.dry_run && outcome == Outcome::Done {
+        offer_macro(vault_args, &instruction, out)?;
+    }
+    Ok(outcome)
+}
+
+fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, settings: &Settings) -> CliResult<Value> {
+    note(&format!("{} writes a plan", model.name));
+    let runtime = super::runtime()?;
+    let cancel = CancellationToken::new();
+    let _watching = runtime.spawn(cancel_on_signal(cancel.clone()));
+    let mut report = |event: agent_loop::Event| match event {
+        agent_loop::Event::Warning(warning) => say("warning", &warning),
+        agent_loop::Event::Retry { delay, failure, .. } => {
+            note(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
+        }
+        _ => {}
+    };
+    let written = runtime.block_on(write(instruction, toolbox, model, settings, &mut report, &cancel));
+    runtime.shutdown_background();
+    match written? {
+        Written::Plan(plan) => Ok(plan),
+        Written::Invalid(faults) => {
+            let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
+            Err(Error::new(ErrorKind::Plan, message)
+                .with_remedy("say it in smaller steps, or take a larger model with --model")
+                .into())
+        }
+    }
+}
+
+/// Asks for a name under which the plan is kept.
+fn offer_macro(vault_args: &VaultArgs, instruction: &str, out: &mut Out) -> CliResult<()> {
+    if !can_ask() {
+        return Ok(());
+    }
+    let name = ask("Keep it as a macro, to run again without a model? [its name, empty for no]");
+    let Some(name) = name.map(|name| name.trim().to_owned()).filter(|name| !name.is_empty()) else { return Ok(()) };
+    let save = MacroSaveArgs {
+        name,
+        file: None,
+        run: None,
+        untried: false,
+        description: instruction.to_owned(),
+        default: Vec::new(),
+        force: false,
+    };
+    run_macro(vault_args, &MacroCommand::Save(save), out)?;
+    Ok(())
+}

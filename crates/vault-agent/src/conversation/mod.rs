@@ -1,0 +1,395 @@
+//! A conversation about notes: a run of the agent over the vaults, saved as it goes. The terminal, the editor and the
+//! command `ask` drive the same one.
+
+mod note_tools;
+mod prompt;
+mod citations;
+mod session;
+
+use std::sync::Arc;
+
+use agent_loop::{
+    About, Agent, Budget, Decision, Durability, Event, Observer, Outcome, Pause, Question, Run, RunId, RunOptions,
+    Transcript,
+};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+use vault_tools::{EditedFile, Editor, Error, ErrorKind, Result, Risk, SafePath, View};
+
+use crate::model::{ChosenModel, Destination};
+use crate::settings::Settings;
+use crate::workspace::Workspace;
+
+pub(crate) use citations::{CitationCheck, Source};
+pub(crate) use note_tools::{NoteTools, Offer};
+pub(crate) use session::{SessionInfo, Sessions, of_loop};
+
+use prompt::system_message;
+use session::title_of;
+
+/// Of the context of a model, the share above which the conversation is made shorter.
+const COMPACT_AT: f64 = 0.8;
+
+/// A conversation.
+pub(crate) struct Conversation {
+    agent: Agent,
+    run: Option<Run>,
+    transcript: Option<Transcript>,
+    tools: NoteTools,
+    model: ChosenModel,
+    settings: Settings,
+    info: SessionInfo,
+    sessions: Sessions,
+}
+
+/// Where a turn has come to.
+#[derive(Debug)]
+pub(crate) enum Turn {
+    /// The model has answered, or the turn has ended otherwise.
+    Done(Outcome),
+    /// A person has to decide; then [`Conversation::go_on`].
+    Waiting(Vec<Question>),
+}
+
+/// What a person is shown with a question.
+#[derive(Debug)]
+pub(crate) struct Panel {
+    /// What is asked, in one line.
+    pub title: String,
+    /// The tool.
+    pub tool: String,
+    /// The arguments that it would run with.
+    pub arguments: Value,
+    /// The worst that it does.
+    pub risk: Risk,
+    /// What a person can do about it afterwards.
+    pub what_undo_does: &'static str,
+    /// What leaves this machine, and to whom.
+    pub leaves: String,
+    /// The change, or the arguments: cut to a screen, and whole.
+    pub short: String,
+    pub whole: String,
+    /// Of a result: its items, of which a person can withhold some.
+    pub items: Option<Vec<String>>,
+    /// The files of which parts can be left out.
+    pub files: Vec<EditedFile>,
+    /// What "do not ask again" covers; `None` where it cannot be given.
+    pub grant: Option<String>,
+}
+
+impl Conversation {
+    /// A new conversation. Nothing is written before the first message.
+    ///
+    /// # Errors
+    /// When the system names no folder for saved conversations; tools with one name.
+    pub fn begin(
+        workspace: Arc<Workspace>,
+        model: ChosenModel,
+        settings: Settings,
+        editor: Editor,
+        offer: Offer,
+    ) -> Result<Self> {
+        let sessions = Sessions::of_user()?;
+        let id = format!("{:012x}", fastrand::u64(..) >> 16);
+        let now = Timestamp::now();
+        let info = SessionInfo {
+            id,
+            title: String::new(),
+            vaults: workspace.vaults().iter().map(|open| open.vault.path().to_owned()).collect(),
+            provider: model.provider.clone(),
+            model: model.name.clone(),
+            created: now,
+            updated: now,
+            sources: Vec::new(),
+            waits: false,
+        };
+        Self::with(NoteTools::new(workspace, &settings, offer), model, settings, editor, sessions, info)
+    }
+
+    /// A saved conversation, to go on with. Where it waits for a decision, [`Self::go_on`] asks again.
+    ///
+    /// # Errors
+    /// A transcript that cannot be read.
+    pub fn resume(
+        info: SessionInfo,
+        workspace: Arc<Workspace>,
+        model: ChosenModel,
+        settings: Settings,
+        editor: Editor,
+    ) -> Result<Self> {
+        let sessions = Sessions::of_user()?;
+        let path = sessions.transcript(&info);
+        let mut conversation = Self::with(NoteTools::new(workspace, &settings, Offer::All), model, settings, editor, sessions, info)?;
+        let (transcript, run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
+        (conversation.transcript, conversation.run) = (Some(transcript), Some(run));
+        conversation.info.model.clone_from(&conversation.model.name);
+        conversation.info.provider.clone_from(&conversation.model.provider);
+        Ok(conversation)
+    }
+
+    fn with(
+        tools: NoteTools,
+        model: ChosenModel,
+        settings: Settings,
+        editor: Editor,
+        sessions: Sessions,
+        info: SessionInfo,
+    ) -> Result<Self> {
+        tools.set_editor(editor);
+        let agent = agent(&model, &tools)?;
+        Ok(Self { agent, run: None, transcript: None, tools, model, settings, info, sessions })
+    }
+
+    /// What it is.
+    pub fn info(&self) -> &SessionInfo {
+        &self.info
+    }
+
+    /// Its run, once there is a message.
+    pub fn run(&self) -> Option<&Run> {
+        self.run.as_ref()
+    }
+
+    /// Its model.
+    pub fn model(&self) -> &ChosenModel {
+        &self.model
+    }
+
+    /// Its tools.
+    pub fn tools(&self) -> &NoteTools {
+        &self.tools
+    }
+
+    /// Goes on with another model.
+    ///
+    /// # Errors
+    /// As those of [`Self::begin`].
+    pub fn set_model(&mut self, model: ChosenModel) -> Result<()> {
+        self.agent = agent(&model, &self.tools)?;
+        self.info.model.clone_from(&model.name);
+        self.info.provider.clone_from(&model.provider);
+        self.model = model;
+        Ok(())
+    }
+
+    /// Says something, and drives the conversation until it is answered or a person has to decide.
+    ///
+    /// # Errors
+    /// What could not be saved. What goes wrong with the model is part of the outcome.
+    pub async fn say(
+        &mut self,
+        message: &str,
+        on_event: &mut (dyn FnMut(Event) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Turn> {
+        match &mut self.run {
+            Some(run) => run.say(message).map_err(of_loop)?,
+            None => {
+                let run = Run::new(RunId::random(), self.options(), message);
+                self.info.title = title_of(message);
+                self.sessions.write(&self.info)?;
+                let path = self.sessions.transcript(&self.info);
+                self.transcript = Some(Transcript::create(path, &run, Durability::Machine).map_err(of_loop)?);
+                self.run = Some(run);
+            }
+        }
+        self.go_on(on_event, cancel).await
+    }
+
+    /// Drives the conversation on: after decisions, or where a saved one stopped.
+    ///
+    /// # Errors
+    /// As those of [`Self::say`]; nothing was said yet.
+    pub async fn go_on(
+        &mut self,
+        on_event: &mut (dyn FnMut(Event) + Send),
+        cancel: &CancellationToken,
+    ) -> Result<Turn> {
+        let (Some(run), Some(transcript)) = (&mut self.run, &mut self.transcript) else {
+            return Err(Error::new(ErrorKind::InvalidArguments, "nothing was said in this conversation yet"));
+        };
+        let mut saving = Saving { on_event, transcript, tools: &self.tools };
+        let ended = self.agent.drive(run, &mut saving, cancel).await.map_err(of_loop)?;
+        self.info.updated = Timestamp::now();
+        self.info.waits = matches!(ended, Pause::Waiting(_));
+        self.sessions.write(&self.info)?;
+        Ok(match ended {
+            Pause::Done(outcome) => Turn::Done(outcome),
+            Pause::Waiting(questions) => Turn::Waiting(questions),
+        })
+    }
+
+    /// What a person is shown with a question. A yes is from now on to what is in the panel.
+    ///
+    /// # Errors
+    /// A call that cannot be made; denying it tells the model.
+    pub fn panel(&self, question: &Question) -> Result<Panel> {
+        self.panel_with(question, question.call.arguments.clone())
+    }
+
+    /// The same, with arguments that a person has edited.
+    ///
+    /// # Errors
+    /// A call that cannot be made with them.
+    pub fn panel_with(&self, question: &Question, arguments: Value) -> Result<Panel> {
+        let tool = question.call.name.clone();
+        let to = match &self.model.destination {
+            Destination::ThisMachine => None,
+            Destination::Host(host) => Some(host),
+        };
+        let mut panel = Panel {
+            title: format!("Let the model use {tool}?"),
+            short: arguments_text(&arguments),
+            whole: arguments_text(&arguments),
+            tool,
+            arguments,
+            risk: Risk::Read,
+            what_undo_does: "Nothing is changed.",
+            leaves: match to {
+                None => "What it returns stays on this machine.".to_owned(),
+                Some(host) => format!("What it returns is sent to {host}."),
+            },
+            items: None,
+            files: Vec::new(),
+            grant: Some(question.call.name.clone()),
+        };
+        if let About::Sharing { output } = &question.about {
+            panel.title = format!("Share what {} found?", panel.tool);
+            panel.leaves = match to {
+                None => "What you tick is given to the model on this machine.".to_owned(),
+                Some(host) => format!("What you tick is sent to {host}."),
+            };
+            panel.items = Some(output.items.clone());
+            panel.grant = None;
+            return Ok(panel);
+        }
+        if !self.tools.has(&question.call.name) {
+            panel.risk = Risk::Write;
+            panel.what_undo_does = "It is a tool of another program: nothing here can undo it.";
+            return Ok(panel);
+        }
+        if let Some((vault, prepared)) = self.tools.prepare_for_panel(&question.call, &panel.arguments)? {
+            let name = &self.tools.workspace().vaults()[vault].name;
+            panel.title = format!("{} in {name}?", prepared.kind());
+            panel.risk = prepared.risk;
+            panel.what_undo_does = prepared.what_undo_does();
+            (panel.short, panel.whole) = prepared.texts();
+            panel.files = prepared.separable_files();
+            if to.is_some() {
+                panel.leaves = panel.leaves.replace("What it returns", "What it answers, not the change,");
+            }
+        }
+        Ok(panel)
+    }
+
+    /// Leaves out what a person left out of [`Panel::files`].
+    pub fn leave_out(&self, question: &Question, files: Vec<EditedFile>) {
+        self.tools.leave_out(&question.call, files);
+    }
+
+    /// Applies a person's decision about a question.
+    ///
+    /// # Errors
+    /// A decision that does not fit; the question stays open.
+    pub fn decide(&mut self, question: &Question, decision: Decision) -> Result<()> {
+        let Some(run) = &mut self.run else { return Ok(()) };
+        let refused = match &decision {
+            Decision::Deny { reason } if matches!(question.about, About::Running { .. }) => {
+                Some(reason.clone().unwrap_or_else(|| "not approved".to_owned()))
+            }
+            _ => None,
+        };
+        run.decide(self.agent.context(), [question.decide(decision)]).map_err(|rejections| {
+            let faults: Vec<String> = rejections.iter().map(ToString::to_string).collect();
+            Error::new(ErrorKind::InvalidArguments, faults.join("; "))
+        })?;
+        if let Some(reason) = refused {
+            self.tools.refuse(&question.call, &reason);
+        }
+        Ok(())
+    }
+
+    /// Notes the places that an answer cited.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn add_sources(&mut self, sources: &[Source]) -> Result<()> {
+        for source in sources {
+            if !self.info.sources.contains(source) {
+                self.info.sources.push(source.clone());
+            }
+        }
+        self.sessions.write(&self.info)
+    }
+
+    fn options(&self) -> RunOptions {
+        let settings = &self.settings;
+        let budget = Budget::default()
+            .turns(Some(settings.max_turns))
+            .calls(settings.max_calls)
+            .tokens(settings.max_total_tokens)
+            .time(settings.max_seconds.map(std::time::Duration::from_secs));
+        let limit = self.model.context_length.map(|length| (length as f64 * COMPACT_AT) as u64);
+        RunOptions::default()
+            .system(Some(system_message(self.tools.workspace(), settings.system.as_deref(), &self.tools.editor())))
+            .budget(budget)
+            .compact_above(limit)
+            .max_output_tokens(settings.max_tokens)
+            .temperature(settings.temperature)
+    }
+}
+
+/// Reads a note for checking a citation: one that the settings deny is not there.
+pub(crate) fn cited_note(workspace: &Workspace, path: &str) -> Option<String> {
+    workspace.with(|vaults| {
+        let route = vaults.route("read_note", json!({ "path": path })).ok()?;
+        let toolbox = vaults.toolbox(*route.vaults.first()?);
+        let path = SafePath::new(route.args["path"].as_str()?).ok()?;
+        let sandbox = toolbox.vault().sandbox();
+        let real = sandbox.real(&path).ok()?;
+        let permits = |path: &SafePath| toolbox.policy().permits_path(path.as_str());
+        if permits(&path) && permits(&real) { sandbox.text(&path).ok() } else { None }
+    })
+}
+
+fn agent(model: &ChosenModel, tools: &NoteTools) -> Result<Agent> {
+    let agent = Agent::new(Arc::clone(&model.model), tools.clone()).map_err(of_loop)?;
+    Ok(agent.policy(tools.clone()))
+}
+
+/// Arguments, one on a line; a text that is long or of several lines is indented below its name.
+fn arguments_text(arguments: &Value) -> String {
+    let Value::Object(arguments) = arguments else { return vault_cli::sanitize_line(&arguments.to_string()) };
+    let line = |(name, value): (&String, &Value)| {
+        let name = vault_cli::sanitize_line(name);
+        match value {
+            Value::String(text) if text.contains('\n') => {
+                let lines: String =
+                    text.lines().map(|line| format!("\n    {}", vault_cli::sanitize_line(line))).collect();
+                format!("{name}:{lines}")
+            }
+            Value::String(text) => format!("{name}: {}", vault_cli::sanitize_line(text)),
+            other => format!("{name}: {}", vault_cli::sanitize_line(&other.to_string())),
+        }
+    };
+    arguments.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+/// Passes events on, and saves the run after every step.
+struct Saving<'a> {
+    on_event: &'a mut (dyn FnMut(Event) + Send),
+    transcript: &'a mut Transcript,
+    tools: &'a NoteTools,
+}
+
+impl Observer for Saving<'_> {
+    fn event(&mut self, event: Event) {
+        (self.on_event)(event);
+    }
+
+    fn save(&mut self, run: &Run) -> agent_loop::Result<()> {
+        self.tools.set_granted(run.grants());
+        self.transcript.append(run)
+    }
+}

@@ -1,0 +1,263 @@
+//! Saved conversations: for each a transcript, written after every step, and beside it a small file that says what it is.
+//!
+//! ```text
+//! ID.jsonl   the transcript (agent-loop's format)
+//! ID.json    title, vaults, model, times, and the places that answers cited
+//! ```
+//!
+//! Both are in the user's state folder, private to the user.
+
+use std::fs;
+use std::io;
+use std::path::PathBuf;
+
+use agent_loop::{Run, Transcript, to_markdown};
+use jiff::Timestamp;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use vault_index::internal::state_folder;
+use vault_tools::{Error, ErrorKind, Result, State};
+
+use super::citations::Source;
+
+/// Characters of a title.
+const LONGEST_TITLE: usize = 72;
+
+/// What is known of a conversation without reading it.
+#[derive(Debug, Clone, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct SessionInfo {
+    /// Its id.
+    pub id: String,
+    /// What the person asked first.
+    pub title: String,
+    /// The folders of its vaults.
+    pub vaults: Vec<PathBuf>,
+    /// Who serves the model.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// When it began.
+    #[schemars(with = "String")]
+    pub created: Timestamp,
+    /// When it was last written.
+    #[schemars(with = "String")]
+    pub updated: Timestamp,
+    /// The places that its answers cited.
+    pub sources: Vec<Source>,
+    /// Whether it waits for a person's decision.
+    pub waits: bool,
+}
+
+/// The folder of saved conversations.
+#[derive(Debug, Clone)]
+pub(crate) struct Sessions {
+    folder: State,
+}
+
+impl Sessions {
+    /// Those of the user.
+    ///
+    /// # Errors
+    /// When the system names no folder for the state of programs.
+    pub fn of_user() -> Result<Self> {
+        let folder = state_folder().and_then(|folder| Some(folder.parent()?.join("vault-agent").join("sessions")));
+        let folder = folder.ok_or_else(|| {
+            Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
+                .with_remedy("set HOME or XDG_STATE_HOME")
+        })?;
+        Ok(Self { folder: State::at(folder) })
+    }
+
+    /// All conversations, the last written first. Those that cannot be read are left out.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn list(&self) -> Result<Vec<SessionInfo>> {
+        let entries = match fs::read_dir(self.folder.folder()) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(Error::io(self.folder.folder().display(), &error)),
+        };
+        let mut all = Vec::new();
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let Some(id) = name.strip_suffix(".json") else { continue };
+            let text = self.folder.read(&name)?.unwrap_or_default();
+            all.extend(serde_json::from_str::<SessionInfo>(&text).ok().filter(|info| info.id == id));
+        }
+        all.sort_by(|a, b| b.updated.cmp(&a.updated).then_with(|| a.id.cmp(&b.id)));
+        Ok(all)
+    }
+
+    /// The conversation that an id or the beginning of one names; the last written without a name.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for none; several that begin so.
+    pub fn find(&self, name: Option<&str>) -> Result<SessionInfo> {
+        let all = self.list()?;
+        let Some(name) = name else {
+            return all.into_iter().next().ok_or_else(|| {
+                Error::new(ErrorKind::NotFound, "there is no saved conversation").with_remedy("vault-agent chat begins one")
+            });
+        };
+        let wanted = name.trim().to_lowercase();
+        let mut found = all.into_iter().filter(|info| !wanted.is_empty() && info.id.starts_with(&wanted));
+        match (found.next(), found.next()) {
+            (Some(info), None) => Ok(info),
+            (None, _) => Err(Error::new(ErrorKind::NotFound, format!("no saved conversation has the id {name}"))
+                .with_remedy("vault-agent sessions lists them")),
+            (Some(_), Some(_)) => {
+                let message = format!("several saved conversations have ids that begin with {name}");
+                Err(Error::new(ErrorKind::InvalidArguments, message).with_remedy("give more of the id"))
+            }
+        }
+    }
+
+    /// The conversations in which all words stand, in any case.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn search(&self, query: &str) -> Result<Vec<SessionInfo>> {
+        let words: Vec<String> = query.split_whitespace().map(str::to_lowercase).collect();
+        let mut all = self.list()?;
+        all.retain(|info| {
+            let said = self.run(info).map(|run| said(&run)).unwrap_or_default();
+            let text = format!("{} {said}", info.title).to_lowercase();
+            words.iter().all(|word| text.contains(word))
+        });
+        Ok(all)
+    }
+
+    /// The run of a conversation.
+    ///
+    /// # Errors
+    /// A transcript that cannot be read.
+    pub fn run(&self, info: &SessionInfo) -> Result<Run> {
+        Transcript::load(self.transcript(info)).map(|(run, _)| run).map_err(of_loop)
+    }
+
+    /// The conversation as Markdown, with its sources.
+    ///
+    /// # Errors
+    /// A transcript that cannot be read.
+    pub fn export(&self, info: &SessionInfo) -> Result<String> {
+        let mut text = to_markdown(&self.run(info)?);
+        if !info.sources.is_empty() {
+            text.push_str("\n## Sources\n\n");
+            for Source { path, line } in &info.sources {
+                let name = path.strip_suffix(".md").unwrap_or(path);
+                text.push_str(&format!("- [[{name}]], line {line}\n"));
+            }
+        }
+        Ok(text)
+    }
+
+    /// Deletes a conversation.
+    ///
+    /// # Errors
+    /// When a file cannot be removed.
+    pub fn delete(&self, info: &SessionInfo) -> Result<()> {
+        self.folder.remove(&format!("{}.jsonl", info.id))?;
+        self.folder.remove(&format!("{}.json", info.id))?;
+        Ok(())
+    }
+
+    /// Where the transcript of a conversation is.
+    pub fn transcript(&self, info: &SessionInfo) -> PathBuf {
+        self.folder.folder().join(format!("{}.jsonl", info.id))
+    }
+
+    /// Writes what a conversation is.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(&self, info: &SessionInfo) -> Result<()> {
+        let json = serde_json::to_vec_pretty(info).map_err(|error| Error::io("a conversation", &error.into()))?;
+        self.folder.replace(&format!("{}.json", info.id), json)
+    }
+}
+
+/// What a person and the model said.
+fn said(run: &Run) -> String {
+    run.history().messages().iter().map(|message| message.text()).collect::<Vec<_>>().join("\n")
+}
+
+/// The title of a conversation that begins with a message.
+pub(super) fn title_of(message: &str) -> String {
+    let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST_TITLE) {
+        Some((end, _)) => format!("{}…", line[..end].trim_end()),
+        None => line,
+    }
+}
+
+/// An error of agent-loop as one of this program.
+pub(crate) fn of_loop(error: agent_loop::Error) -> Error {
+    use agent_loop::ErrorKind as Kind;
+    let kind = match error.kind() {
+        Kind::Authentication => ErrorKind::Config,
+        Kind::Io => ErrorKind::Io,
+        _ => ErrorKind::Unsupported,
+    };
+    let mut new = Error::new(kind, error.message());
+    if let Some(path) = error.path() {
+        new = new.at(path);
+    }
+    match error.remedy() {
+        Some(remedy) => new.with_remedy(remedy),
+        None => new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use agent_loop::{Durability, RunId, RunOptions};
+
+    use super::*;
+
+    fn info(id: &str, title: &str, updated: i64) -> SessionInfo {
+        let updated = Timestamp::from_second(updated).unwrap();
+        SessionInfo {
+            id: id.to_owned(),
+            title: title.to_owned(),
+            vaults: vec!["/notes".into()],
+            provider: "p".to_owned(),
+            model: "m".to_owned(),
+            created: updated,
+            updated,
+            sources: vec![Source { path: "a/B.md".to_owned(), line: 3 }],
+            waits: false,
+        }
+    }
+
+    #[test]
+    fn conversations_are_listed_found_searched_exported_and_deleted() {
+        let folder = tempfile::tempdir().unwrap();
+        let sessions = Sessions { folder: State::at(folder.path().join("sessions")) };
+        assert!(sessions.list().unwrap().is_empty());
+        for (id, title, updated) in [("abc1", "Roses", 10), ("abd2", "Lilies", 20)] {
+            sessions.write(&info(id, title, updated)).unwrap();
+            let run = Run::new(RunId(id.to_owned()), RunOptions::default(), format!("How do I prune {title}?"));
+            Transcript::create(sessions.transcript(&info(id, title, 0)), &run, Durability::Process).unwrap();
+        }
+        let ids = |all: Vec<SessionInfo>| all.into_iter().map(|info| info.id).collect::<Vec<_>>();
+        assert_eq!(ids(sessions.list().unwrap()), ["abd2", "abc1"]);
+        assert_eq!(sessions.find(None).unwrap().id, "abd2");
+        assert_eq!(sessions.find(Some("ABC")).unwrap().id, "abc1");
+        assert_eq!(sessions.find(Some("ab")).unwrap_err().kind(), ErrorKind::InvalidArguments);
+        assert_eq!(sessions.find(Some("x")).unwrap_err().kind(), ErrorKind::NotFound);
+        assert_eq!(ids(sessions.search("prune ROSES").unwrap()), ["abc1"]);
+        let roses = sessions.find(Some("abc1")).unwrap();
+        let text = sessions.export(&roses).unwrap();
+        assert!(text.contains("How do I prune Roses?") && text.contains("- [[a/B]], line 3"), "{text}");
+        sessions.delete(&roses).unwrap();
+        assert_eq!(ids(sessions.list().unwrap()), ["abd2"]);
+        assert!(!sessions.transcript(&roses).exists());
+    }
+
+    #[test]
+    fn a_title_is_one_short_line() {
+        assert_eq!(title_of(" a\n b "), "a b");
+        assert_eq!(title_of(&"long ".repeat(40)).chars().count(), LONGEST_TITLE);
+    }
+}

@@ -1,0 +1,220 @@
+//! `ask`, with a model on loopback and without one; `sessions`.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::model_server::{ModelServer, Reply};
+use crate::stdio::{Place, at_terminal};
+
+const NOTES: &str = "//- Garden/Roses.md\n# Roses\n\nPrune them in late winter, never in autumn.\n//- Home.md\nSee [[Roses]].\n\
+//- Private/Diary.md\nThe roses were a present.\n";
+
+/// Runs the program with a model.
+fn run(place: &Place, model: &ModelServer, args: &[&str]) -> Output {
+    command(place, model, args).output().unwrap()
+}
+
+fn command(place: &Place, model: &ModelServer, args: &[&str]) -> std::process::Command {
+    let mut command = place.command(args);
+    command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
+    command
+}
+
+fn out(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+fn searches() -> Reply {
+    Reply::call("search_notes", json!({ "query": "prune roses" }))
+}
+
+#[test]
+fn an_answer_has_sources_that_exist() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([
+        searches(),
+        Reply::call("read_note", json!({ "path": "Garden/Roses.md" })),
+        Reply::text(
+            "In late winter: \"never in autumn\" [Garden/Roses.md:3]. Or \"in early spring\" [Garden/Roses.md:3], \
+             as [Garden/Lilies.md:1] says.",
+        ),
+    ]);
+    let output = run(&place, &model, &["ask", "when", "do I prune roses?"]);
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert_eq!(
+        out(&output),
+        "In late winter: \"never in autumn\" [Garden/Roses.md:3]. Or […] [Garden/Roses.md:3], as says.\n\n\
+         Sources\n  Garden/Roses.md:3\n"
+    );
+    let said = errors(&output);
+    for line in [
+        "tool: search_notes \"prune roses\"",
+        "tool: read_note \"Garden/Roses.md\"",
+        "taken out: \"in early spring\": not in Garden/Roses.md",
+        "taken out: [Garden/Lilies.md:1]: there is no such note",
+        "note: 2 calls in 3 notes",
+    ] {
+        assert!(said.contains(line), "{line}: {said}");
+    }
+    let [first, .., last] = &model.requests()[..] else { panic!("three requests") };
+    assert!(first["messages"][1]["content"].as_str().unwrap().contains("when do I prune roses?"), "{first}");
+    assert!(last["messages"].to_string().contains("never in autumn"), "the note was read");
+    // Nothing that writes is offered.
+    let names: Vec<&str> =
+        first["tools"].as_array().unwrap().iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert!(names.contains(&"search_notes") && !names.contains(&"write_note"), "{names:?}");
+}
+
+#[test]
+fn the_document_says_the_same() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([searches(), Reply::text("In winter [Garden/Roses.md:3], says [No.md:1].")]);
+    let output = run(&place, &model, &["ask", "--json", "--note", "Home.md", "when?"]);
+    let record: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!(record["answer"], "In winter [Garden/Roses.md:3], says.");
+    assert_eq!(record["sources"], json!([{ "path": "Garden/Roses.md", "line": 3 }]));
+    assert_eq!(record["removed"], json!(["[No.md:1]: there is no such note"]));
+    assert_eq!((&record["stop"], &record["notes"], &record["tokens"]), (&json!("answered"), &json!(3), &json!(220)));
+    assert_eq!(record["calls"][0]["args"]["query"], "prune roses");
+    assert!(model.told("system")[0].contains("viewing the note \"Home.md\""));
+    let schema: Value = serde_json::from_str(&out(&run(&place, &model, &["ask", "--schema", "x"]))).unwrap();
+    jsonschema::validator_for(&schema).unwrap().validate(&record).unwrap();
+}
+
+#[test]
+fn without_a_model_the_best_passages_help() {
+    let place = Place::new(NOTES);
+    let output = place.command(&["ask", "when do I prune roses?"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", errors(&output));
+    assert!(out(&output).starts_with("Garden/Roses.md:"), "{}", out(&output));
+    assert!(out(&output).contains("Prune them in late winter"));
+    assert!(errors(&output).contains("no model is configured"), "{}", errors(&output));
+    let output = place.command(&["ask", "--json", "zzqxv wwkjh"]).output().unwrap();
+    let record: Value = serde_json::from_str(&out(&output)).unwrap();
+    assert_eq!((output.status.code(), &record["passages"], &record["answer"]), (Some(1), &json!([]), &Value::Null));
+}
+
+#[test]
+fn what_goes_wrong_is_said_and_the_conversation_is_kept() {
+    let place = Place::new(NOTES);
+    for (reply, expected) in [
+        (Reply::Error(401, "invalid api key".into()), "key"),
+        (Reply::Error(404, "the model `scripted` does not exist".into()), "does not exist"),
+        (Reply::Error(400, "maximum context length is 10 tokens".into()), "too long"),
+    ] {
+        let model = ModelServer::that(move |_| reply.clone());
+        let output = run(&place, &model, &["ask", "when?"]);
+        assert_eq!(output.status.code(), Some(2), "{}", errors(&output));
+        assert!(errors(&output).contains(expected), "{expected}: {}", errors(&output));
+    }
+    // A server that is not there.
+    let mut command = place.command(&["ask", "when?"]);
+    command.env("VAULT_AGENT_PROVIDER", "http://127.0.0.1:9/v1").env("VAULT_AGENT_MODEL", "m");
+    let output = command.output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(errors(&output).contains("127.0.0.1:9") || errors(&output).contains("reached"), "{}", errors(&output));
+    let listed = place.command(&["sessions", "--json"]).output().unwrap();
+    let sessions: Value = serde_json::from_str(&out(&listed)).unwrap();
+    assert_eq!(sessions.as_array().unwrap().len(), 4);
+    assert_eq!(sessions[0]["title"], "when?");
+}
+
+#[test]
+fn a_limit_ends_the_run_with_its_reason() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::that(|request| {
+        let turn = request["messages"].as_array().unwrap().len();
+        Reply::call("search_notes", json!({ "query": format!("roses {turn}") }))
+    });
+    let output = run(&place, &model, &["ask", "--max-turns", "3", "when?"]);
+    assert_eq!((output.status.code(), model.requests().len()), (Some(3), 3), "{}", errors(&output));
+    assert!(errors(&output).contains("Agent exceeded maximum iterations"), "{}", errors(&output));
+}
+
+#[test]
+fn an_answer_is_inserted_at_the_cursor_after_a_yes() {
+    let place = Place::new("//- Home.md\nfirst\nlast\n");
+    let answers = || ModelServer::with([Reply::text("middle\n")]);
+    let args = ["ask", "--note", "Home.md", "--cursor", "1:0", "--insert", "what is between?"];
+    for (key, expected, code) in [("n", "first\nlast\n", 3), ("y", "first\nmiddlelast\n", 0)] {
+        let (shown, ended) = at_terminal(command(&place, &answers(), &args), key);
+        assert_eq!((place.read("Home.md").as_str(), ended), (expected, code), "{shown}");
+        assert!(shown.contains("Insert the answer?"), "{shown}");
+    }
+    // Nobody is there to ask.
+    let output = run(&place, &answers(), &args);
+    assert_eq!(output.status.code(), Some(3), "{}", errors(&output));
+    assert_eq!(place.read("Home.md"), "first\nmiddlelast\n");
+}
+
+#[test]
+fn a_denied_note_is_no_source_and_is_not_read() {
+    let place = Place::new(NOTES);
+    place.configure("tools.toml", "denied_paths = [\"Private\"]\n");
+    let model = ModelServer::with([
+        Reply::call("read_note", json!({ "path": "Private/Diary.md" })),
+        searches(),
+        Reply::text("A present [Private/Diary.md:1]."),
+    ]);
+    let output = run(&place, &model, &["ask", "who gave me the roses?"]);
+    assert_eq!(out(&output), "A present.\n");
+    assert!(!model.requests().iter().any(|request| request.to_string().contains("were a present")));
+}
+
+#[test]
+fn conversations_are_listed_searched_shown_and_deleted() {
+    let place = Place::new(NOTES);
+    let model = ModelServer::with([searches(), Reply::text("In late winter [Garden/Roses.md:3].")]);
+    run(&place, &model, &["ask", "when do I prune roses?"]);
+    let run = |args: &[&str]| place.command(args).output().unwrap();
+    let listed = out(&run(&["sessions"]));
+    assert!(listed.contains("when do I prune roses?") && listed.lines().count() == 1, "{listed}");
+    assert_eq!(out(&run(&["sessions", "search", "LATE winter"])), listed);
+    assert_eq!(out(&run(&["sessions", "search", "lilies"])), "");
+    let shown = out(&run(&["sessions", "show"]));
+    assert!(shown.contains("In late winter") && shown.contains("- [[Garden/Roses]], line 3"), "{shown}");
+    let id = listed.split_whitespace().next().unwrap();
+    assert_eq!(run(&["sessions", "delete", id]).status.code(), Some(3));
+    assert_eq!(run(&["sessions", "delete", id, "--yes"]).status.code(), Some(0));
+    assert_eq!(out(&run(&["sessions"])), "");
+    assert_eq!(run(&["sessions", "show", id]).status.code(), Some(2));
+}
+
+#[test]
+fn an_interrupted_answer_is_kept() {
+    use std::io::Read;
+    let place = Place::new(NOTES);
+    // The second request is never answered.
+    let model = ModelServer::that({
+        let mut first = true;
+        move |_| {
+            if std::mem::take(&mut first) {
+                return searches();
+            }
+            loop {
+                std::thread::park();
+            }
+        }
+    });
+    let mut child = command(&place, &model, &["ask", "when?"])
+        .stdout(std::process::Stdio::piped())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut errors = child.stderr.take().unwrap();
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while !String::from_utf8_lossy(&said).contains("tool: search_notes") {
+        assert_eq!(errors.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&said));
+        said.push(byte[0]);
+    }
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(2));
+    let shown = out(&place.command(&["sessions", "show"]).output().unwrap());
+    assert!(shown.contains("when?") && shown.contains("search_notes"), "{shown}");
+}

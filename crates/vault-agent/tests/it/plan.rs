@@ -1,0 +1,117 @@
+//! `plan`: from an instruction to a plan that is approved, run, undone, kept, and run again without a model.
+
+use serde_json::{Value, json};
+
+use crate::model_server::{ModelServer, Reply};
+use crate::stdio::{Place, at_terminal};
+
+const NOTES: &str = "//- Inbox.md\n# Inbox\n- Fix the shed\n- Plant \"roses\"\n";
+
+fn plan(path: &str) -> Value {
+    json!({
+        "version": "1.0", "goal": "A note for each bullet", "riskLevel": "writes",
+        "steps": [
+            { "id": "bullets", "tool": "util.parseMarkdownBullets", "args": { "text": "${selection}" } },
+            { "id": "notes", "tool": "vault.createFile", "foreach": { "from": "$steps.bullets.items", "itemName": "item" },
+              "args": { "path": path, "content": "From the inbox.\n" } },
+        ],
+    })
+}
+
+fn good() -> Reply {
+    Reply::Text(plan("Projects/${item.text}.md").to_string())
+}
+
+fn command(place: &Place, model: &ModelServer, args: &[&str]) -> std::process::Command {
+    let mut command = place.command(&[&["plan", "a note for each bullet", "--selection-from", "Inbox.md:2-3"], args].concat());
+    command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
+    command
+}
+
+#[test]
+fn an_instruction_becomes_notes_and_is_undone() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let model = ModelServer::with([good()]);
+    let output = command(&place, &model, &["--yes"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert_eq!(place.read("Projects/Fix the shed.md"), "From the inbox.\n");
+    assert_eq!(place.read("Projects/Plant -roses-.md"), "From the inbox.\n");
+    // What the model is told: the tools and the context, and that it answers with JSON alone.
+    let system = model.told("system").remove(0);
+    for part in ["vault.createFile", "riskLevel", "Fix the shed", "\"activeFile\":\"Inbox.md\""] {
+        assert!(system.contains(part), "{part}");
+    }
+    assert!(model.requests()[0].get("tools").is_none(), "a plan is written, not acted");
+    let output = place.command(&["undo", "--yes"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
+    for repairs in 0..=3 {
+        let place = Place::new(NOTES);
+        let before = place.tree();
+        let bad = |number: usize| match number {
+            0 => Reply::text("Here is your plan."),
+            1 => Reply::Text(json!({ "version": "1.0", "goal": "x", "riskLevel": "writes", "steps": [
+                { "id": "one", "tool": "vault.createFiles", "args": {} } ] }).to_string()),
+            _ => Reply::Text(plan("/etc/${item.text}.md").to_string()),
+        };
+        let model = ModelServer::with((0..repairs).map(bad).chain([good()]));
+        let output = command(&place, &model, &["--yes"]).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if repairs < 3 {
+            assert_eq!((output.status.code(), model.requests().len()), (Some(0), repairs + 1), "{said}");
+        } else {
+            assert_eq!((output.status.code(), model.requests().len()), (Some(2), 3), "{said}");
+            assert!(said.contains("no valid plan") && said.contains("nothing was done"), "{said}");
+            assert_eq!(place.tree(), before);
+        }
+        if repairs == 2 {
+            let told = model.told("user");
+            assert!(told.iter().any(|text| text.contains("vault.createFiles")), "the model reads what is wrong: {told:?}");
+        }
+    }
+}
+
+#[test]
+fn nothing_runs_without_a_yes() {
+    let place = Place::new(NOTES);
+    let before = place.tree();
+    let (shown, code) = at_terminal(command(&place, &ModelServer::with([good()]), &[]), "n");
+    assert_eq!((code, place.tree() == before), (3, true), "{shown}");
+    assert!(shown.contains("create Projects/Fix the shed.md"), "{shown}");
+    // Nobody is there to ask.
+    let output = command(&place, &ModelServer::with([good()]), &[]).output().unwrap();
+    assert_eq!((output.status.code(), place.tree() == before), (Some(3), true));
+    // Only shown, or only printed.
+    let output = command(&place, &ModelServer::with([good()]), &["--dry-run"]).output().unwrap();
+    assert_eq!((output.status.code(), place.tree() == before), (Some(0), true));
+    let output = command(&place, &ModelServer::with([good()]), &["--print"]).output().unwrap();
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(printed["steps"][1]["id"], "notes");
+    assert_eq!(place.tree(), before);
+}
+
+#[test]
+fn a_plan_is_kept_as_a_macro_and_runs_again_without_a_model() {
+    let place = Place::new(NOTES);
+    let output = command(&place, &ModelServer::with([good()]), &["--yes"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let run = |args: &[&str]| place.command(args).output().unwrap().status.code();
+    assert_eq!(run(&["macro", "save", "bullets"]), Some(0));
+    assert_eq!(run(&["undo", "--yes"]), Some(0));
+    assert_eq!(run(&["macro", "run", "bullets", "--yes", "--selection", "- Other"]), Some(0));
+    assert_eq!(place.read("Projects/Other.md"), "From the inbox.\n");
+}
+
+#[test]
+fn without_a_model_it_says_how_to_set_one_up() {
+    let place = Place::new(NOTES);
+    let output = place.command(&["plan", "anything"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("vault-agent config set model"));
+}
