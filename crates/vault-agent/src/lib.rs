@@ -6,12 +6,15 @@
 // The order of modules is the order of dependencies: a module uses only modules above it. A test checks it.
 mod workspace;
 mod request;
+mod state;
 mod pending;
 mod watching;
 mod terminal;
-mod settings;
 mod providers;
+mod settings;
 mod keys;
+mod traffic;
+mod local;
 mod model;
 mod conversation;
 mod plan_writer;

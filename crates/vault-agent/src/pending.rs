@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 use jiff::{SignedDuration, Timestamp, Zoned};
 use serde::{Deserialize, Serialize};
-use vault_index::internal::state_folder;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use crate::request::Request;
+use crate::state::state_of_user;
 
 /// How long a change waits, and how long a yes holds.
 const WAITS: SignedDuration = SignedDuration::from_mins(60);
@@ -52,12 +52,7 @@ impl PendingChanges {
     /// # Errors
     /// When the system names no folder for the state of programs.
     pub fn of_user() -> Result<Self> {
-        let folder = state_folder().and_then(|folder| Some(folder.parent()?.join("vault-agent").join("approvals")));
-        let folder = folder.ok_or_else(|| {
-            Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
-                .with_remedy("set HOME or XDG_STATE_HOME")
-        })?;
-        Ok(Self { folder: State::at(folder) })
+        Ok(Self { folder: state_of_user("approvals")? })
     }
 
     /// Adds a change under a new code, unless the same one waits already: then that.

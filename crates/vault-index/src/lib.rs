@@ -86,7 +86,7 @@ pub mod internal {
     pub use crate::dirs::{
         config_folder, default_index_file, home, indexed_above, key_of_vault, state_folder, vault_or_gone,
     };
-    pub use crate::files::{Exclusion, check_vault_toml, read_toml};
+    pub use crate::files::{Exclusion, check_vault_toml, read_settings_file, read_toml};
     pub use crate::lock::{Lock, lock_file};
     pub use crate::private_file::{make_private, private, private_file, private_folder};
 }

@@ -7,6 +7,7 @@ mod call_line;
 mod ask;
 mod plan;
 mod sessions;
+mod chat;
 mod args;
 mod approve;
 mod serve;
@@ -28,8 +29,12 @@ use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
-    // A server ends by signals as its client expects; the commands finish what they write first.
-    if !args.as_ref().is_ok_and(|args| matches!(args.command, Command::Mcp(McpArgs { command: None, .. }))) {
+    // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
+    // what they write first.
+    let handles_signals = |args: &AgentArgs| {
+        matches!(args.command, Command::Mcp(McpArgs { command: None, .. }) | Command::Chat(_) | Command::Resume(_))
+    };
+    if !args.as_ref().is_ok_and(handles_signals) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -51,6 +56,8 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             }
         },
         Command::Ask(args) => ask::ask(&vault, &args, out),
+        Command::Chat(args) => chat::chat(&vault, &args),
+        Command::Resume(args) => chat::resume(&vault, &args),
         Command::Plan(args) => plan::plan(&vault, &args, out),
         Command::Sessions(args) => sessions::sessions(&args, out),
         Command::Macro(command) => run_macro(&vault, &command, out),

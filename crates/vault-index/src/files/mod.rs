@@ -27,7 +27,7 @@ pub use exclude::{Exclusion, check_vault_toml};
 pub use fingerprint::Fingerprint;
 pub use read::{MAX_NOTE_BYTES, read_note};
 pub use stat::FileStat;
-pub use toml_file::read_toml;
+pub use toml_file::{read_settings_file, read_toml};
 pub use walk::{DiskFile, WalkRules, walk};
 #[cfg(feature = "watch")]
 pub use watch::{FileWatcher, Signal};

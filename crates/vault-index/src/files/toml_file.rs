@@ -11,17 +11,19 @@ use crate::error::{Error, ErrorKind, Result};
 /// No settings file is larger; a file that is, is something else.
 const MAX_BYTES: u64 = 64 * 1024;
 
-/// Reads a settings file; `None` where there is none. `remedy` says what it may hold.
+fn bad(file: &Path, remedy: &str, message: String) -> Error {
+    Error::new(ErrorKind::Query, message).at(file).with_remedy(remedy)
+}
+
+/// The text of a settings file; `None` where there is none. `remedy` says what it may hold.
 ///
 /// # Errors
-/// [`ErrorKind::Query`], with the line, when it says something it may not say; [`ErrorKind::Io`] when it cannot be
-/// read.
-pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Option<T>> {
-    let bad = |message: String| Error::new(ErrorKind::Query, message).at(file).with_remedy(remedy);
+/// [`ErrorKind::Query`] for what is no settings file; [`ErrorKind::Io`] when it cannot be read.
+pub fn read_settings_file(file: &Path, remedy: &str) -> Result<Option<String>> {
     // Looked at before it is opened: opening a pipe would wait for someone to write into it.
     match fs::metadata(file) {
         Ok(metadata) if metadata.is_file() => {}
-        Ok(_) => return Err(bad("is not a file".to_owned())),
+        Ok(_) => return Err(bad(file, remedy, "is not a file".to_owned())),
         Err(error) if error.kind() == Io::NotFound => return Ok(None),
         Err(error) => return Err(Error::io(file, error)),
     }
@@ -30,14 +32,25 @@ pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Optio
         .and_then(|open| open.take(MAX_BYTES + 1).read_to_string(&mut text))
         .map_err(|error| Error::io(file, error))?;
     if text.len() as u64 > MAX_BYTES {
-        return Err(bad("is larger than any configuration".to_owned()));
+        return Err(bad(file, remedy, "is larger than any configuration".to_owned()));
     }
+    Ok(Some(text))
+}
+
+/// Reads a settings file; `None` where there is none. `remedy` says what it may hold.
+///
+/// # Errors
+/// [`ErrorKind::Query`], with the line, when it says something it may not say; [`ErrorKind::Io`] when it cannot be
+/// read.
+pub fn read_toml<T: DeserializeOwned>(file: &Path, remedy: &str) -> Result<Option<T>> {
+    let Some(text) = read_settings_file(file, remedy)? else { return Ok(None) };
     toml::from_str(&text).map(Some).map_err(|error| {
         let line = error.span().map(|span| 1 + text[..span.start.min(text.len())].matches('\n').count());
-        bad(match line {
+        let message = match line {
             Some(line) => format!("line {line}: {}", error.message()),
             None => error.message().to_owned(),
-        })
+        };
+        bad(file, remedy, message)
     })
 }
 

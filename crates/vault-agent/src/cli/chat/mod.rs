@@ -19,7 +19,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
-use vault_cli::{CliResult, Out, Outcome};
+use vault_cli::{CliResult, Outcome};
 use vault_tools::cli::VaultArgs;
 use vault_tools::{Editor, Error, ErrorKind};
 
@@ -50,23 +50,23 @@ pub(super) struct ResumeArgs {
     pub settings: SettingArgs,
 }
 
-pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs, out: &mut Out) -> CliResult {
+pub(super) fn chat(vault_args: &VaultArgs, args: &ChatArgs) -> CliResult {
     let workspace = Workspace::open(vault_args, Granted::default())?;
     let editor = super::ask::editor_of(
         &workspace,
         &vault_tools::cli::ContextArgs { active_file: args.note.clone(), ..Default::default() },
     )?;
-    talk(workspace, editor, &args.settings, None, out)
+    talk(workspace, editor, &args.settings, None)
 }
 
-pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs, out: &mut Out) -> CliResult {
+pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
     let saved = Sessions::of_user()?.find(args.session.as_deref())?;
     let vault: Vec<PathBuf> = match vault_args.vault.is_empty() {
         true => saved.vaults.clone(),
         false => vault_args.vault.clone(),
     };
     let workspace = Workspace::open(&VaultArgs { vault, index: vault_args.index.clone() }, Granted::default())?;
-    talk(workspace, Editor::default(), &args.settings, Some(saved), out)
+    talk(workspace, Editor::default(), &args.settings, Some(saved))
 }
 
 fn talk(
@@ -74,7 +74,6 @@ fn talk(
     editor: Editor,
     flags: &SettingArgs,
     saved: Option<SessionInfo>,
-    _out: &mut Out,
 ) -> CliResult {
     let settings = Settings::load(flags)?;
     let Some(model) = model::open(&settings)? else {

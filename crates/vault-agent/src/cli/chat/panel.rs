@@ -55,9 +55,11 @@ pub(super) fn decide(
         return share(&panel, items, &place, screen);
     }
     let mut is_edited = false;
+    // Parts are chosen from the whole, also a second time.
+    let mut files = panel.files.clone();
     show(&panel, &place, screen);
     loop {
-        match key(&keys(&panel, is_edited), screen)? {
+        match key(&keys(&panel, is_edited, !files.is_empty()), screen)? {
             Key::Letter('y') if is_edited => {
                 screen.quiet("  yes, as edited");
                 return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
@@ -76,9 +78,10 @@ pub(super) fn decide(
                 return Ok(Answer::Decided(Decision::Deny { reason: Some(reason).filter(|reason| !reason.is_empty()) }));
             }
             Key::Letter('e') => match edited("arguments", &panel.arguments) {
-                Ok(Some(arguments)) => match conversation.panel_with(question, arguments) {
+                Ok(Some(arguments)) => match conversation.panel_with(question, arguments, Vec::new()) {
                     Ok(again) => {
-                        (panel, is_edited) = (again, true);
+                        (files, is_edited) = (again.files.clone(), true);
+                        panel = again;
                         show(&panel, &place, screen);
                     }
                     Err(error) => screen.warn(&error.to_string()),
@@ -86,10 +89,9 @@ pub(super) fn decide(
                 Ok(None) => {}
                 Err(error) => screen.warn(&error.to_string()),
             },
-            Key::Letter('p') => match choose_hunks(panel.files.clone()) {
-                Chosen::Part(files) => {
-                    let again = conversation.panel_without(question, panel.arguments.clone(), files)?;
-                    panel = again;
+            Key::Letter('p') => match choose_hunks(files.clone()) {
+                Chosen::Part(kept) => {
+                    panel = conversation.panel_with(question, panel.arguments, kept)?;
                     show(&panel, &place, screen);
                 }
                 Chosen::Whole => {}
@@ -124,7 +126,7 @@ fn show(panel: &Panel, place: &str, screen: &mut Screen) {
     screen.show(&lines.join("\n"));
 }
 
-fn keys(panel: &Panel, is_edited: bool) -> Vec<Offered> {
+fn keys(panel: &Panel, is_edited: bool, has_parts: bool) -> Vec<Offered> {
     let offered = |is_offered: bool, key, does: String| is_offered.then_some((key, does));
     let grant = panel.grant.is_some() && !is_edited;
     let lines = [
@@ -132,7 +134,7 @@ fn keys(panel: &Panel, is_edited: bool) -> Vec<Offered> {
         offered(grant, 'a', format!("yes, and do not ask again for {} in this conversation", panel.tool)),
         offered(true, 'n', "no, and say what instead (Esc)".to_owned()),
         offered(true, 'e', "edit the arguments".to_owned()),
-        offered(!panel.files.is_empty(), 'p', "leave out parts".to_owned()),
+        offered(has_parts, 'p', "leave out parts".to_owned()),
         offered(panel.short != panel.whole, 'w', "show the whole".to_owned()),
     ];
     lines.into_iter().flatten().collect()

@@ -1,0 +1,207 @@
+//! The model that the settings choose, ready to be asked; and once for each host, a word on what will be sent there.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agent_loop::{
+    BoxFuture, ErrorKind as ModelError, Hosted, Http, Model, Provider, ReplyStream, Request, Streaming, TextCalls,
+    ToolSupport, Transport,
+};
+use vault_cli::note;
+use vault_tools::{Error, ErrorKind, Result};
+
+use crate::providers::{Choice, context_length, host_of, is_this_machine};
+use crate::settings::{InText, Settings, Source};
+use crate::state::state_of_user;
+use crate::traffic::Traffic;
+use crate::{keys, local};
+
+/// A model that can be asked.
+#[derive(Clone)]
+pub(crate) struct ChosenModel {
+    pub model: Arc<dyn Model>,
+    pub name: String,
+    /// As the settings name it; an address by its host.
+    pub provider: String,
+    pub destination: Destination,
+    /// How many tokens it reads, where that is known or set.
+    pub context_length: Option<u64>,
+}
+
+/// Where notes go that a model reads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Destination {
+    ThisMachine,
+    /// Another machine, by its name.
+    Host(String),
+}
+
+/// The provider that the settings name; `None` where they name none.
+///
+/// # Errors
+/// A model without a provider.
+pub(crate) fn chosen_provider(settings: &Settings) -> Result<Option<Choice>> {
+    let bad = |why| Error::new(ErrorKind::Config, why);
+    match (&settings.provider, &settings.base_url, &settings.model) {
+        (Some(name), ..) => Choice::parse(name).map(Some).map_err(bad),
+        (None, Some(address), _) => Choice::parse(address).map(Some).map_err(bad),
+        (None, None, Some(model)) => Err(bad(format!("the model {model} has no provider"))
+            .with_remedy("set provider, such as ollama, openai or https://host/v1")),
+        (None, None, None) => Ok(None),
+    }
+}
+
+/// The provider of the settings with its key, if it has one; `None` for models that are started here.
+///
+/// # Errors
+/// An address that is none; a key that is missing.
+pub(crate) fn provider_with_key(choice: &Choice, settings: &Settings) -> Result<Option<Provider>> {
+    let Some(provider) = choice.provider(settings.base_url.as_deref())? else { return Ok(None) };
+    let key = keys::find(choice);
+    let needs_key = matches!(choice, Choice::Known(_)) && !is_this_machine(&provider.base_url);
+    if key.is_none() && needs_key {
+        return Err(keys::missing(choice));
+    }
+    Ok(Some(provider.key(key.map(|key| key.text().to_owned()))))
+}
+
+/// Opens the model that the settings choose; `None` where they choose none.
+///
+/// # Errors
+/// Half a choice; a model that is not allowed; a key that is missing; a model that cannot be loaded.
+pub(crate) fn open(settings: &Settings) -> Result<Option<ChosenModel>> {
+    let Some(choice) = chosen_provider(settings)? else { return Ok(None) };
+    let name = model_name(&choice, settings)?;
+    let allowed = &settings.allowed_models;
+    if !allowed.is_empty() && !allowed.contains(&name) {
+        let message = format!("the model {name} is not among those that allowed_models names");
+        return Err(Error::new(ErrorKind::Denied, message).with_remedy(format!("choose one of {}", allowed.join(", "))));
+    }
+    let (model, destination) = match provider_with_key(&choice, settings)? {
+        None => (local::load(&choice, settings)?, Destination::ThisMachine),
+        Some(provider) => {
+            let destination = destination(&provider);
+            say_once(&destination, &name, &provider.base_url);
+            (hosted(provider, &name, settings)?, destination)
+        }
+    };
+    let context_length = settings.context_length.or_else(|| context_length(&choice, &name));
+    Ok(Some(ChosenModel { model, name, provider: choice.name(), destination, context_length }))
+}
+
+fn model_name(choice: &Choice, settings: &Settings) -> Result<String> {
+    let stem = |file: &Path| file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    match (&settings.model, choice) {
+        (Some(name), _) => Ok(name.clone()),
+        (None, Choice::LocalFile(file) | Choice::LlamaServer(file)) => Ok(stem(file)),
+        (None, _) => {
+            let message = format!("no model of {} is chosen", choice.name());
+            let remedy = "vault-agent models lists them; set model, or add --model NAME";
+            Err(Error::new(ErrorKind::Config, message).with_remedy(remedy))
+        }
+    }
+}
+
+fn destination(provider: &Provider) -> Destination {
+    match is_this_machine(&provider.base_url) {
+        true => Destination::ThisMachine,
+        false => Destination::Host(host_of(&provider.base_url).unwrap_or_else(|_| provider.name.clone())),
+    }
+}
+
+/// The connection for hosted models.
+///
+/// # Errors
+/// A proxy in the environment that cannot be one.
+pub(crate) fn connection() -> Result<Http> {
+    Http::new().map_err(|error| {
+        Error::new(ErrorKind::Config, error.message())
+            .with_remedy(error.remedy().unwrap_or("check HTTPS_PROXY and HTTP_PROXY"))
+    })
+}
+
+fn hosted(provider: Provider, name: &str, settings: &Settings) -> Result<Arc<dyn Model>> {
+    let provider = provider.streaming(if settings.streaming { Streaming::Yes } else { Streaming::No });
+    let http = connection()?;
+    Ok(match settings.show_traffic {
+        true => {
+            let traffic = Traffic::new(http, provider.key.clone());
+            in_text(Hosted::new(provider, name, traffic), settings)
+        }
+        false => in_text(Hosted::new(provider, name, http), settings),
+    })
+}
+
+fn in_text<T: Transport + 'static>(model: Hosted<T>, settings: &Settings) -> Arc<dyn Model> {
+    let is_default = *settings.source("temperature") == Source::Default;
+    let model = OptionalTemperature { model, is_left_out: AtomicBool::new(false), is_default };
+    match settings.text_calls {
+        InText::Auto => Arc::new(TextCalls::when_needed(model)),
+        InText::Never => Arc::new(model),
+        InText::In(format) => Arc::new(TextCalls::new(model).format(format)),
+    }
+}
+
+/// A model that is asked again without a temperature where it refuses the default one, as models that reason do. A
+/// temperature that somebody set is never left out.
+struct OptionalTemperature<M> {
+    model: M,
+    is_default: bool,
+    is_left_out: AtomicBool,
+}
+
+impl<M: Model> Model for OptionalTemperature<M> {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn provider(&self) -> Option<&str> {
+        self.model.provider()
+    }
+
+    fn tool_support(&self) -> ToolSupport {
+        self.model.tool_support()
+    }
+
+    fn reply(&self, request: Request) -> BoxFuture<'_, agent_loop::Result<ReplyStream<'_>>> {
+        if !self.is_default || request.temperature.is_none() {
+            return self.model.reply(request);
+        }
+        Box::pin(async move {
+            let without = request.clone().temperature(None);
+            if self.is_left_out.load(Ordering::Relaxed) {
+                return self.model.reply(without).await;
+            }
+            match self.model.reply(request).await {
+                Err(error) if error.kind() == ModelError::BadRequest && names_temperature(&error) => {
+                    self.is_left_out.store(true, Ordering::Relaxed);
+                    self.model.reply(without).await
+                }
+                other => other,
+            }
+        })
+    }
+}
+
+fn names_temperature(error: &agent_loop::Error) -> bool {
+    error.to_string().to_lowercase().contains("temperature")
+}
+
+/// Says what a host will get, before it gets anything for the first time.
+fn say_once(destination: &Destination, model: &str, address: &str) {
+    const FILE: &str = "hosts";
+    let Destination::Host(host) = destination else { return };
+    let state = state_of_user("first-use").ok();
+    let known = state.as_ref().and_then(|state| state.read(FILE).ok().flatten()).unwrap_or_default();
+    if known.lines().any(|line| line == host) {
+        return;
+    }
+    let open = if address.starts_with("http://") { ", unencrypted" } else { "" };
+    note(&format!(
+        "{model} is asked at {host}{open}: what you write, and what tools find and read in your notes for it, is sent \
+there (--show-traffic prints exactly what; this is said once)"
+    ));
+    // Where it cannot be noted, it is said again.
+    let _ = state.map(|state| state.append(FILE, host));
+}

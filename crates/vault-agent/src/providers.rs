@@ -1,0 +1,297 @@
+//! The providers of models by name: the format each speaks, where its key is, how much its models read.
+
+use std::path::PathBuf;
+
+use agent_loop::{Provider, Wire};
+use axum::http::Uri;
+use vault_tools::{Error, ErrorKind, Result};
+
+/// A provider that has a name here.
+#[derive(Debug)]
+pub(crate) struct Known {
+    pub name: &'static str,
+    /// Other names that are understood.
+    pub aliases: &'static [&'static str],
+    /// The environment variables in which its key usually is, the first that is set.
+    pub key_variables: &'static [&'static str],
+    /// How its list of models is asked for.
+    pub listing: Listing,
+    make: fn() -> Provider,
+}
+
+/// How a provider's list of models is asked for, below the address of its API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Listing {
+    /// `GET models`, as OpenAI has it.
+    OpenAi,
+    /// `GET models`, in pages.
+    Anthropic,
+    /// `GET models`, in pages.
+    Gemini,
+    /// `GET /api/tags`, beside the address that speaks OpenAI's format.
+    Ollama,
+}
+
+const fn known(
+    name: &'static str,
+    aliases: &'static [&'static str],
+    key_variables: &'static [&'static str],
+    listing: Listing,
+    make: fn() -> Provider,
+) -> Known {
+    Known { name, aliases, key_variables, listing, make }
+}
+
+/// Every provider that has a name. A new one is a line here, and a function of [`Provider`] where its format needs
+/// options.
+pub(crate) const KNOWN: [Known; 12] = [
+    known("openai", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || Provider::openai("")),
+    known("openai-chat", &[], &["OPENAI_API_KEY"], Listing::OpenAi, || {
+        Provider::new("openai", Wire::OpenAiChat, "https://api.openai.com/v1", None)
+    }),
+    known("anthropic", &["claude"], &["ANTHROPIC_API_KEY"], Listing::Anthropic, || Provider::anthropic("")),
+    known("gemini", &["google"], &["GEMINI_API_KEY", "GOOGLE_API_KEY"], Listing::Gemini, || Provider::gemini("")),
+    known("openrouter", &[], &["OPENROUTER_API_KEY"], Listing::OpenAi, || Provider::openrouter("")),
+    known("deepseek", &[], &["DEEPSEEK_API_KEY"], Listing::OpenAi, || Provider::deepseek("")),
+    known("moonshot", &["kimi"], &["MOONSHOT_API_KEY"], Listing::OpenAi, || Provider::moonshot("")),
+    known("z.ai", &["zai"], &["ZAI_API_KEY"], Listing::OpenAi, || Provider::z_ai("")),
+    known("azure", &[], &["AZURE_OPENAI_API_KEY"], Listing::OpenAi, || {
+        Provider::new("azure", Wire::OpenAiChat, "", None)
+    }),
+    known("ollama", &[], &["OLLAMA_API_KEY"], Listing::Ollama, Provider::ollama),
+    known("lmstudio", &["lm-studio"], &["LM_API_TOKEN"], Listing::OpenAi, Provider::lm_studio),
+    known("llama.cpp", &["llamacpp"], &["LLAMA_API_KEY"], Listing::OpenAi, Provider::llama_cpp),
+];
+
+/// The variable in which the key of an address is that has no name here.
+const KEY_OF_ADDRESS: &str = "VAULT_AGENT_API_KEY";
+
+/// A provider as the settings name it.
+#[derive(Debug, Clone)]
+pub(crate) enum Choice {
+    Known(&'static Known),
+    /// An address at which Chat Completions are spoken: `https://host/v1`.
+    Address(String),
+    /// `local:FILE.gguf`: a model in this process.
+    LocalFile(PathBuf),
+    /// `llama-server:PATH`: a model that the server of llama.cpp loads, which is started for it.
+    LlamaServer(PathBuf),
+}
+
+impl Choice {
+    /// Reads what stands in the settings.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if let Some(path) = text.strip_prefix("local:") {
+            return path_of(path, "local:FILE.gguf").map(Self::LocalFile);
+        }
+        if let Some(path) = text.strip_prefix("llama-server:") {
+            return path_of(path, "llama-server:FILE.gguf").map(Self::LlamaServer);
+        }
+        if text.contains("://") {
+            return host_of(text).map(|_| Self::Address(text.trim_end_matches('/').to_owned()));
+        }
+        let name = text.to_lowercase();
+        let found = KNOWN.iter().find(|known| known.name == name || known.aliases.contains(&&*name));
+        found.map(Self::Known).ok_or_else(|| {
+            let names: Vec<&str> = KNOWN.iter().map(|known| known.name).collect();
+            let meant = nearest(&name, names.iter().copied()).map(|near| format!("did you mean {near}? "));
+            let others = "an address such as https://host/v1, local:FILE.gguf";
+            format!("{text:?} is no provider ({}one of {}, {others})", meant.unwrap_or_default(), names.join(", "))
+        })
+    }
+
+    /// What it is called, in records and under which its key is kept: the name, or the host of an address.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Known(known) => known.name.to_owned(),
+            Self::Address(address) => host_of(address).unwrap_or_else(|_| address.clone()),
+            Self::LocalFile(_) => "local".to_owned(),
+            Self::LlamaServer(_) => "llama-server".to_owned(),
+        }
+    }
+
+    /// The environment variables in which its key is looked for.
+    pub fn key_variables(&self) -> &'static [&'static str] {
+        match self {
+            Self::Known(known) => known.key_variables,
+            Self::Address(_) => &[KEY_OF_ADDRESS],
+            Self::LocalFile(_) | Self::LlamaServer(_) => &[],
+        }
+    }
+
+    /// How its list of models is asked for; `None` for models that are started here.
+    pub fn listing(&self) -> Option<Listing> {
+        match self {
+            Self::Known(known) => Some(known.listing),
+            Self::Address(_) => Some(Listing::OpenAi),
+            Self::LocalFile(_) | Self::LlamaServer(_) => None,
+        }
+    }
+
+    /// The provider, still without a key; `None` for models that are started here.
+    ///
+    /// # Errors
+    /// An address that is none, or that is missing where the provider has no common one.
+    pub fn provider(&self, base_url: Option<&str>) -> Result<Option<Provider>> {
+        let provider = match self {
+            Self::Known(known) => (known.make)().key(None),
+            Self::Address(address) => Provider::new(self.name(), Wire::Chat, address, None),
+            Self::LocalFile(_) | Self::LlamaServer(_) => return Ok(None),
+        };
+        let provider = match base_url {
+            Some(address) => provider.base_url(address.trim().trim_end_matches('/').to_owned()),
+            None => provider,
+        };
+        if provider.base_url.is_empty() {
+            let message = format!("the provider {} has an address of your own", self.name());
+            let remedy = "set base_url, such as https://NAME.openai.azure.com/openai/v1";
+            return Err(Error::new(ErrorKind::Config, message).with_remedy(remedy));
+        }
+        host_of(&provider.base_url).map_err(|why| Error::new(ErrorKind::Config, why))?;
+        Ok(Some(provider))
+    }
+}
+
+fn path_of(path: &str, form: &str) -> Result<PathBuf, String> {
+    match path.trim() {
+        "" => Err(format!("the file of the model is missing (write {form})")),
+        path => Ok(path.into()),
+    }
+}
+
+/// The host of an address, with its port where it has one.
+///
+/// # Errors
+/// An address that is none, in words.
+pub(crate) fn host_of(address: &str) -> Result<String, String> {
+    let uri: Option<Uri> = address.trim().parse().ok();
+    let uri = uri.filter(|uri| matches!(uri.scheme_str(), Some("http" | "https")));
+    let host = uri.as_ref().and_then(|uri| Some((uri.host()?, uri.port_u16())));
+    match host {
+        Some((host, port)) if !host.is_empty() => {
+            Ok(port.map_or_else(|| host.to_owned(), |port| format!("{host}:{port}")))
+        }
+        // The address may hold a password.
+        _ => Err("this is no address (write one such as https://host/v1)".to_owned()),
+    }
+}
+
+/// Whether an address is this machine's, so that what is sent there does not leave it.
+pub(crate) fn is_this_machine(address: &str) -> bool {
+    let host = address.parse::<Uri>().ok().and_then(|uri| uri.host().map(str::to_owned)).unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+}
+
+/// What the models of hosted providers read, in tokens, by the beginning of their names: the longest that fits. As the
+/// providers' pages on models state it (platform.openai.com/docs/models, platform.claude.com/docs/en/about-claude/models,
+/// ai.google.dev/gemini-api/docs/models, api-docs.deepseek.com, platform.moonshot.ai/docs, docs.z.ai), read in November
+/// 2026. Where they differ within a family it is the least. Others, and models on servers of one's own, which take what
+/// the server was started with, are not known here.
+const CONTEXT_LENGTHS: [(&str, u64); 27] = [
+    ("gpt-3.5-turbo", 16_385),
+    ("gpt-4", 8_192),
+    ("gpt-4-turbo", 128_000),
+    ("gpt-4o", 128_000),
+    ("gpt-4.1", 1_047_576),
+    ("gpt-4.5", 128_000),
+    ("gpt-5", 400_000),
+    ("gpt-5-chat", 128_000),
+    ("gpt-5.1-chat", 128_000),
+    ("gpt-5.2-chat", 128_000),
+    ("o1", 200_000),
+    ("o1-mini", 128_000),
+    ("o3", 200_000),
+    ("o4-mini", 200_000),
+    ("claude-", 200_000),
+    ("claude-opus-4-6", 1_000_000),
+    ("claude-opus-4-7", 1_000_000),
+    ("claude-sonnet-4-6", 1_000_000),
+    ("gemini-", 1_048_576),
+    ("gemini-1.5-pro", 2_097_152),
+    ("gemini-2.5-flash-image", 32_768),
+    ("deepseek-", 128_000),
+    ("kimi-k2", 131_072),
+    ("moonshot-v1-8k", 8_192),
+    ("moonshot-v1-32k", 32_768),
+    ("moonshot-v1-128k", 131_072),
+    ("glm-4", 128_000),
+];
+
+/// How many tokens a model reads, request and reply together, where that is known.
+pub(crate) fn context_length(choice: &Choice, model: &str) -> Option<u64> {
+    let Choice::Known(Known { listing, name, .. }) = choice else { return None };
+    // A server of one's own may call a model as it likes.
+    if *listing == Listing::Ollama || matches!(*name, "lmstudio" | "llama.cpp") {
+        return None;
+    }
+    // OpenRouter puts who made it before the name: `anthropic/claude-sonnet-4.6`.
+    let model = model.rsplit_once('/').map_or(model, |(_, model)| model);
+    let fits = CONTEXT_LENGTHS.iter().filter(|(prefix, _)| model.starts_with(prefix));
+    fits.max_by_key(|(prefix, _)| prefix.len()).map(|(_, tokens)| *tokens)
+}
+
+/// The name that was probably meant.
+pub(crate) fn nearest<'n>(wanted: &str, names: impl Iterator<Item = &'n str>) -> Option<&'n str> {
+    let likeness = |name: &str| strsim::jaro_winkler(wanted, name);
+    names.filter(|name| likeness(name) > 0.75).max_by(|a, b| likeness(a).total_cmp(&likeness(b)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn providers_are_known_by_name_and_address() {
+        for known in &KNOWN {
+            let choice = Choice::parse(known.name).unwrap();
+            assert_eq!(choice.name(), known.name);
+            if known.name != "azure" {
+                let provider = choice.provider(None).unwrap().unwrap();
+                assert_eq!(provider.key, None, "{}", known.name);
+                assert!(host_of(&provider.base_url).is_ok(), "{}", known.name);
+            }
+        }
+        let custom = Choice::parse("https://gateway.example/v1/").unwrap();
+        assert_eq!(custom.name(), "gateway.example");
+        assert_eq!(custom.provider(None).unwrap().unwrap().base_url, "https://gateway.example/v1");
+        let azure = Choice::parse("azure").unwrap();
+        assert!(azure.provider(None).unwrap_err().to_string().contains("set base_url"));
+        assert!(azure.provider(Some("nowhere")).is_err());
+        let error = Choice::parse("antropic").unwrap_err();
+        assert!(error.contains("did you mean anthropic?"), "{error}");
+        for wrong in ["", "local:", "ftp://x/v1", "https://"] {
+            assert!(Choice::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn what_stays_on_this_machine() {
+        for (address, is_here) in [
+            ("http://127.0.0.1:11434/v1", true),
+            ("http://localhost:1234/v1", true),
+            ("http://[::1]:8080/v1", true),
+            ("https://api.openai.com/v1", false),
+            ("http://localhost.example.org/v1", false),
+            ("http://127.0.0.1@example.org/v1", false),
+            ("http://192.168.1.5/v1", false),
+        ] {
+            assert_eq!(is_this_machine(address), is_here, "{address}");
+        }
+    }
+
+    #[test]
+    fn context_lengths_of_families() {
+        let of = |provider: &str, model: &str| context_length(&Choice::parse(provider).unwrap(), model);
+        assert_eq!(of("openai", "gpt-4.1-mini"), Some(1_047_576));
+        assert_eq!(of("openai", "gpt-4-0613"), Some(8_192));
+        assert_eq!(of("anthropic", "claude-haiku-4-5"), Some(200_000));
+        assert_eq!(of("openrouter", "google/gemini-2.5-pro"), Some(1_048_576));
+        assert_eq!(of("openai", "my-own"), None);
+        assert_eq!(of("ollama", "gpt-4"), None);
+    }
+}

@@ -1,0 +1,330 @@
+//! What may be set, and where each value comes from: `agent.toml` in the user's configuration folder, then variables
+//! `VAULT_AGENT_<NAME>`, then flags. A vault sets none of it.
+//!
+//! The table in `settings/table.rs` drives all of it: parsing, `config show` and `config set`, help, and the documents.
+
+mod value;
+mod table;
+mod file;
+mod flags;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use agent_loop::text_calls::Format;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use vault_tools::{Error, ErrorKind, Result, Toolset};
+
+use crate::providers::Choice;
+use table::find;
+
+pub(crate) use file::{path, remove, set};
+pub(crate) use flags::SettingArgs;
+pub(crate) use table::{Setting, TABLE};
+pub(crate) use value::Kind;
+
+/// What the user has set, or the defaults.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Settings {
+    /// A name of `providers.rs`, an address, `local:FILE.gguf` or `llama-server:FILE.gguf`.
+    #[serde(deserialize_with = "provider")]
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    pub base_url: Option<String>,
+    pub allowed_models: Vec<String>,
+    pub context_length: Option<u64>,
+    pub models_folder: Option<PathBuf>,
+    pub system: Option<String>,
+    pub temperature: Option<f64>,
+    pub max_tokens: Option<u32>,
+    pub streaming: bool,
+    pub tools: bool,
+    pub toolsets: Vec<Toolset>,
+    pub text_calls: InText,
+    pub review: Review,
+    pub max_turns: u32,
+    pub max_calls: Option<u32>,
+    pub max_total_tokens: Option<u64>,
+    pub max_seconds: Option<u64>,
+    pub show_traffic: bool,
+    #[serde(skip)]
+    sources: BTreeMap<&'static str, Source>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            provider: None,
+            model: None,
+            base_url: None,
+            allowed_models: Vec::new(),
+            context_length: None,
+            models_folder: None,
+            system: None,
+            temperature: Some(0.2),
+            max_tokens: None,
+            streaming: true,
+            tools: true,
+            toolsets: vec![Toolset::Notes],
+            text_calls: InText::Auto,
+            review: Review::Chat,
+            max_turns: 10,
+            max_calls: Some(64),
+            max_total_tokens: None,
+            max_seconds: None,
+            show_traffic: false,
+            sources: BTreeMap::new(),
+        }
+    }
+}
+
+/// Which results of tools a person is shown before the model gets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Review {
+    /// Those of the toolset `chat`.
+    Chat,
+    Always,
+    Never,
+}
+
+/// Whether tools are called in text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub(crate) enum InText {
+    /// Where the model turns out to take no tools.
+    Auto,
+    Never,
+    /// Always, in this form.
+    In(Format),
+}
+
+impl TryFrom<String> for InText {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        match &*text {
+            "auto" => Ok(Self::Auto),
+            "never" => Ok(Self::Never),
+            name => Format::named(name).map(Self::In).ok_or_else(|| {
+                format!(
+                    "{name:?} is neither auto, never nor a form of calls such as hermes, qwen3_coder, llama3, mistral"
+                )
+            }),
+        }
+    }
+}
+
+impl From<InText> for String {
+    fn from(in_text: InText) -> Self {
+        match in_text {
+            InText::Auto => "auto",
+            InText::Never => "never",
+            InText::In(format) => format.name(),
+        }
+        .to_owned()
+    }
+}
+
+/// Only names that mean a provider.
+fn provider<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let name = Option::<String>::deserialize(from)?;
+    name.as_deref().map(Choice::parse).transpose().map_err(serde::de::Error::custom)?;
+    Ok(name)
+}
+
+/// Where a value comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Source {
+    Default,
+    File { path: PathBuf, line: usize },
+    Variable(String),
+    Flag(String),
+}
+
+impl Source {
+    /// The name in records.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Default => "default",
+            Self::File { .. } => "file",
+            Self::Variable(_) => "variable",
+            Self::Flag(_) => "flag",
+        }
+    }
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("default"),
+            Self::File { path, line } => write!(f, "{}:{line}", path.display()),
+            Self::Variable(name) => f.write_str(name),
+            Self::Flag(flag) => write!(f, "--{flag}"),
+        }
+    }
+}
+
+/// Something that cannot count.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    pub source: Source,
+    pub message: String,
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::new(ErrorKind::Config, problem.message).at(problem.source)
+    }
+}
+
+impl Settings {
+    /// The settings of the user with those of the command line.
+    ///
+    /// # Errors
+    /// A file that cannot be read, and the first value that cannot count; [`Settings::check`] finds all of them.
+    pub fn load(flags: &SettingArgs) -> Result<Self> {
+        let (settings, problems) = Self::check(flags)?;
+        match problems.into_iter().next() {
+            None => Ok(settings),
+            Some(problem) => Err(problem.into()),
+        }
+    }
+
+    /// What counts, and everything that cannot.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn check(flags: &SettingArgs) -> Result<(Self, Vec<Problem>)> {
+        let (in_file, mut problems) = file::read()?;
+        let mut settings = Self::default();
+        let given = in_file.into_iter().chain(variables(&mut problems)).chain(flags.given(&mut problems));
+        for (setting, value, source) in given.collect::<Vec<_>>() {
+            if let Err(message) = settings.put(setting, value, source.clone()) {
+                problems.push(Problem { source, message: format!("{}: {message}", setting.name) });
+            }
+        }
+        Ok((settings, problems))
+    }
+
+    /// Where a setting's value comes from.
+    pub fn source(&self, name: &str) -> &Source {
+        self.sources.get(name).unwrap_or(&Source::Default)
+    }
+
+    /// A setting's value; `null` where it has none.
+    pub fn value(&self, name: &str) -> Value {
+        serde_json::to_value(self).ok().and_then(|mut all| Some(all.get_mut(name)?.take())).unwrap_or_default()
+    }
+
+    /// Sets one.
+    ///
+    /// # Errors
+    /// What is wrong with the value, in words.
+    fn put(&mut self, setting: &'static Setting, value: Value, source: Source) -> Result<(), String> {
+        let mut all = serde_json::to_value(&*self).map_err(|error| error.to_string())?;
+        all[setting.name] = value;
+        let sources = std::mem::take(&mut self.sources);
+        let changed = serde_json::from_value(all).map_err(|error| error.to_string());
+        let result = changed.map(|changed| *self = changed);
+        self.sources = sources;
+        if result.is_ok() {
+            self.sources.insert(setting.name, source);
+        }
+        result
+    }
+}
+
+/// A value that was given, and where.
+type Given = (&'static Setting, Value, Source);
+
+/// What the environment says. A variable that is set to nothing is not set.
+fn variables(problems: &mut Vec<Problem>) -> Vec<Given> {
+    let mut given = Vec::new();
+    for setting in &TABLE {
+        let name = setting.variable();
+        let Some(text) = std::env::var_os(&name).filter(|text| !text.is_empty()) else { continue };
+        let source = Source::Variable(name);
+        match text.to_str().ok_or_else(|| "it is not text in UTF-8".to_owned()).and_then(|text| setting.of_text(text)) {
+            Ok(value) => given.push((setting, value, source)),
+            Err(message) => problems.push(Problem { source, message: format!("{}: {message}", setting.name) }),
+        }
+    }
+    given
+}
+
+/// Whether `text` could be the value of the setting, on its own.
+///
+/// # Errors
+/// What is wrong with it, in words.
+pub(crate) fn read_value(name: &str, text: &str) -> Result<(&'static Setting, Value), String> {
+    let setting = find(name)?;
+    let value = setting.of_text(text)?;
+    Settings::default().put(setting, value.clone(), Source::Default)?;
+    Ok((setting, value))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_names_every_setting_once() {
+        let all = serde_json::to_value(Settings::default()).unwrap();
+        let fields: Vec<&String> = all.as_object().unwrap().keys().collect();
+        assert_eq!(fields, TABLE.iter().map(|setting| setting.name).collect::<Vec<_>>());
+        for setting in &TABLE {
+            let default = Settings::default().value(setting.name);
+            assert!(!default.is_null() || setting.is_optional, "{}", setting.name);
+        }
+    }
+
+    #[test]
+    fn values_from_text() {
+        for (name, text, expected) in [
+            ("max_turns", "3", json!(3)),
+            ("temperature", "0", json!(0.0)),
+            ("temperature", "none", Value::Null),
+            ("streaming", "off", json!(false)),
+            ("toolsets", "notes, bulk", json!(["notes", "bulk"])),
+            ("allowed_models", "", json!([])),
+            ("text_calls", "qwen3_coder", json!("qwen3_coder")),
+            ("review", "always", json!("always")),
+            ("provider", "https://host.example/v1", json!("https://host.example/v1")),
+        ] {
+            assert_eq!(read_value(name, text).unwrap().1, expected, "{name} = {text}");
+        }
+        for (name, text, said) in [
+            ("max_turns", "0", "a whole number from 1 to 1000"),
+            ("max_turns", "many", "a whole number from 1 to 1000"),
+            ("max_turns", "none", "a whole number from 1 to 1000"),
+            ("temperature", "2.5", "a number from 0 to 2"),
+            ("temperature", "NaN", "a number from 0 to 2"),
+            ("streaming", "maybe", "true or false"),
+            ("toolsets", "note", "notes"),
+            ("text_calls", "chatml", "hermes"),
+            ("review", "sometimes", "always"),
+            ("provider", "opnai", "did you mean openai?"),
+            ("modle", "x", "did you mean model?"),
+        ] {
+            let error = read_value(name, text).unwrap_err();
+            assert!(error.contains(said), "{name} = {text}: {error}");
+        }
+    }
+
+    #[test]
+    fn the_last_source_counts_and_is_known() {
+        let mut settings = Settings::default();
+        let setting = find("model").unwrap();
+        settings.put(setting, json!("a"), Source::Variable("VAULT_AGENT_MODEL".into())).unwrap();
+        settings.put(setting, json!("b"), Source::Flag("model".into())).unwrap();
+        assert_eq!((settings.model.as_deref(), settings.source("model").kind()), (Some("b"), "flag"));
+        assert_eq!(settings.source("max_turns"), &Source::Default);
+        assert!(settings.put(setting, json!(1), Source::Default).is_err());
+        assert_eq!(settings.model.as_deref(), Some("b"));
+    }
+}

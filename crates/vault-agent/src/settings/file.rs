@@ -1,0 +1,117 @@
+//! `agent.toml` in the user's configuration folder, beside `tools.toml`: read with the line of each value, and changed
+//! in place.
+
+use std::path::PathBuf;
+
+use serde_json::Value;
+use toml_edit::{Document, DocumentMut};
+use vault_index::internal::{config_folder, read_settings_file};
+use vault_tools::{Error, ErrorKind, Result, State};
+
+use super::table::{Setting, find};
+use super::{Given, Problem, Source};
+
+const NAME: &str = "agent.toml";
+
+const REMEDY: &str = "vault-agent config show lists what may stand there";
+
+/// Where the file is, whether or not it is there.
+///
+/// # Errors
+/// When the system names no configuration folder.
+pub(crate) fn path() -> Result<PathBuf> {
+    config_folder().map(|folder| folder.join(NAME)).ok_or_else(|| {
+        Error::new(ErrorKind::Io, "the system names no folder for configurations")
+            .with_remedy("set HOME or XDG_CONFIG_HOME")
+    })
+}
+
+/// What the file says, and what is wrong in it. No file says nothing.
+///
+/// # Errors
+/// When it cannot be read.
+pub(super) fn read() -> Result<(Vec<Given>, Vec<Problem>)> {
+    let (mut given, mut problems) = (Vec::new(), Vec::new());
+    let Ok(path) = path() else { return Ok((given, problems)) };
+    let Some(text) = read_settings_file(&path, REMEDY)? else { return Ok((given, problems)) };
+    let source = |at: Option<usize>| {
+        let before = at.and_then(|at| text.get(..at)).unwrap_or_default();
+        Source::File { path: path.clone(), line: 1 + before.matches('\n').count() }
+    };
+    let document = match Document::parse(&*text) {
+        Ok(document) => document,
+        Err(error) => {
+            let source = source(error.span().map(|span| span.start));
+            problems.push(Problem { source, message: error.message().to_owned() });
+            return Ok((given, problems));
+        }
+    };
+    for (name, item) in document.iter() {
+        let key = document.key(name).and_then(|key| key.span());
+        let source = source(key.or(item.span()).map(|span| span.start));
+        let value = find(name).and_then(|setting| {
+            let value = item.as_value().ok_or_else(|| format!("expected {}, found a table", setting.kind.described()));
+            let value = value.and_then(|value| setting.of_toml(value));
+            Ok((setting, value.map_err(|message| format!("{name}: {message}"))?))
+        });
+        match value {
+            Ok((setting, value)) => given.push((setting, value, source)),
+            Err(message) => problems.push(Problem { source, message }),
+        }
+    }
+    Ok((given, problems))
+}
+
+/// Writes a value into the file. Everything else in it stays as it was written.
+///
+/// # Errors
+/// A file that cannot be understood or written.
+pub(crate) fn set(setting: &Setting, value: &Value) -> Result<PathBuf> {
+    change(|document| {
+        let value = of_json(value);
+        match document.get_mut(setting.name).and_then(|item| item.as_value_mut()) {
+            Some(old) => {
+                // A comment behind it stays.
+                let decor = old.decor().clone();
+                *old = value;
+                *old.decor_mut() = decor;
+            }
+            None => document[setting.name] = toml_edit::value(value),
+        }
+    })
+}
+
+/// Takes a setting out of the file.
+///
+/// # Errors
+/// As [`set`].
+pub(crate) fn remove(setting: &Setting) -> Result<PathBuf> {
+    change(|document| drop(document.remove(setting.name)))
+}
+
+fn change(act: impl FnOnce(&mut DocumentMut)) -> Result<PathBuf> {
+    let path = path()?;
+    // A link to a file elsewhere stays one.
+    let path = path.canonicalize().unwrap_or(path);
+    let text = read_settings_file(&path, REMEDY)?.unwrap_or_default();
+    let mut document: DocumentMut = text.parse().map_err(|error: toml_edit::TomlError| {
+        Error::new(ErrorKind::Config, error.to_string()).at(path.display()).with_remedy("repair it, then set it again")
+    })?;
+    act(&mut document);
+    let (folder, name) = (path.parent().unwrap_or(&path), path.file_name().unwrap_or_default());
+    State::at(folder).replace(&name.to_string_lossy(), document.to_string().into_bytes())?;
+    Ok(path)
+}
+
+fn of_json(value: &Value) -> toml_edit::Value {
+    match value {
+        Value::Bool(is) => (*is).into(),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => whole.into(),
+            None => number.as_f64().unwrap_or_default().into(),
+        },
+        Value::Array(values) => values.iter().map(of_json).collect(),
+        Value::String(text) => text.as_str().into(),
+        Value::Null | Value::Object(_) => "none".into(),
+    }
+}

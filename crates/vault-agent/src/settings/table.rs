@@ -1,0 +1,161 @@
+//! The settings, one line each: name, what it takes, its flag, what it does.
+
+use serde_json::Value;
+use toml_edit::Value as Toml;
+
+use super::value::Kind;
+use crate::providers::nearest;
+
+/// A setting.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// As in `agent.toml`.
+    pub name: &'static str,
+    pub kind: Kind,
+    /// Whether `none` is a value.
+    pub is_optional: bool,
+    /// Without its dashes. One that begins with `no-` turns a switch off, and other flags of switches turn them on.
+    pub flag: Option<&'static str>,
+    pub what: &'static str,
+}
+
+impl Setting {
+    /// The environment variable of the setting.
+    pub fn variable(&self) -> String {
+        format!("VAULT_AGENT_{}", self.name.to_uppercase())
+    }
+
+    /// Reads a value from a variable or a flag.
+    ///
+    /// # Errors
+    /// What may be written instead.
+    pub fn of_text(&self, text: &str) -> Result<Value, String> {
+        if self.is_optional && text.trim() == "none" {
+            return Ok(Value::Null);
+        }
+        self.kind.of_text(text)
+    }
+
+    /// Reads a value from a file.
+    ///
+    /// # Errors
+    /// What may be written instead.
+    pub fn of_toml(&self, toml: &Toml) -> Result<Value, String> {
+        if self.is_optional && toml.as_str() == Some("none") {
+            return Ok(Value::Null);
+        }
+        self.kind.of_toml(toml)
+    }
+}
+
+const fn required(name: &'static str, kind: Kind, flag: Option<&'static str>, what: &'static str) -> Setting {
+    Setting { name, kind, is_optional: false, flag, what }
+}
+
+const fn optional(name: &'static str, kind: Kind, flag: Option<&'static str>, what: &'static str) -> Setting {
+    Setting { name, kind, is_optional: true, flag, what }
+}
+
+const ANY: u64 = u64::MAX;
+
+/// All of them, in the order of the fields of `Settings`.
+pub(crate) const TABLE: [Setting; 19] = [
+    optional(
+        "provider",
+        Kind::Text,
+        Some("provider"),
+        "Who serves the model: openai, openai-chat, anthropic, gemini, openrouter, deepseek, moonshot, z.ai, azure, ollama, \
+lmstudio, llama.cpp, an address that speaks Chat Completions (https://host/v1), local:FILE.gguf, llama-server:FILE.gguf",
+    ),
+    optional("model", Kind::Text, Some("model"), "The model, by the provider's name for it"),
+    optional("base_url", Kind::Text, Some("base-url"), "Another address of the provider's API, such as a gateway's"),
+    required("allowed_models", Kind::List, None, "If any are given, no other models are asked"),
+    optional(
+        "context_length",
+        Kind::Count(1024, ANY),
+        Some("context-length"),
+        "How many tokens the model reads, request and reply together; older turns are summed up before that",
+    ),
+    optional("models_folder", Kind::Text, None, "The folder in which model files are looked for"),
+    optional(
+        "system",
+        Kind::Text,
+        Some("system"),
+        "A system message of your own, after the one that explains the vault",
+    ),
+    optional(
+        "temperature",
+        Kind::Number(0.0, 2.0),
+        Some("temperature"),
+        "How freely the model chooses its words; none leaves it to the provider",
+    ),
+    optional("max_tokens", Kind::Count(1, u32::MAX as u64), Some("max-tokens"), "The most tokens of one reply"),
+    required("streaming", Kind::Switch, Some("no-stream"), "Whether replies are shown as they are written"),
+    required("tools", Kind::Switch, Some("no-tools"), "Whether the model may call tools"),
+    required(
+        "toolsets",
+        Kind::List,
+        Some("toolset"),
+        "The tools that the model gets: notes, chat, actions, bulk (comma-separated)",
+    ),
+    required(
+        "text_calls",
+        Kind::Text,
+        Some("text-calls"),
+        "Whether tools are called in text: auto (where the model takes no tools), never, or always in the form of a family: \
+hermes, qwen3_coder, glm, llama3, pythonic, mistral, deepseek, deepseek_dsml, kimi_k2, harmony, granite, phi, gemma, \
+functionary, react",
+    ),
+    required(
+        "review",
+        Kind::Text,
+        Some("review"),
+        "Which results you see before the model does: chat (those of the toolset chat), always, never",
+    ),
+    required(
+        "max_turns",
+        Kind::Count(1, 1000),
+        Some("max-turns"),
+        "The most replies of the model to one message of yours",
+    ),
+    optional(
+        "max_calls",
+        Kind::Count(1, u32::MAX as u64),
+        Some("max-calls"),
+        "The most tool calls for one message of yours",
+    ),
+    optional(
+        "max_total_tokens",
+        Kind::Count(1, ANY),
+        Some("max-total-tokens"),
+        "The most tokens, in and out, for one message of yours",
+    ),
+    optional(
+        "max_seconds",
+        Kind::Count(1, ANY),
+        Some("max-seconds"),
+        "The most seconds that model and tools may work for one message of yours",
+    ),
+    required(
+        "show_traffic",
+        Kind::Switch,
+        Some("show-traffic"),
+        "Print what is sent to the model and what comes back, exactly, on standard error; never keys",
+    ),
+];
+
+/// The setting of a name.
+///
+/// # Errors
+/// The names there are, the one first that was probably meant.
+pub(crate) fn find(name: &str) -> Result<&'static Setting, String> {
+    TABLE.iter().find(|setting| setting.name == name).ok_or_else(|| {
+        let names = || TABLE.iter().map(|setting| setting.name);
+        let spelled = name.to_lowercase().replace('-', "_");
+        let meant = match nearest(&spelled, names()) {
+            Some(near) => format!("did you mean {near}?"),
+            None => format!("there are {}", names().collect::<Vec<_>>().join(", ")),
+        };
+        format!("there is no setting {name:?} ({meant})")
+    })
+}
