@@ -14,7 +14,8 @@ struct Search {
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let [folder, question] = std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "usage: FOLDER QUESTION")?;
+    let [folder, question] =
+        std::env::args().skip(1).collect::<Vec<_>>().try_into().map_err(|_| "usage: FOLDER QUESTION")?;
     let index = Arc::new(Index::open(folder, Options::new())?);
     index.sync()?;
     let search = move |Search { query }| {

@@ -64,7 +64,7 @@ pub enum Format {
 
 /// Where data is written.
 pub struct Out {
-    writer: Box<dyn Write>,
+    writer: Box<dyn Write + Send>,
     /// How it may be decorated.
     pub paint: Paint,
     is_indented: bool,
@@ -84,7 +84,7 @@ impl Out {
     }
 
     /// Another writer, which is no terminal.
-    pub fn to(writer: impl Write + 'static) -> Self {
+    pub fn to(writer: impl Write + Send + 'static) -> Self {
         Self { writer: Box::new(writer), paint: Paint::default(), is_indented: false }
     }
 

@@ -16,7 +16,7 @@ use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
 use super::call_line::call_line;
 use crate::conversation::{CitationCheck, Conversation, Offer, Source, Turn, cited_note};
-use crate::model::{self, Destination};
+use crate::model;
 use crate::request::{Request, now, read_all};
 use crate::settings::{SettingArgs, Settings};
 use crate::workspace::{Granted, Workspace};
@@ -124,9 +124,6 @@ pub(super) fn ask(vault_args: &VaultArgs, args: &AskArgs, out: &mut Out) -> CliR
     let Some(model) = model::open(&settings)? else {
         return passages(&workspace, record, args.json, out);
     };
-    if let Destination::Host(host) = &model.destination {
-        model::tell_once(host, &model)?;
-    }
     let mut conversation = Conversation::begin(Arc::clone(&workspace), model, settings, editor, Offer::Reading)?;
     let runtime = super::runtime()?;
     let answered = runtime.block_on(answer(&mut conversation, &mut record, args.json || args.insert, out));
@@ -170,7 +167,9 @@ fn ended(outcome: &RunOutcome) -> CliResult {
 
 fn question(args: &AskArgs) -> Result<String> {
     let text = match args.question.as_slice() {
-        [dash] if dash == "-" => std::io::read_to_string(std::io::stdin()).map_err(|error| Error::io("standard input", &error))?,
+        [dash] if dash == "-" => {
+            std::io::read_to_string(std::io::stdin()).map_err(|error| Error::io("standard input", &error))?
+        }
         words => words.join(" "),
     };
     match text.trim() {
@@ -193,9 +192,11 @@ pub(super) fn editor_of(workspace: &Workspace, context: &ContextArgs) -> Result<
 /// How many notes there are, and how many passages have no vector.
 pub(super) fn counts(workspace: &Workspace) -> (usize, usize) {
     let status = |open: &crate::workspace::OpenVault| open.vault.index().ok()?.status().ok();
-    workspace.vaults().iter().filter_map(status).fold((0, 0), |(notes, pending), status| {
-        (notes + status.notes, pending + status.pending)
-    })
+    workspace
+        .vaults()
+        .iter()
+        .filter_map(status)
+        .fold((0, 0), |(notes, pending), status| (notes + status.notes, pending + status.pending))
 }
 
 /// Drives the conversation to its end; the answer is printed as it comes, unless it is collected.
@@ -317,7 +318,10 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
     })?;
     let found = found.as_array().cloned().unwrap_or_default();
     (record.notes, record.pending) = counts(workspace);
-    let outcome = if found.is_empty() { Outcome::Nothing } else { Outcome::Done };
+    let (outcome, what) = match found.is_empty() {
+        true => (Outcome::Nothing, "no passage fits"),
+        false => (Outcome::Done, "these are the passages that fit best"),
+    };
     if is_json {
         record.stop = "no model is configured".to_owned();
         record.passages = Some(Value::Array(found));
@@ -335,7 +339,6 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
             out.line("")?;
         }
     }
-    let what = if found.is_empty() { "no passage fits" } else { "these are the passages that fit best" };
     note(&format!(
         "no model is configured, so nothing is answered; {what}. To have questions answered: `vault-agent config set \
          provider ollama` and `vault-agent config set model NAME` for a model on this machine, or `vault-agent login \
@@ -345,20 +348,15 @@ fn passages(workspace: &Workspace, mut record: Record, is_json: bool, out: &mut 
 }
 
 /// Inserts the answer at the cursor, or at the end of the note, as a change that can be undone.
-fn insert(
-    workspace: &Workspace,
-    conversation: &Conversation,
-    answer: &str,
-    yes: bool,
-    out: &mut Out,
-) -> CliResult<()> {
+fn insert(workspace: &Workspace, conversation: &Conversation, answer: &str, yes: bool, out: &mut Out) -> CliResult<()> {
     let editor = conversation.tools().editor();
     let Some(path) = editor.active_file.clone() else { return Ok(()) };
     let request = match editor.cursor {
         Some(_) => Request::Call { tool: "editor.insertAtCursor".to_owned(), args: json!({ "text": answer }) },
-        None => {
-            Request::Call { tool: "append_to_note".to_owned(), args: json!({ "path": path.as_str(), "content": answer }) }
-        }
+        None => Request::Call {
+            tool: "append_to_note".to_owned(),
+            args: json!({ "path": path.as_str(), "content": answer }),
+        },
     };
     workspace.with(|vaults| {
         let toolbox = vaults.toolbox(0);

@@ -27,7 +27,10 @@ pub(super) fn call_line(call: Option<&ToolCall>, result: &ToolResult) -> String 
 }
 
 fn telling(arguments: &Value) -> Option<String> {
-    TELLING.into_iter().find_map(|name| arguments.get(name)).map(|value| shortened(&value.to_string(), LONGEST_ARGUMENT))
+    TELLING
+        .into_iter()
+        .find_map(|name| arguments.get(name))
+        .map(|value| shortened(&value.to_string(), LONGEST_ARGUMENT))
 }
 
 fn shortened(text: &str, most: usize) -> String {

@@ -17,8 +17,8 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use vault_cli::{CliResult, Failure, Out, Outcome};
 use tokio::runtime::{Builder, Runtime};
+use vault_cli::{CliResult, Failure, Out, Outcome};
 use vault_tools::Error;
 use vault_tools::cli::{log, redo, run_macro, undo};
 

@@ -8,7 +8,7 @@ use vault_tools::cli::{MacroCommand, MacroSaveArgs, RunningArgs, VaultArgs, run_
 use vault_tools::{Error, ErrorKind, Toolbox};
 
 use super::ask::cancel_on_signal;
-use crate::model::{self, Destination};
+use crate::model;
 use crate::plan_writer::{Written, write};
 use crate::settings::{SettingArgs, Settings};
 
@@ -30,12 +30,11 @@ pub(super) fn plan(vault_args: &VaultArgs, args: &PlanArgs, out: &mut Out) -> Cl
     let settings = Settings::load(&args.settings)?;
     let Some(model) = model::open(&settings)? else {
         return Err(Error::new(ErrorKind::Config, "no model is configured, and a plan needs one")
-            .with_remedy("set one with vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped")
+            .with_remedy(
+                "set one with vault-agent config set model NAME, or run a macro: vault-agent macro list --shipped",
+            )
             .into());
     };
-    if let Destination::Host(host) = &model.destination {
-        model::tell_once(host, &model)?;
-    }
     let instruction = args.instruction.join(" ");
     let outcome = with_toolbox(vault_args, &args.running.context, |toolbox| {
         let plan = written(&instruction, toolbox, &model, &settings)?;
@@ -68,7 +67,8 @@ fn written(instruction: &str, toolbox: &Toolbox, model: &model::ChosenModel, set
     match written? {
         Written::Plan(plan) => Ok(plan),
         Written::Invalid(faults) => {
-            let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
+            let message =
+                format!("the model wrote no valid plan, and two repairs did not help; nothing was done:\n{faults}");
             Err(Error::new(ErrorKind::Plan, message)
                 .with_remedy("say it in smaller steps, or take a larger model with --model")
                 .into())

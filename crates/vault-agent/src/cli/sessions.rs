@@ -21,7 +21,9 @@ pub(super) enum SessionsCommand {
     /// List the conversations in which all of these words stand
     Search(SearchArgs),
     /// Print a conversation as Markdown, with the notes that it cited
-    #[command(after_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md")]
+    #[command(
+        after_help = "Examples:\n  vault-agent sessions show 3f2a\n  vault-agent sessions show 3f2a > ~/Notes/Roses.md"
+    )]
     Show(SessionArgs),
     /// Delete a conversation
     Delete(DeleteArgs),
@@ -59,7 +61,11 @@ pub(super) fn sessions(args: &SessionsArgs, out: &mut Out) -> CliResult {
         Some(SessionsCommand::Show(show)) => {
             let text = sessions.export(&sessions.find(show.session.as_deref())?)?;
             // A terminal is shown nothing that acts on it; a file gets the text as it is.
-            if out.paint.is_terminal() { out.text(&sanitize(&text))? } else { out.text(&text)? }
+            if out.paint.is_terminal() {
+                out.text(&sanitize(&text))?
+            } else {
+                out.text(&text)?
+            }
             Ok(Outcome::Done)
         }
         Some(SessionsCommand::Delete(delete)) => {

@@ -35,7 +35,7 @@ static QUOTE: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r#""(?P<straight>[^"\n]+)"|“(?P<curly>[^”\n]+)”"#).expect("a valid pattern"));
 
 /// Reads a note by its path; `None` where there is none that may be read.
-type Lookup<'l> = dyn FnMut(&str) -> Option<String> + 'l;
+type Lookup<'l> = dyn FnMut(&str) -> Option<String> + Send + 'l;
 
 /// Checks an answer as it streams.
 pub(crate) struct CitationCheck<'l> {
@@ -54,7 +54,7 @@ pub(crate) struct CitationCheck<'l> {
 
 impl<'l> CitationCheck<'l> {
     /// A check that reads notes by `lookup`, each once.
-    pub fn new(lookup: impl FnMut(&str) -> Option<String> + 'l) -> Self {
+    pub fn new(lookup: impl FnMut(&str) -> Option<String> + Send + 'l) -> Self {
         Self {
             lookup: Box::new(lookup),
             notes: BTreeMap::new(),
@@ -71,16 +71,20 @@ impl<'l> CitationCheck<'l> {
     pub fn push(&mut self, text: &str) -> String {
         let mut shown = String::new();
         for piece in text.split_inclusive('\n') {
-            if !self.is_holding {
-                let begins = piece.find(['[', '"', '“', '`']);
-                let before = &piece[..begins.unwrap_or(piece.len())];
+            if self.is_holding {
+                self.held.push_str(piece);
+            } else {
+                // Blanks before a citation go with it, so they wait for what follows.
+                let line = std::mem::take(&mut self.held) + piece;
+                let begins = line.find(['[', '"', '“', '`']);
+                self.is_holding = begins.is_some();
+                let before = line[..begins.unwrap_or(line.len())].trim_end_matches([' ', '\t']);
                 shown.push_str(before);
                 self.has_begun = !before.ends_with('\n') && (self.has_begun || !before.trim().is_empty());
-                let Some(begins) = begins else { continue };
-                self.held.push_str(&piece[begins..]);
-                self.is_holding = true;
-            } else {
-                self.held.push_str(piece);
+                self.held.push_str(&line[before.len()..]);
+                if !self.is_holding {
+                    continue;
+                }
             }
             if piece.ends_with('\n') || self.held.len() > LONGEST {
                 shown.push_str(&self.release());
@@ -107,7 +111,7 @@ impl<'l> CitationCheck<'l> {
     fn release(&mut self) -> String {
         self.is_holding = false;
         let line = std::mem::take(&mut self.held);
-        if !self.has_begun && line.starts_with("```") {
+        if !self.has_begun && line.trim_start().starts_with("```") {
             self.is_in_fence = !self.is_in_fence;
         }
         self.has_begun = !line.ends_with('\n') && (self.has_begun || !line.is_empty());
@@ -207,8 +211,7 @@ fn split(inside: &str) -> impl Iterator<Item = &str> {
 
 fn source(text: &str) -> Option<Source> {
     let (path, lines) = text.trim().rsplit_once(':')?;
-    let first: String =
-        lines.trim_start_matches(['L', 'l']).chars().take_while(char::is_ascii_digit).collect();
+    let first: String = lines.trim_start_matches(['L', 'l']).chars().take_while(char::is_ascii_digit).collect();
     Some(Source { path: path.trim().to_owned(), line: first.parse().ok()? })
 }
 
@@ -261,10 +264,30 @@ mod tests {
             ("Prune them [Garden/Roses.md:9].", "Prune them.", vec![], 1),
             ("Prune them [Garden/Lilies.md:1].\nYes.", "Prune them.\nYes.", vec![], 1),
             ("Both [Garden/Roses.md:3; No.md:1].", "Both [Garden/Roses.md:3].", vec![3], 1),
-            ("It says \"prune them in late winter\" [Garden/Roses.md:3].", "It says \"prune them in late winter\" [Garden/Roses.md:3].", vec![3], 0),
-            ("It says “late winter, never in autumn” [Garden/Roses.md:3].", "It says “late winter, never in autumn” [Garden/Roses.md:3].", vec![3], 0),
-            ("It says \"prune them in early spring\" [Garden/Roses.md:3].", "It says […] [Garden/Roses.md:3].", vec![3], 1),
-            ("A link [text.md:1](https://example.org) cites nothing.", "A link [text.md:1](https://example.org) cites nothing.", vec![], 0),
+            (
+                "It says \"prune them in late winter\" [Garden/Roses.md:3].",
+                "It says \"prune them in late winter\" [Garden/Roses.md:3].",
+                vec![3],
+                0,
+            ),
+            (
+                "It says “late winter, never in autumn” [Garden/Roses.md:3].",
+                "It says “late winter, never in autumn” [Garden/Roses.md:3].",
+                vec![3],
+                0,
+            ),
+            (
+                "It says \"prune them in early spring\" [Garden/Roses.md:3].",
+                "It says […] [Garden/Roses.md:3].",
+                vec![3],
+                1,
+            ),
+            (
+                "A link [text.md:1](https://example.org) cites nothing.",
+                "A link [text.md:1](https://example.org) cites nothing.",
+                vec![],
+                0,
+            ),
             ("```\nlet a = b[x.md:1];\n```\n", "```\nlet a = b[x.md:1];\n```\n", vec![], 0),
         ] {
             let (text, cited, faults) = checked(answer);
@@ -279,10 +302,10 @@ mod tests {
     #[test]
     fn text_without_citations_streams_at_once() {
         let mut check = CitationCheck::new(lookup);
-        assert_eq!(check.push("Prune "), "Prune ");
-        assert_eq!(check.push("them [Gar"), "them ");
+        assert_eq!(check.push("Prune "), "Prune");
+        assert_eq!(check.push("them [Gar"), " them");
         assert_eq!(check.push("den/Roses.md:3]"), "");
-        assert_eq!(check.push(".\nNow"), "[Garden/Roses.md:3].\nNow");
+        assert_eq!(check.push(".\nNow"), " [Garden/Roses.md:3].\nNow");
     }
 
     proptest! {

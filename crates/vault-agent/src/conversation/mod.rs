@@ -124,7 +124,8 @@ impl Conversation {
     ) -> Result<Self> {
         let sessions = Sessions::of_user()?;
         let path = sessions.transcript(&info);
-        let mut conversation = Self::with(NoteTools::new(workspace, &settings, Offer::All), model, settings, editor, sessions, info)?;
+        let mut conversation =
+            Self::with(NoteTools::new(workspace, &settings, Offer::All), model, settings, editor, sessions, info)?;
         let (transcript, run, _) = Transcript::open(path, Durability::Machine).map_err(of_loop)?;
         (conversation.transcript, conversation.run) = (Some(transcript), Some(run));
         conversation.info.model.clone_from(&conversation.model.name);

@@ -15,10 +15,10 @@ use agent_loop::{Run, Transcript, to_markdown};
 use jiff::Timestamp;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use vault_index::internal::state_folder;
 use vault_tools::{Error, ErrorKind, Result, State};
 
 use super::citations::Source;
+use crate::state::state_of_user;
 
 /// Characters of a title.
 const LONGEST_TITLE: usize = 72;
@@ -60,12 +60,7 @@ impl Sessions {
     /// # Errors
     /// When the system names no folder for the state of programs.
     pub fn of_user() -> Result<Self> {
-        let folder = state_folder().and_then(|folder| Some(folder.parent()?.join("vault-agent").join("sessions")));
-        let folder = folder.ok_or_else(|| {
-            Error::new(ErrorKind::Io, "the system names no folder for the state of programs")
-                .with_remedy("set HOME or XDG_STATE_HOME")
-        })?;
-        Ok(Self { folder: State::at(folder) })
+        Ok(Self { folder: state_of_user("sessions")? })
     }
 
     /// All conversations, the last written first. Those that cannot be read are left out.
@@ -97,7 +92,8 @@ impl Sessions {
         let all = self.list()?;
         let Some(name) = name else {
             return all.into_iter().next().ok_or_else(|| {
-                Error::new(ErrorKind::NotFound, "there is no saved conversation").with_remedy("vault-agent chat begins one")
+                Error::new(ErrorKind::NotFound, "there is no saved conversation")
+                    .with_remedy("vault-agent chat begins one")
             });
         };
         let wanted = name.trim().to_lowercase();
@@ -141,7 +137,8 @@ impl Sessions {
     /// # Errors
     /// A transcript that cannot be read.
     pub fn export(&self, info: &SessionInfo) -> Result<String> {
-        let mut text = to_markdown(&self.run(info)?);
+        let run = self.run(info)?;
+        let mut text = to_markdown(run.history().messages().iter().map(|message| &**message));
         if !info.sources.is_empty() {
             text.push_str("\n## Sources\n\n");
             for Source { path, line } in &info.sources {
@@ -185,7 +182,7 @@ fn said(run: &Run) -> String {
 /// The title of a conversation that begins with a message.
 pub(super) fn title_of(message: &str) -> String {
     let line = message.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LONGEST_TITLE) {
+    match line.char_indices().nth(LONGEST_TITLE - 1) {
         Some((end, _)) => format!("{}…", line[..end].trim_end()),
         None => line,
     }

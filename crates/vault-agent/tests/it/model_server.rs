@@ -107,7 +107,8 @@ fn answer(mut stream: TcpStream, reply: &Reply) -> std::io::Result<()> {
     let chunk = |delta: Value, finish: Value| {
         format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] }))
     };
-    let usage = json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } });
+    let usage =
+        json!({ "choices": [], "usage": { "prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110 } });
     let (status, kind, body) = match reply {
         Reply::Error(status, message) => {
             (*status, "application/json", json!({ "error": { "message": message } }).to_string())
@@ -115,11 +116,15 @@ fn answer(mut stream: TcpStream, reply: &Reply) -> std::io::Result<()> {
         Reply::Text(text) => {
             // In pieces, as models write.
             let letters: Vec<char> = text.chars().collect();
-            let pieces = letters.chunks(7).map(|piece| {
-                chunk(json!({ "content": piece.iter().collect::<String>() }), Value::Null)
-            });
+            let pieces = letters
+                .chunks(7)
+                .map(|piece| chunk(json!({ "content": piece.iter().collect::<String>() }), Value::Null));
             let body: String = pieces.collect();
-            (200, "text/event-stream", body + &chunk(json!({}), json!("stop")) + &format!("data: {usage}\n\ndata: [DONE]\n\n"))
+            (
+                200,
+                "text/event-stream",
+                body + &chunk(json!({}), json!("stop")) + &format!("data: {usage}\n\ndata: [DONE]\n\n"),
+            )
         }
         Reply::Calls(calls) => {
             let calls: Vec<Value> = calls

@@ -23,7 +23,8 @@ fn good() -> Reply {
 }
 
 fn command(place: &Place, model: &ModelServer, args: &[&str]) -> std::process::Command {
-    let mut command = place.command(&[&["plan", "a note for each bullet", "--selection-from", "Inbox.md:2-3"], args].concat());
+    let mut command =
+        place.command(&[&["plan", "a note for each bullet", "--selection-from", "Inbox.md:2-3"], args].concat());
     command.env("VAULT_AGENT_PROVIDER", &model.address).env("VAULT_AGENT_MODEL", "scripted");
     command
 }
@@ -56,8 +57,11 @@ fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
         let before = place.tree();
         let bad = |number: usize| match number {
             0 => Reply::text("Here is your plan."),
-            1 => Reply::Text(json!({ "version": "1.0", "goal": "x", "riskLevel": "writes", "steps": [
-                { "id": "one", "tool": "vault.createFiles", "args": {} } ] }).to_string()),
+            1 => Reply::Text(
+                json!({ "version": "1.0", "goal": "x", "riskLevel": "writes", "steps": [
+                { "id": "one", "tool": "vault.createFiles", "args": {} } ] })
+                .to_string(),
+            ),
             _ => Reply::Text(plan("/etc/${item.text}.md").to_string()),
         };
         let model = ModelServer::with((0..repairs).map(bad).chain([good()]));
@@ -72,7 +76,10 @@ fn a_plan_that_is_not_valid_is_repaired_at_most_twice() {
         }
         if repairs == 2 {
             let told = model.told("user");
-            assert!(told.iter().any(|text| text.contains("vault.createFiles")), "the model reads what is wrong: {told:?}");
+            assert!(
+                told.iter().any(|text| text.contains("vault.createFiles")),
+                "the model reads what is wrong: {told:?}"
+            );
         }
     }
 }

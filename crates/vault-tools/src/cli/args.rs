@@ -198,7 +198,7 @@ pub struct UndoArgs {
 
 /// How a transaction is undone or redone.
 #[derive(Debug, Args)]
-pub(super) struct RevertArgs {
+pub struct RevertArgs {
     /// Do it even though files have changed since
     #[arg(long)]
     pub force: bool,

@@ -111,7 +111,7 @@ impl Sandbox {
     ///
     /// # Errors
     /// [`ErrorKind::InvalidPath`] for a link that leads out of the vault, to a hidden file, or in a circle.
-    pub(crate) fn real(&self, path: &SafePath) -> Result<SafePath> {
+    pub fn real(&self, path: &SafePath) -> Result<SafePath> {
         let mut path = path.clone();
         for _ in 0..MAX_LINKS {
             let Some(place) = self.place(&path)? else { return Ok(path) };

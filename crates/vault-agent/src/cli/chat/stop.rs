@@ -42,7 +42,7 @@ impl Stop {
             let _runtime = runtime.enter();
             let of = |kind| signal(kind).map_err(|error| Error::io("the signals of the process", &error));
             // From now on Ctrl-C ends no process: it is for the program that has the terminal, or for the turn.
-            of(SignalKind::interrupt())?;
+            drop(of(SignalKind::interrupt())?);
             for (kind, number) in [(SignalKind::hangup(), 1), (SignalKind::terminate(), 15)] {
                 let (mut signals, stop) = (of(kind)?, stop.clone());
                 runtime.spawn(async move {

@@ -213,7 +213,8 @@ impl Talk {
     }
 
     fn change_model(&mut self, name: &str) -> Result<()> {
-        let settings = Settings { model: Some(name.to_owned()), ..self.settings.clone() };
+        let mut settings = self.settings.clone();
+        settings.model = Some(name.to_owned());
         let model = model::open(&settings)?
             .ok_or_else(|| Error::new(ErrorKind::Config, format!("there is no model {name}")))?;
         self.conversation.set_model(model)?;
