@@ -2,9 +2,13 @@
 
 mod model_server;
 mod stdio;
+#[cfg(unix)]
+mod terminal;
 
 mod approvals;
 mod ask;
+#[cfg(unix)]
+mod chat;
 mod doctor;
 #[cfg(unix)]
 mod hostile;

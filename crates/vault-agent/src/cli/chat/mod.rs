@@ -8,6 +8,7 @@
 mod commands;
 mod completion;
 mod screen;
+mod keyboard;
 mod stop;
 mod input;
 mod turn;

@@ -64,11 +64,18 @@ impl Talk {
         let mut ended = Ok(());
         if is_saved {
             self.show_last();
-            if self.conversation.info().waits {
-                ended = self.turn(runtime, None);
-            }
+            ended = self.finish_turn(runtime);
         }
         loop {
+            if let Some(failure) = self.screen.failure() {
+                return Err(failure);
+            }
+            // A person goes on after a failure, which has been said.
+            if self.input.has_person()
+                && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
+            {
+                self.screen.warn(&said(failure));
+            }
             if self.stop.is_ending() {
                 return Ok(());
             }
@@ -81,7 +88,7 @@ impl Talk {
             let is_command = self.input.has_person();
             ended = match parse(&text).filter(|_| is_command) {
                 _ if text.trim().is_empty() => continue,
-                None => self.turn(runtime, Some(&text)),
+                None => self.say(runtime, &text),
                 Some(Err(fault)) => Err(Failure::Error(fault)),
                 Some(Ok(command)) => match self.command(command, runtime) {
                     Ok(Then::Leave) => return self.leave(),
@@ -89,16 +96,24 @@ impl Talk {
                     Err(failure) => Err(failure),
                 },
             };
-            if let Some(failure) = self.screen.failure() {
-                return Err(failure);
-            }
-            // A person goes on after a failure, which has been said.
-            if self.input.has_person()
-                && let Err(failure) = std::mem::replace(&mut ended, Ok(()))
-            {
-                self.screen.warn(&said(failure));
-            }
         }
+    }
+
+    fn say(&mut self, runtime: &Runtime, message: &str) -> CliResult<()> {
+        self.finish_turn(runtime)?;
+        match self.is_under_way() {
+            true => Err(Failure::Refused("your message was not sent: the question before it is still open".to_owned())),
+            false => self.turn(runtime, Some(message)),
+        }
+    }
+
+    /// Goes on with a turn that was left, at its questions or in the middle.
+    fn finish_turn(&mut self, runtime: &Runtime) -> CliResult<()> {
+        if self.is_under_way() { self.turn(runtime, None) } else { Ok(()) }
+    }
+
+    fn is_under_way(&self) -> bool {
+        self.conversation.run().is_some_and(|run| !run.is_done())
     }
 
     fn greet(&mut self) {
@@ -138,6 +153,8 @@ impl Talk {
         let mut shown = ShownTurn::new(screen, conversation);
         let mut message = message;
         let mut cancel = CancellationToken::new();
+        // Of the questions of one reply: how many were answered, and how many are left then.
+        let (mut answered, mut left) = (0, 0);
         let outcome = loop {
             let turn = runtime.block_on(drive(conversation, &mut shown, message.take(), stop, &cancel))?;
             let questions = match turn {
@@ -145,19 +162,27 @@ impl Talk {
                 Turn::Waiting(_) if stop.is_ending() => return Ok(()),
                 Turn::Waiting(questions) => questions,
             };
-            let asked = match input.has_person() {
-                true => answer(conversation, &questions, shown.screen())?,
-                false => deny(conversation, &questions, "nobody is there who could allow it").map(|()| Asked::Answered)?,
-            };
-            match asked {
-                Asked::Answered => {}
-                // Denied calls have their results; nothing follows them.
-                Asked::Stopped => {
+            if !input.has_person() {
+                deny(conversation, &questions, "nobody is there who could allow it")?;
+                continue;
+            }
+            if questions.len() != left {
+                answered = 0;
+            }
+            // One after the other: what is asked next builds on what was just done.
+            let place = (answered + 1, answered + questions.len());
+            (answered, left) = (answered + 1, questions.len() - 1);
+            match decide(conversation, &questions[0], place, shown.screen())? {
+                Answer::Decided(decision) => conversation.decide(&questions[0], decision)?,
+                Answer::Stop => {
+                    shown.screen().quiet(&format!("  stopped; {} denied", counted(questions.len(), "call")));
+                    deny(conversation, &questions, "the person stopped this turn")?;
+                    // Denied calls have their results; nothing follows them.
                     cancel = CancellationToken::new();
                     cancel.cancel();
                 }
-                Asked::Left => {
-                    shown.screen().quiet("the question stays open");
+                Answer::Leave => {
+                    shown.screen().quiet("  the question stays open");
                     return Ok(());
                 }
             }
@@ -260,9 +285,7 @@ impl Talk {
         let workspace = Arc::clone(&self.workspace);
         self.conversation = Conversation::resume(saved, workspace, model, settings, self.editor.clone())?;
         self.show_last();
-        if self.conversation.info().waits {
-            self.turn(runtime, None)?;
-        }
+        self.finish_turn(runtime)?;
         Ok(Then::Go)
     }
 
@@ -316,30 +339,6 @@ impl Talk {
             COMMANDS.iter().map(|listed| format!("  {}  {}", padded(&usage(listed), width), listed.does)).collect();
         self.screen.show(&format!("{}\n\n{KEYS}", lines.join("\n")));
     }
-}
-
-/// What came of the panels.
-enum Asked {
-    Answered,
-    Stopped,
-    Left,
-}
-
-/// Asks about each question. Ctrl-C denies those that are left, too.
-fn answer(conversation: &mut Conversation, questions: &[Question], screen: &mut Screen) -> Result<Asked> {
-    for (at, question) in questions.iter().enumerate() {
-        match decide(conversation, question, (at + 1, questions.len()), screen)? {
-            Answer::Decided(decision) => conversation.decide(question, decision)?,
-            Answer::Stop => {
-                let left = &questions[at..];
-                screen.quiet(&format!("  stopped; {} denied", counted(left.len(), "call")));
-                deny(conversation, left, "the person stopped this turn")?;
-                return Ok(Asked::Stopped);
-            }
-            Answer::Leave => return Ok(Asked::Left),
-        }
-    }
-    Ok(Asked::Answered)
 }
 
 fn deny(conversation: &mut Conversation, questions: &[Question], reason: &str) -> Result<()> {

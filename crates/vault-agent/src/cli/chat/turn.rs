@@ -10,6 +10,7 @@ use tokio_util::sync::CancellationToken;
 use vault_cli::sanitize_line;
 use vault_tools::Result;
 
+use super::keyboard::Quiet;
 use super::screen::Screen;
 use super::stop::Stop;
 use crate::cli::call_line::call_line;
@@ -151,7 +152,7 @@ pub(super) async fn drive(
     stop: &Stop,
     cancel: &CancellationToken,
 ) -> Result<Turn> {
-    let _busy = stop.busy();
+    let (_busy, _quiet) = (stop.busy(), Quiet::begin(shown.screen));
     shown.since = Instant::now();
     let shown = Mutex::new(shown);
     let ended = {
