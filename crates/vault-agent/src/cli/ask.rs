@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
-use vault_cli::{CliResult, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
+use vault_cli::{CliResult, Failure, Out, Outcome, can_ask, counted, note, sanitize, sanitize_line, say};
 use vault_tools::cli::{Answer, ContextArgs, Question as Shown, VaultArgs, ask_about, editor, tick};
 use vault_tools::{Cancel, Editor, Error, ErrorKind, Permission, Result};
 
@@ -157,11 +157,11 @@ fn ended(outcome: &RunOutcome) -> CliResult {
     match &outcome.stop {
         StopReason::Answered => Ok(Outcome::Done),
         StopReason::Empty => Ok(Outcome::Nothing),
-        stop @ StopReason::Limit { .. } => Err(Error::new(ErrorKind::Refused, stop.to_string())
-            .with_remedy("vault-agent config show names the limits")
-            .into()),
-        StopReason::Cancelled => Err(vault_cli::Failure::Interrupted("interrupted; the conversation is saved")),
-        stop => Err(Error::new(ErrorKind::Unsupported, stop.to_string()).into()),
+        stop @ StopReason::Limit { .. } => {
+            Err(Failure::Refused(format!("{stop} (vault-agent config show names the limits)")))
+        }
+        StopReason::Cancelled => Err(Failure::Interrupted("interrupted; the conversation is saved")),
+        stop => Err(Failure::Error(stop.to_string())),
     }
 }
 
