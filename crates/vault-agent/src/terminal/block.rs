@@ -276,7 +276,10 @@ mod tests {
 
     #[test]
     fn inline_styles() {
-        assert_eq!(shown("a **b** *c* `d` ~~e~~"), "a \x1b[1mb\x1b[0m \x1b[3mc\x1b[0m \x1b[36md\x1b[0m \x1b[9me\x1b[0m\n");
+        assert_eq!(
+            shown("a **b** *c* `d` ~~e~~"),
+            "a \x1b[1mb\x1b[0m \x1b[3mc\x1b[0m \x1b[36md\x1b[0m \x1b[9me\x1b[0m\n"
+        );
         assert_eq!(shown("## T *i*"), "\x1b[2m## \x1b[0m\x1b[1mT \x1b[0m\x1b[1;3mi\x1b[0m\n");
         assert_eq!(shown("[[Note|here]]"), "\x1b[36m[[here]]\x1b[0m\n");
     }

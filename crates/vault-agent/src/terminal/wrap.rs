@@ -75,9 +75,9 @@ pub(super) fn wrapped(spans: &[Span], width: usize, paint: &Paint) -> Vec<String
                 space = None;
                 for span in word {
                     for c in span.text.chars() {
-                        let is_full = lines.last().is_some_and(|line| {
-                            line.columns > 0 && line.columns + char_columns(c) > width.max(1)
-                        });
+                        let is_full = lines
+                            .last()
+                            .is_some_and(|line| line.columns > 0 && line.columns + char_columns(c) > width.max(1));
                         if is_full {
                             lines.push(Line::default());
                         }

@@ -48,7 +48,7 @@ fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
     ]);
     let mut terminal = chat(&place, &model, &[]);
     terminal.say("when do I prune roses?");
-    terminal.until("330 tokens");
+    terminal.until("220 tokens");
     terminal.say("thanks");
     terminal.until("110 tokens");
     let screen = leave(terminal);
@@ -60,8 +60,7 @@ fn an_answer_is_shown_with_its_calls_sources_and_tokens() {
         "> thanks\nYou are welcome.\n\n110 tokens",
         "saved; vault-agent resume ",
     ] {
-        let text = text.replace("330", "220");
-        assert!(screen.contains(&text), "{text}\n---\n{screen}");
+        assert!(screen.contains(text), "{text}\n---\n{screen}");
     }
 }
 
@@ -87,7 +86,7 @@ fn a_yes_changes_the_note_and_undo_takes_it_back() {
         "modify Log.md (+1 -0)",
         "+- prune the roses",
         "\n  yes\n",
-        "undo transaction 2?",
+        "undo transaction 1?",
     ] {
         assert!(screen.contains(text), "{text}\n---\n{screen}");
     }
@@ -174,7 +173,7 @@ fn arguments_are_edited_checked_and_shown_again() {
     terminal.until("220 tokens");
     leave(terminal);
     assert_eq!(place.read("Log.md"), "# Log\n\n- sow beans\n");
-    assert!(model.told("tool")[0].contains("edited"), "{:?}", model.told("tool"));
+    assert!(model.told("tool")[0].contains("changed the arguments"), "{:?}", model.told("tool"));
 }
 
 #[test]
@@ -526,7 +525,10 @@ fn a_server_that_is_gone_and_a_disk_that_is_full_keep_the_conversation() {
     let model = ModelServer::that(|_| Reply::text("Yes."));
     let full = command(&place, &model, &["chat"]);
     let mut limited = Command::new("bash");
-    limited.args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"]).arg(full.get_program()).args(full.get_args());
+    limited
+        .args(["-c", "trap '' XFSZ; ulimit -f 2; exec \"$@\"", "bash"])
+        .arg(full.get_program())
+        .args(full.get_args());
     limited.env_clear().envs(full.get_envs().filter_map(|(name, value)| Some((name, value?))));
     limited.current_dir(full.get_current_dir().unwrap());
     let mut terminal = Terminal::start(&limited, 100);

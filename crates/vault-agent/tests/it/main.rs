@@ -19,3 +19,4 @@ mod resources;
 mod servers;
 mod tokens;
 mod tools;
+mod wires;

@@ -99,7 +99,12 @@ impl Terminal {
             }
             let left = deadline.saturating_duration_since(Instant::now());
             let is_over = left.is_zero() || state.is_closed;
-            assert!(!is_over, "{text:?} never came:\n{}\n{:?}", state.parser.screen().contents(), &state.written[self.at..]);
+            assert!(
+                !is_over,
+                "{text:?} never came:\n{}\n{:?}",
+                state.parser.screen().contents(),
+                &state.written[self.at..]
+            );
             state = self.shown.changed.wait_timeout(state, left.min(Duration::from_secs(1))).unwrap().0;
         }
     }
@@ -112,11 +117,6 @@ impl Terminal {
     /// All that was written to the terminal.
     pub fn written(&self) -> String {
         self.shown.state.lock().unwrap().written.clone()
-    }
-
-    /// The program's number.
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 
     /// Waits for the end of the program: what is on the screen, and the exit code.

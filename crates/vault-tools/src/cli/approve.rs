@@ -5,7 +5,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 use vault_cli::{
-    Paint, ask, can_ask, char_columns, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say, terminal_input,
+    Paint, ask, can_ask, char_columns, confirm, escape_json, ignore_signals, sanitize, sanitize_line, say,
+    terminal_input,
 };
 
 use super::context::json;

@@ -120,13 +120,20 @@ pub(super) fn plan(
         screen.erase();
         match written? {
             Written::Plan(plan) => {
-                let running =
-                    RunningArgs { yes: false, digest: None, dry_run: false, jsonl: false, context: ContextArgs::default() };
+                let running = RunningArgs {
+                    yes: false,
+                    digest: None,
+                    dry_run: false,
+                    jsonl: false,
+                    context: ContextArgs::default(),
+                };
                 run_plan(toolbox, &plan, &running, &[], &mut Out::stdout().indented()).map(|_| ())
             }
-            Written::Invalid(faults) => Err(Error::new(ErrorKind::Plan, format!("no valid plan was written: {faults}"))
-                .with_remedy("say it in smaller steps")
-                .into()),
+            Written::Invalid(faults) => {
+                Err(Error::new(ErrorKind::Plan, format!("no valid plan was written: {faults}"))
+                    .with_remedy("say it in smaller steps")
+                    .into())
+            }
         }
     })
 }

@@ -82,7 +82,9 @@ impl<'l> Asked<'l> {
     /// A word before the cursor that begins with a mark; a command stands alone at the beginning.
     fn at(line: &'l str, pos: usize) -> Option<Self> {
         let before = line.get(..pos)?;
-        let from = before.rfind(char::is_whitespace).map_or(0, |space| space + before[space..].chars().next().map_or(1, char::len_utf8));
+        let from = before
+            .rfind(char::is_whitespace)
+            .map_or(0, |space| space + before[space..].chars().next().map_or(1, char::len_utf8));
         let word = &before[from..];
         let kind = match word.chars().next()? {
             '/' if before[..from].trim().is_empty() => Kind::Command,
@@ -106,7 +108,8 @@ impl<'l> Asked<'l> {
                 () => None,
             }
         };
-        let mut ranked: Vec<(i32, String)> = values.into_iter().filter_map(|value| Some((rank(&value)?, value))).collect();
+        let mut ranked: Vec<(i32, String)> =
+            values.into_iter().filter_map(|value| Some((rank(&value)?, value))).collect();
         ranked.sort_by(|a, b| a.0.cmp(&b.0));
         ranked.into_iter().take(MOST).map(|(_, value)| self.suggestion(value)).collect()
     }

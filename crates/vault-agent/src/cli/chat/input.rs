@@ -58,9 +58,8 @@ impl Input {
             .with_completer(Box::new(NoteCompleter::new(Arc::clone(workspace))))
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(ColumnarMenu::default().with_name(MENU))));
         if let Some(file) = history_file(workspace)? {
-            let history = FileBackedHistory::with_file(REMEMBERED, file.clone()).map_err(|error| {
-                Error::io(file.display(), &io::Error::other(error.to_string()))
-            })?;
+            let history = FileBackedHistory::with_file(REMEMBERED, file.clone())
+                .map_err(|error| Error::io(file.display(), &io::Error::other(error.to_string())))?;
             editor = editor.with_history(Box::new(history));
         }
         Ok(Self::Editor(Box::new(editor)))
@@ -122,6 +121,8 @@ fn editor(screen: &Screen) -> Reedline {
     Reedline::create()
         .with_edit_mode(Box::new(Emacs::new(keys)))
         .with_validator(Box::new(Continued))
+        .with_quick_completions(true)
+        .with_partial_completions(true)
         .with_ansi_colors(screen.paint.has_colors())
         .with_highlighter(Box::new(AsTyped))
         .use_bracketed_paste(true)

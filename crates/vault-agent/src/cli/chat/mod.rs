@@ -70,12 +70,7 @@ pub(super) fn resume(vault_args: &VaultArgs, args: &ResumeArgs) -> CliResult {
     talk(workspace, Editor::default(), &args.settings, Some(saved))
 }
 
-fn talk(
-    workspace: Workspace,
-    editor: Editor,
-    flags: &SettingArgs,
-    saved: Option<SessionInfo>,
-) -> CliResult {
+fn talk(workspace: Workspace, editor: Editor, flags: &SettingArgs, saved: Option<SessionInfo>) -> CliResult {
     let settings = Settings::load(flags)?;
     let Some(model) = model::open(&settings)? else {
         return Err(Error::new(ErrorKind::Config, "no model is configured, and a conversation needs one")

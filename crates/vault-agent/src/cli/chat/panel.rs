@@ -59,7 +59,7 @@ pub(super) fn decide(
     let mut files = panel.files.clone();
     show(&panel, &place, screen);
     loop {
-        match key(&keys(&panel, is_edited, !files.is_empty()), screen)? {
+        match key(&keys(&panel, is_edited, files.iter().map(|file| file.hunks().len()).sum::<usize>() > 1), screen)? {
             Key::Letter('y') if is_edited => {
                 screen.quiet("  yes, as edited");
                 return Ok(Answer::Decided(Decision::AllowEdited { arguments: panel.arguments }));
@@ -75,7 +75,9 @@ pub(super) fn decide(
             Key::Letter('n') => {
                 let Some(reason) = ask("  what instead? (Enter: no more to say) ", screen) else { continue };
                 screen.quiet("  no");
-                return Ok(Answer::Decided(Decision::Deny { reason: Some(reason).filter(|reason| !reason.is_empty()) }));
+                return Ok(Answer::Decided(Decision::Deny {
+                    reason: Some(reason).filter(|reason| !reason.is_empty()),
+                }));
             }
             Key::Letter('e') => match edited("arguments", &panel.arguments) {
                 Ok(Some(arguments)) => match conversation.panel_with(question, arguments, Vec::new()) {

@@ -119,7 +119,8 @@ impl Talk {
     fn greet(&mut self) {
         let names: Vec<String> = self.workspace.vaults().iter().map(|open| sanitize_line(&open.name)).collect();
         let model = self.conversation.model();
-        let line = format!("{} · {} {} · /help", names.join(", "), sanitize_line(&model.name), place(&model.destination));
+        let line =
+            format!("{} · {} {} · /help", names.join(", "), sanitize_line(&model.name), place(&model.destination));
         self.screen.quiet(&line);
     }
 
@@ -373,7 +374,8 @@ fn spent(outcome: &Outcome) -> String {
 /// A number with a mark after every three digits.
 fn tokens(number: u64) -> String {
     let digits = number.to_string();
-    let marked: Vec<&str> = digits.as_bytes().rchunks(3).rev().map(|three| std::str::from_utf8(three).unwrap_or_default()).collect();
+    let marked: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|three| std::str::from_utf8(three).unwrap_or_default()).collect();
     format!("{} {}", marked.join(","), if number == 1 { "token" } else { "tokens" })
 }
 

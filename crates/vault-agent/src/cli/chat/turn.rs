@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use agent_loop::{Event, ToolCall};
+use agent_loop::{CallId, Event, ToolCall};
 use tokio_util::sync::CancellationToken;
 use vault_cli::sanitize_line;
 use vault_tools::Result;
@@ -27,7 +27,8 @@ pub(super) struct ShownTurn<'a> {
     screen: &'a mut Screen,
     markdown: MarkdownStream,
     check: CitationCheck<'static>,
-    calls: BTreeMap<usize, ToolCall>,
+    /// The calls of which something was told, until they have their results.
+    calls: BTreeMap<CallId, ToolCall>,
     doing: String,
     since: Instant,
     frame: usize,
@@ -70,17 +71,20 @@ impl<'a> ShownTurn<'a> {
             }
             Event::Reasoning(_) => self.doing = "thinking".to_owned(),
             Event::CallStarted { name, .. } => self.doing = format!("{} …", sanitize_line(&name)),
-            Event::ToolStarted { index, call } => {
+            Event::ToolStarted { call, .. } => {
                 self.doing = sanitize_line(&call.name);
-                self.calls.insert(index, call);
+                self.calls.insert(call.id.clone(), call);
             }
-            Event::ToolFinished { index, result } => {
+            Event::ToolFinished { result, .. } => {
                 self.end_of_text();
-                let call = self.calls.remove(&index);
+                let call = self.calls.remove(&result.call);
                 self.screen.quiet(&format!("  {}", call_line(call.as_ref(), &result)));
                 self.doing.clear();
             }
-            Event::ApprovalNeeded(_) => self.end_of_text(),
+            Event::ApprovalNeeded(question) => {
+                self.end_of_text();
+                self.calls.insert(question.call.id.clone(), question.call);
+            }
             Event::Warning(warning) => self.screen.warn(&warning),
             Event::Retry { delay, failure, .. } => {
                 self.screen.warn(&format!("{failure}; trying again in {} s", delay.as_secs_f32().ceil()));
