@@ -263,6 +263,9 @@ struct CompactionState {
     tries: u32,
     /// The model refused the last request as too long.
     forced: Option<Failure>,
+    /// Somebody asked for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    wanted: bool,
 }
 
 impl CompactionState {
@@ -503,9 +506,9 @@ impl Run {
     }
 
     fn wants_compaction(&self) -> bool {
-        let CompactionState { tries, forced } = &self.state.compaction;
+        let CompactionState { tries, forced, wanted } = &self.state.compaction;
         let above = self.options.compact_above.is_some_and(|limit| self.state.context > limit);
-        forced.is_some() || (above && *tries < CompactionState::MOST)
+        forced.is_some() || *wanted || (above && *tries < CompactionState::MOST)
     }
 
     fn request(&self, context: RunContext<'_>) -> Request {

@@ -21,6 +21,7 @@ mod conversation;
 mod plan_writer;
 mod with_notes;
 mod mcp;
+mod acp;
 mod clients;
 mod cli;
 

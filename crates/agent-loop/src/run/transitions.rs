@@ -81,6 +81,7 @@ impl Run {
         self.expect_ready("a shorter history")?;
         self.state.compaction.tries = self.state.compaction.tries.saturating_add(1);
         let forced = self.state.compaction.forced.take();
+        self.state.compaction.wanted = false;
         let is_usable = |history: &History| {
             let ends_well = history.messages().last().is_some_and(|m| !matches!(**m, Message::Assistant { .. }));
             ends_well && history.size() < self.history.size()
@@ -117,6 +118,11 @@ impl Run {
         self.state = super::State { grants, context, ..super::State::default() };
         self.add(Message::user(message));
         Ok(())
+    }
+
+    /// Asks for a shorter history before the model's next reply, however long it is.
+    pub fn compact_next(&mut self) {
+        self.state.compaction.wanted = true;
     }
 
     /// Tries again after the model failed. The budget goes on.

@@ -11,6 +11,7 @@ mod call_line;
 mod ask;
 mod plan;
 mod sessions;
+mod acp;
 mod proxy;
 mod args;
 mod approve;
@@ -34,8 +35,9 @@ use crate::workspace::AT_ONCE;
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
     // A server ends by signals as its client expects; the commands finish what they write first.
-    let is_server =
-        |command: &Command| matches!(command, Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_));
+    let is_server = |command: &Command| {
+        matches!(command, Command::Acp(_) | Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_))
+    };
     if !args.as_ref().is_ok_and(|args| is_server(&args.command)) {
         vault_cli::install_handler();
     }
@@ -64,6 +66,7 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Undo(args) => undo(&vault, &args, out),
         Command::Redo(args) => redo(&vault, &args, out),
         Command::Log(args) => log(&vault, &args, out),
+        Command::Acp(args) => acp::acp(&vault, &args),
         Command::Approve(args) => approve::approve(&args, out),
         Command::Proxy(args) => proxy::proxy(&vault, &args),
         Command::Models(args) => models::models(&args, out),

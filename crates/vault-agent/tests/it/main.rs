@@ -4,6 +4,7 @@ mod model_server;
 mod stdio;
 mod web_server;
 
+mod acp;
 mod approvals;
 mod ask;
 mod doctor;
