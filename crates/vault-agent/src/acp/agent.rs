@@ -90,7 +90,9 @@ impl Agent {
             }
         } else if method == PROTOCOL_METHODS.cancel_request {
             let cancelled = read::<CancelRequestNotification>(params).ok();
-            let session = cancelled.and_then(|cancelled| lock(&self.prompts).get(&cancelled.request_id).map(|(session, _)| Arc::clone(session)));
+            let session = cancelled.and_then(|cancelled| {
+                lock(&self.prompts).get(&cancelled.request_id).map(|(session, _)| Arc::clone(session))
+            });
             session.into_iter().for_each(|session| session.cancel());
         }
     }
@@ -182,7 +184,10 @@ impl Agent {
     fn authenticate(&self, params: Value) -> Answer {
         let request: AuthenticateRequest = read(params)?;
         if &*request.method_id.0 != SETTINGS {
-            return Err(error(ErrorCode::InvalidParams, format!("there is no way to log in called {}", request.method_id)));
+            return Err(error(
+                ErrorCode::InvalidParams,
+                format!("there is no way to log in called {}", request.method_id),
+            ));
         }
         block_in_place(|| self.model())?;
         answer(AuthenticateResponse::new())

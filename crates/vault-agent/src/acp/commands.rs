@@ -129,14 +129,11 @@ fn with<T>(state: &State, act: impl FnOnce(&mut Vaults) -> T) -> T {
     block_in_place(|| state.conversation.tools().with(act))
 }
 
-async fn plan(
-    instruction: &str,
-    state: &mut State,
-    asking: &Asking<'_>,
-    settings: &Settings,
-) -> ToolsResult<Ended> {
+async fn plan(instruction: &str, state: &mut State, asking: &Asking<'_>, settings: &Settings) -> ToolsResult<Ended> {
     if instruction.is_empty() {
-        return Err(ToolsError::new(ErrorKind::InvalidArguments, "the instruction is missing").with_remedy("/plan WHAT TO DO"));
+        return Err(
+            ToolsError::new(ErrorKind::InvalidArguments, "the instruction is missing").with_remedy("/plan WHAT TO DO")
+        );
     }
     state.updates.thinking("Writing a plan.");
     let State { conversation, updates, .. } = state;
@@ -157,7 +154,8 @@ async fn plan(
     let plan = match written {
         Written::Plan(plan) => plan,
         Written::Invalid(faults) => {
-            let message = format!("the model wrote no valid plan, and two repairs did not help; nothing was done: {faults}");
+            let message =
+                format!("the model wrote no valid plan, and two repairs did not help; nothing was done: {faults}");
             return Err(ToolsError::new(ErrorKind::Plan, message).with_remedy("say it in smaller steps"));
         }
     };
@@ -203,7 +201,9 @@ async fn run_plan(
             Answer::Cancelled => return Ok(None),
         }
     }
-    let Some(done) = change(0, Request::Plan { plan, parameters }, "plan", state, asking).await? else { return Ok(None) };
+    let Some(done) = change(0, Request::Plan { plan, parameters }, "plan", state, asking).await? else {
+        return Ok(None);
+    };
     Ok(Some(done.is_some()))
 }
 
@@ -297,7 +297,9 @@ fn words(line: &str) -> Vec<String> {
     for c in line.chars() {
         match c {
             '"' => is_quoted = !is_quoted,
-            c if c.is_whitespace() && !is_quoted => words.extend(Some(std::mem::take(&mut word)).filter(|w| !w.is_empty())),
+            c if c.is_whitespace() && !is_quoted => {
+                words.extend(Some(std::mem::take(&mut word)).filter(|w| !w.is_empty()))
+            }
             c => word.push(c),
         }
     }
@@ -339,7 +341,9 @@ async fn change(
     asking: &Asking<'_>,
 ) -> ToolsResult<Option<Option<Done>>> {
     if state.is_read_only() {
-        return Err(ToolsError::new(ErrorKind::Denied, "this conversation is read only").with_remedy("choose the other mode"));
+        return Err(
+            ToolsError::new(ErrorKind::Denied, "this conversation is read only").with_remedy("choose the other mode")
+        );
     }
     let now = now();
     let prepared: Prepared = with(state, |vaults| request.prepare(vaults.toolbox(vault), &now, Cancel::default()))?;

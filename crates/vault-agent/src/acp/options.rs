@@ -56,9 +56,9 @@ pub(super) fn models<'s>(settings: &'s Settings, current: &'s str) -> Vec<&'s st
 
 /// All options with their values.
 pub(super) fn options(mode: Mode, settings: &Settings, model: &str) -> Vec<SessionConfigOption> {
-    let modes = Mode::ALL.iter().map(|(_, id, name, what)| {
-        SessionConfigSelectOption::new(*id, *name).description((*what).to_owned())
-    });
+    let modes = Mode::ALL
+        .iter()
+        .map(|(_, id, name, what)| SessionConfigSelectOption::new(*id, *name).description((*what).to_owned()));
     let models = models(settings, model).into_iter().map(|name| SessionConfigSelectOption::new(name.to_owned(), name));
     vec![
         SessionConfigOption::select(MODE, "Mode", mode.id(), modes.collect::<Vec<_>>())

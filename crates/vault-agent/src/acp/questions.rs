@@ -233,7 +233,8 @@ impl Asking<'_> {
         let method = CLIENT_METHODS.session_request_permission;
         match self.client.request::<RequestPermissionResponse>(method, &request, self.cancel).await {
             Ok(RequestPermissionResponse { outcome: RequestPermissionOutcome::Selected(selected), .. }) => {
-                Choice::of(&selected.option_id.0).map_or(Answer::None("the editor gave an answer that is none"), Answer::Given)
+                Choice::of(&selected.option_id.0)
+                    .map_or(Answer::None("the editor gave an answer that is none"), Answer::Given)
             }
             Ok(_) if self.cancel.is_cancelled() => Answer::Cancelled,
             Ok(_) => Answer::None("the person closed the question"),

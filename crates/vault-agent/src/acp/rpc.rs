@@ -328,9 +328,9 @@ mod tests {
         let (client, mut lines) = Client::new();
         let ask = |what: &'static str| {
             let client = client.clone();
-            tokio::spawn(async move {
-                client.request::<String>(what, &json!({}), &CancellationToken::new()).await.unwrap()
-            })
+            tokio::spawn(
+                async move { client.request::<String>(what, &json!({}), &CancellationToken::new()).await.unwrap() },
+            )
         };
         let (first, second) = (ask("first"), ask("second"));
         let mut asked = Vec::new();

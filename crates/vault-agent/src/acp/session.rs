@@ -16,8 +16,8 @@ use super::questions::Asking;
 use super::rpc::Client;
 use super::updates::Updates;
 use super::wire::{
-    ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate, SessionModeState,
-    SessionUpdate, StopReason, error,
+    ContentBlock, Error, ErrorCode, NoticeSeverity, SessionConfigOption, SessionId, SessionInfoUpdate,
+    SessionModeState, SessionUpdate, StopReason, error,
 };
 use crate::conversation::{Conversation, Offer, Turn, with_attached};
 use crate::model::{ChosenModel, Destination};

@@ -209,7 +209,10 @@ mod tests {
     fn places_come_from_arguments_and_results() {
         let one = places(&["Notes"]);
         let named = one.named_in(&json!({ "path": "a.md", "line": 7, "new_path": "b.md", "query": "c.md" }));
-        assert_eq!(named, [location(Path::new("/v/Notes/a.md"), Some(7)), location(Path::new("/v/Notes/b.md"), Some(7))]);
+        assert_eq!(
+            named,
+            [location(Path::new("/v/Notes/a.md"), Some(7)), location(Path::new("/v/Notes/b.md"), Some(7))]
+        );
         let items = [
             r#"{"path":"a.md","line":3,"text":"x"}"#,
             r#"{"path":"a.md","line":3}"#,

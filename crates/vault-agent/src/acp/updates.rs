@@ -14,8 +14,8 @@ use super::rpc::Client;
 use super::shown::{Places, fenced, kind, title};
 use super::wire::{
     self, CLIENT_METHODS, ClientCapabilities, CompactionStatus, CompactionUpdate, Notice, NoticeSeverity, SessionId,
-    SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind, UsageUpdate,
-    said, thought,
+    SessionNotification, SessionUpdate, ToolCallId, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    UsageUpdate, said, thought,
 };
 use crate::conversation::{CitationCheck, NoteTools, Source, cited_note, without_attached};
 
@@ -310,7 +310,7 @@ impl Updates {
     pub fn replay<'m>(&mut self, messages: impl Iterator<Item = &'m Message>) {
         for message in messages {
             match message {
-                Message::User { text } => self.send(wire::heard(without_attached(text))),
+                Message::User { text, .. } => self.send(wire::heard(without_attached(text))),
                 Message::Note { .. } => {}
                 Message::Assistant { parts } => parts.iter().for_each(|part| self.replay_part(part)),
                 Message::Results { results } => {

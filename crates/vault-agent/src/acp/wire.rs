@@ -7,24 +7,24 @@ use std::path::Path;
 
 pub(super) use agent_client_protocol_schema::ProtocolVersion;
 pub(super) use agent_client_protocol_schema::v1::{
-    AGENT_METHOD_NAMES as METHODS, AgentCapabilities, AuthMethod, AuthMethodAgent,
-    AuthenticateRequest, AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
+    AGENT_METHOD_NAMES as METHODS, AgentCapabilities, AuthMethod, AuthMethodAgent, AuthenticateRequest,
+    AuthenticateResponse, AvailableCommand, AvailableCommandInput, AvailableCommandsUpdate,
     CLIENT_METHOD_NAMES as CLIENT_METHODS, CancelNotification, CancelRequestNotification, ClientCapabilities,
     CloseSessionRequest, CloseSessionResponse, CompactionStatus, CompactionUpdate, ConfigOptionUpdate, Content,
     ContentBlock, ContentChunk, CreateElicitationRequest, CreateElicitationResponse, CurrentModeUpdate,
     DeleteSessionRequest, DeleteSessionResponse, Diff, ElicitationAction, ElicitationContentValue, ElicitationFormMode,
     ElicitationSchema, ElicitationSessionScope, EmbeddedResourceResource, EnumOption, Error, ErrorCode, Implementation,
     InitializeRequest, InitializeResponse, ListSessionsRequest, ListSessionsResponse, LoadSessionRequest,
-    LoadSessionResponse, McpCapabilities, McpServer, MultiSelectPropertySchema, NewSessionRequest, NewSessionResponse, Notice,
-    NoticeSeverity, PROTOCOL_LEVEL_METHOD_NAMES as PROTOCOL_METHODS, PermissionOption, PermissionOptionKind, Plan,
-    PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptCapabilities, PromptRequest, PromptResponse, RequestId,
+    LoadSessionResponse, McpCapabilities, McpServer, MultiSelectPropertySchema, NewSessionRequest, NewSessionResponse,
+    Notice, NoticeSeverity, PROTOCOL_LEVEL_METHOD_NAMES as PROTOCOL_METHODS, PermissionOption, PermissionOptionKind,
+    Plan, PlanEntry, PlanEntryPriority, PlanEntryStatus, PromptCapabilities, PromptRequest, PromptResponse, RequestId,
     RequestPermissionOutcome, RequestPermissionRequest, RequestPermissionResponse, ResumeSessionRequest,
-    ResumeSessionResponse, SessionCapabilities, SessionCloseCapabilities, SessionConfigOption,
+    ResumeSessionResponse, Role, SessionCapabilities, SessionCloseCapabilities, SessionConfigOption,
     SessionConfigOptionCategory, SessionConfigSelectOption, SessionDeleteCapabilities, SessionId, SessionInfo,
     SessionInfoUpdate, SessionListCapabilities, SessionMode, SessionModeState, SessionNotification,
     SessionResumeCapabilities, SessionUpdate, SetSessionConfigOptionRequest, SetSessionConfigOptionResponse,
-    Role, SetSessionModeRequest, SetSessionModeResponse, StopReason, StringPropertySchema, TextContent, ToolCall, ToolCallContent,
-    ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
+    SetSessionModeRequest, SetSessionModeResponse, StopReason, StringPropertySchema, TextContent, ToolCall,
+    ToolCallContent, ToolCallId, ToolCallLocation, ToolCallStatus, ToolCallUpdate, ToolCallUpdateFields, ToolKind,
     UnstructuredCommandInput, UsageUpdate,
 };
 

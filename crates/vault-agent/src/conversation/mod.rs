@@ -147,7 +147,18 @@ impl Conversation {
     ) -> Result<Self> {
         tools.set_editor(editor);
         let agent = agent(&model, &tools, None)?;
-        Ok(Self { agent, run: None, transcript: None, tools, model, settings, info, sessions, compacts_next: false, servers: None })
+        Ok(Self {
+            agent,
+            run: None,
+            transcript: None,
+            tools,
+            model,
+            settings,
+            info,
+            sessions,
+            compacts_next: false,
+            servers: None,
+        })
     }
 
     /// What it is.
@@ -418,7 +429,10 @@ fn agent(model: &ChosenModel, tools: &NoteTools, servers: Option<&McpTools>) -> 
     let agent = match servers.filter(|_| tools.offers_changes()) {
         None => Agent::new(model, tools.clone()).map(|agent| agent.policy(tools.clone())),
         Some(servers) => {
-            let policy = WithServers { notes: tools.clone(), servers: AskBeforeDestroying::new(servers.clone(), AskBeforeWriting) };
+            let policy = WithServers {
+                notes: tools.clone(),
+                servers: AskBeforeDestroying::new(servers.clone(), AskBeforeWriting),
+            };
             Agent::new(model, (tools.clone(), servers.clone())).map(|agent| agent.policy(policy))
         }
     };

@@ -20,8 +20,8 @@ use jiff::Zoned;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use vault_tools::{
-    Approval, Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset, Vaults,
-    output_text,
+    Approval, Call, Cancel, EditedFile, Editor, Error, ErrorKind, Grants, Permission, Preview, Result, Risk, Toolset,
+    Vaults, output_text,
 };
 
 use crate::request::{Done, Prepared, Request, now, read_all};

@@ -111,10 +111,11 @@ fn values_that_a_plan_needs_are_asked_for_in_a_form() {
 fn a_read_only_session_changes_nothing() {
     let place = Place::new(NOTES);
     let before = place.tree();
-    let model = ModelServer::that(|request| match request["messages"].as_array().unwrap().last().unwrap()["role"] == "user" {
-        true => Reply::call("append_to_note", json!({ "path": "Home.md", "content": "x" })),
-        false => Reply::text("ok"),
-    });
+    let model =
+        ModelServer::that(|request| match request["messages"].as_array().unwrap().last().unwrap()["role"] == "user" {
+            true => Reply::call("append_to_note", json!({ "path": "Home.md", "content": "x" })),
+            false => Reply::text("ok"),
+        });
     for (method, params) in [
         ("session/set_mode", json!({ "modeId": "read" })),
         ("session/set_config_option", json!({ "configId": "mode", "value": "read" })),
@@ -198,14 +199,14 @@ fn the_model_is_one_of_those_that_are_allowed() {
 #[test]
 fn a_conversation_is_made_shorter_when_asked() {
     let place = Place::new(NOTES);
-    let model = ModelServer::that(|request| match request["messages"].to_string().contains("summar") {
+    let model = ModelServer::that(|request| match request.to_string().contains("Write a summary") {
         true => Reply::text("They talked."),
         false => Reply::text(&"long ".repeat(2_000)),
     });
     for (capabilities, kind) in [(everything(), "compaction_update"), (json!({}), "agent_message_chunk")] {
         let mut editor = Editor::start(agent(&place, &model, &[]), capabilities);
         let session = editor.session(&place.vault());
-        for _ in 0..3 {
+        for _ in 0..5 {
             editor.say(&session, "Tell me more");
         }
         editor.say(&session, "/compact");
@@ -217,6 +218,6 @@ fn a_conversation_is_made_shorter_when_asked() {
             update["sessionUpdate"] == kind
                 && (update["status"] == "completed" || update.to_string().contains("was made shorter"))
         };
-        assert!(told.iter().any(|update| is_told(&update)), "{kind}: {told:?}");
+        assert!(told.iter().any(|update| is_told(&update)), "{kind}");
     }
 }

@@ -254,10 +254,6 @@ impl Editor {
         self.asked.iter().filter(|(asked, _)| asked == method).map(|(_, params)| params.clone()).collect()
     }
 
-    pub fn id(&self) -> u32 {
-        self.child.id()
-    }
-
     fn errors(&mut self) -> String {
         let mut errors = String::new();
         let _ = self.child.stderr.as_mut().unwrap().read_to_string(&mut errors);

@@ -1,10 +1,9 @@
 //! `vault-agent acp` from outside: an editor that speaks the protocol by hand, and a model on loopback.
 
-mod editor;
+pub mod editor;
 
 mod commands;
-#[cfg(unix)]
-mod hostile;
+mod mcp_servers;
 mod protocol;
 mod questions;
 mod sessions;

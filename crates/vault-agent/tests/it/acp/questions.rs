@@ -116,7 +116,10 @@ fn what_the_settings_deny_is_denied_whatever_the_client_answers() {
     let told = model.told("tool");
     assert_eq!(told.len(), calls.len());
     for (told, (tool, _)) in told.iter().zip(&calls) {
-        assert!(told.to_lowercase().contains("denied") || told.contains("Not found") || told.contains("no such"), "{tool}: {told}");
+        assert!(
+            told.to_lowercase().contains("denied") || told.contains("Not found") || told.contains("no such"),
+            "{tool}: {told}"
+        );
     }
     // Denied while the question is open, it is denied when it is made.
     place.configure("tools.toml", "");
@@ -250,10 +253,9 @@ fn a_form_that_is_closed_asks_again_and_not_for_ever() {
 fn results_of_the_toolset_chat_are_shared_item_by_item() {
     let place = Place::new("//- a.md\nabout otters\n//- b.md\nabout herons\n//- c.md\nabout bitterns\n");
     let reads = || Reply::call("file_read", json!({ "filePaths": ["a.md", "b.md", "c.md"] }));
-    for (capabilities, expected) in [
-        (everything(), ["allow", "pick", "reject"].as_slice()),
-        (json!({}), ["allow", "reject"].as_slice()),
-    ] {
+    for (capabilities, expected) in
+        [(everything(), ["allow", "pick", "reject"].as_slice()), (json!({}), ["allow", "reject"].as_slice())]
+    {
         let has_forms = expected.len() == 3;
         let model = ModelServer::with([reads(), done(), reads(), done()]);
         let mut command = agent(&place, &model, &[]);

@@ -19,9 +19,12 @@ fn listed(editor: &mut Editor, params: Value) -> Vec<Value> {
 #[test]
 fn sessions_are_listed_loaded_resumed_closed_and_deleted() {
     let place = Place::new(NOTES);
-    let model = ModelServer::that(|request| match request["messages"].as_array().unwrap().last().unwrap()["role"] == "user" {
-        true if request["messages"].to_string().contains("append") => appends(),
-        _ => Reply::text("It says first [Home.md:3]."),
+    let model = ModelServer::that(|request| {
+        let last = request["messages"].as_array().unwrap().last().unwrap();
+        match last["role"] == "user" && last.to_string().contains("append") {
+            true => appends(),
+            false => Reply::text("It says first [Home.md:3]."),
+        }
     });
     let mut editor = Editor::plain(&place, &model);
     let silent = editor.session(&place.vault());
@@ -42,7 +45,11 @@ fn sessions_are_listed_loaded_resumed_closed_and_deleted() {
     let loaded = editor.result("session/load", load.clone());
     assert_eq!(loaded["configOptions"][0]["id"], "mode");
     let kinds: Vec<&str> = editor.updates.iter().map(|it| it["update"]["sessionUpdate"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"], "all before the answer");
+    assert_eq!(
+        kinds,
+        ["user_message_chunk", "tool_call", "tool_call_update", "agent_message_chunk"],
+        "all before the answer"
+    );
     assert_eq!(editor.of("user_message_chunk")[0]["content"]["text"], "What is in append Home?");
     assert_eq!(editor.said(), "It says first [Home.md:3].");
     assert_eq!((&editor.calls()[0]["status"], &editor.calls()[0]["kind"]), (&json!("completed"), &json!("edit")));
@@ -61,7 +68,11 @@ fn sessions_are_listed_loaded_resumed_closed_and_deleted() {
     // Loading what is open takes it over.
     editor.result("session/load", load);
     assert_eq!(editor.result("session/delete", json!({ "sessionId": session })), json!({}));
-    assert_eq!(editor.result("session/delete", json!({ "sessionId": silent })), json!({}), "what is not there is deleted");
+    assert_eq!(
+        editor.result("session/delete", json!({ "sessionId": silent })),
+        json!({}),
+        "what is not there is deleted"
+    );
     assert!(listed(&mut editor, json!({})).is_empty());
     assert_eq!(editor.error("session/resume", json!({ "sessionId": session, "cwd": place.vault() })).0, -32002);
 }
@@ -76,8 +87,7 @@ fn a_session_is_of_its_vault() {
     let mut editor = Editor::plain(&place, &model);
     let session = editor.session(&place.vault());
     editor.say(&session, "Hi");
-    let (code, message) =
-        editor.error("session/load", json!({ "sessionId": session, "cwd": other, "mcpServers": [] }));
+    let (code, message) = editor.error("session/load", json!({ "sessionId": session, "cwd": other, "mcpServers": [] }));
     assert!(code == -32602 && message.contains("another vault"), "{code} {message}");
     assert!(listed(&mut editor, json!({ "cwd": other })).is_empty());
     // An id is the whole of it.
@@ -95,7 +105,10 @@ fn the_list_comes_in_pages() {
         editor.say(&session, &format!("question {number}"));
     }
     let first = editor.result("session/list", json!({}));
-    assert_eq!((first["sessions"].as_array().unwrap().len(), &first["sessions"][0]["title"]), (50, &json!("question 52")));
+    assert_eq!(
+        (first["sessions"].as_array().unwrap().len(), &first["sessions"][0]["title"]),
+        (50, &json!("question 52"))
+    );
     let second = editor.result("session/list", json!({ "cursor": first["nextCursor"] }));
     assert_eq!((second["sessions"].as_array().unwrap().len(), &second["nextCursor"]), (3, &Value::Null));
 }

@@ -49,7 +49,8 @@ fn a_question_is_answered_with_calls_and_places() {
     let info = editor.of("session_info_update");
     assert_eq!(info[0]["title"], "When do I prune roses?");
     let commands = editor.of("available_commands_update");
-    let names: Vec<&str> = commands[0]["availableCommands"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        commands[0]["availableCommands"].as_array().unwrap().iter().map(|c| c["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["plan", "undo", "macro", "tools", "compact", "continue"]);
 }
 
@@ -98,7 +99,14 @@ fn what_is_attached_is_data_and_the_context_of_the_editor() {
     assert_eq!(of(3), json!({ "source": "the editor", "text": "The user opened it." }));
     assert_eq!(lines[4], "</attached>");
     assert!(!model.requests()[0].to_string().contains("a secret") && !told.contains("Diary"), "{told}");
-    assert_eq!(editor.of("notice").iter().filter(|it| it["title"].as_str().unwrap().contains("Private/Diary.md is denied")).count(), 2);
+    assert_eq!(
+        editor
+            .of("notice")
+            .iter()
+            .filter(|it| it["title"].as_str().unwrap().contains("Private/Diary.md is denied"))
+            .count(),
+        2
+    );
     assert_eq!(editor.of("session_info_update")[0]["title"], "Compare Home.md with this.");
 }
 
@@ -112,10 +120,12 @@ fn the_selection_is_what_editor_tools_work_on() {
     let mut editor = Editor::start(command, json!({}));
     let session = editor.session(&place.vault());
     editor.chooses("allow");
-    let selected = |text: &str, lines: &str| json!({ "sessionId": session, "prompt": [
+    let selected = |text: &str, lines: &str| {
+        json!({ "sessionId": session, "prompt": [
         { "type": "resource", "resource": { "uri": format!("{}{lines}", uri(&place, "Garden/Roses.md")), "text": text } },
         { "type": "text", "text": "Replace this." },
-    ] });
+    ] })
+    };
     // What is no longer there is not selected.
     let stale = selected("Water them daily.", "#L5");
     editor.result("session/prompt", stale);
@@ -167,8 +177,16 @@ fn one_turn_at_a_time() {
     editor.result("session/set_mode", json!({ "sessionId": one, "modeId": "read" }));
     release.send(()).unwrap();
     release.send(()).unwrap();
-    let ends = [editor.response(first), editor.response(second)];
-    assert!(ends.iter().all(|end| end["result"]["stopReason"] == "end_turn"), "{ends:?}");
+    let mut ends = Vec::new();
+    while ends.len() < 2 {
+        let message = editor.next();
+        match message.get("method") {
+            None => ends.push((message["id"].as_u64().unwrap(), message["result"]["stopReason"].clone())),
+            Some(_) => editor.take(message),
+        }
+    }
+    ends.sort_by_key(|(id, _)| *id);
+    assert_eq!(ends, [(first, json!("end_turn")), (second, json!("end_turn"))]);
 }
 
 #[test]
