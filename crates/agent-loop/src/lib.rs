@@ -82,6 +82,8 @@ pub mod text_calls;
 pub mod responses;
 mod schema;
 mod models;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 
 pub use agent::{Agent, Event, Limits, Observer, Pause, Retries};
 pub use approval::{

@@ -6,4 +6,6 @@ mod strict;
 
 pub use gemini::gemini;
 pub use names::WireNames;
+#[cfg(feature = "mcp")]
+pub(crate) use names::{LONGEST_NAME, clean_name};
 pub use strict::{strict, strict_answer, without_added_nulls};

@@ -12,6 +12,9 @@ mod events;
 mod formats;
 mod hostile;
 mod invariants;
+// The processes are started with a Unix shell's help.
+#[cfg(all(feature = "mcp", unix))]
+mod mcp;
 #[cfg(feature = "proxy")]
 mod proxy;
 mod responses;
