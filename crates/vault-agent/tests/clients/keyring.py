@@ -59,6 +59,11 @@ assert code == 0 and KEY not in shown, shown
 code, out, _ = run("config", "check", *model)
 assert code == 0, out
 
+# Both APIs of one provider have one key.
+assert run("login", "openai-chat", text=KEY)[0] == 0
+assert run("config", "check", "--provider", "openai", "--model", "m")[0] == 0
+assert run("logout", "openai")[0] == 0
+
 # Ctrl-C keeps nothing.
 shown, code = at_terminal(["login", "openai"], b"sk-half\x03")
 assert code != 0 and "sk-half" not in shown, shown
