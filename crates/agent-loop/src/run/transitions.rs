@@ -2,7 +2,7 @@
 
 use crate::budget::{Limit, Spent};
 use crate::error::{Error, ErrorKind, Failure, Result};
-use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage};
+use crate::message::{History, Message, Part, ToolCall, ToolResult, Usage, UserMessage};
 use crate::model::{CUT_BY_LENGTH, EndReason, Reply};
 
 use super::answer::correction;
@@ -81,6 +81,7 @@ impl Run {
         self.expect_ready("a shorter history")?;
         self.state.compaction.tries = self.state.compaction.tries.saturating_add(1);
         let forced = self.state.compaction.forced.take();
+        self.state.compaction.wanted = false;
         let is_usable = |history: &History| {
             let ends_well = history.messages().last().is_some_and(|m| !matches!(**m, Message::Assistant { .. }));
             ends_well && history.size() < self.history.size()
@@ -107,7 +108,7 @@ impl Run {
     ///
     /// # Errors
     /// `State` while the run is under way.
-    pub fn say(&mut self, message: impl Into<String>) -> Result<()> {
+    pub fn say(&mut self, message: impl Into<UserMessage>) -> Result<()> {
         if !self.is_done() {
             return Err(Error::new(ErrorKind::State, "the run is still under way")
                 .with_remedy("drive it until it is done, or cancel it first"));
@@ -117,6 +118,11 @@ impl Run {
         self.state = super::State { grants, context, ..super::State::default() };
         self.add(Message::user(message));
         Ok(())
+    }
+
+    /// Asks for a shorter history before the model's next reply, however long it is.
+    pub fn compact_next(&mut self) {
+        self.state.compaction.wanted = true;
     }
 
     /// Tries again after the model failed. The budget goes on.

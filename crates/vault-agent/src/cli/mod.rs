@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. A server on standard output writes nothing there but
 //! the protocol.
 
+mod runtime;
 mod listening;
 mod config;
 mod login;
@@ -12,6 +13,7 @@ mod ask;
 mod plan;
 mod sessions;
 mod proxy;
+mod chat;
 mod args;
 mod approve;
 mod serve;
@@ -21,22 +23,23 @@ mod doctor;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use tokio::runtime::{Builder, Runtime};
 use vault_cli::{CliResult, Failure, Out, Outcome};
-use vault_tools::Error;
 use vault_tools::cli::{log, redo, run_macro, undo};
 
-use args::{AgentArgs, Command, McpArgs, McpCommand};
+use args::{AgentArgs, Command, McpCommand};
 
 use crate::mcp::SKILL;
-use crate::workspace::AT_ONCE;
 
 pub(crate) fn main() -> ExitCode {
     let args = AgentArgs::try_parse().map_err(Failure::from);
-    // A server ends by signals as its client expects; the commands finish what they write first.
-    let is_server =
-        |command: &Command| matches!(command, Command::Mcp(McpArgs { command: None, .. }) | Command::Proxy(_));
-    if !args.as_ref().is_ok_and(|args| is_server(&args.command)) {
+    // A server ends by signals as its client expects, and a conversation stops a turn by them; the other commands finish
+    // what they write first.
+    let handles_signals = |args: &AgentArgs| match &args.command {
+        Command::Mcp(args) => args.command.is_none(),
+        Command::Proxy(_) | Command::Chat(_) | Command::Resume(_) => true,
+        _ => false,
+    };
+    if !args.as_ref().is_ok_and(handles_signals) {
         vault_cli::install_handler();
     }
     let mut out = Out::stdout().indented();
@@ -58,6 +61,8 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
             }
         },
         Command::Ask(args) => ask::ask(&vault, &args, out),
+        Command::Chat(args) => chat::chat(&vault, &args),
+        Command::Resume(args) => chat::resume(&vault, &args),
         Command::Plan(args) => plan::plan(&vault, &args, out),
         Command::Sessions(args) => sessions::sessions(&args, out),
         Command::Macro(command) => run_macro(&vault, &command, out),
@@ -73,10 +78,4 @@ fn run(args: AgentArgs, out: &mut Out) -> CliResult {
         Command::Completions(args) => vault_cli::completions([AgentArgs::command()], args.shell, out),
         Command::Man => vault_cli::pages([AgentArgs::command()], None, out),
     }
-}
-
-/// The threads of a command that asks a model.
-fn runtime() -> vault_tools::Result<Runtime> {
-    let built = Builder::new_multi_thread().worker_threads(2).enable_all().max_blocking_threads(AT_ONCE).build();
-    built.map_err(|error| Error::io("the threads of the program", &error))
 }

@@ -10,7 +10,7 @@ use serde::Serialize;
 use vault_cli::{CliResult, Failure, ListArgs, Out, Outcome, note, padded, sanitize_line, say};
 use vault_tools::{Error, Result};
 
-use super::runtime;
+use super::runtime::runtime;
 use crate::listing::{Listed, list};
 use crate::model::{chosen_provider, connection, provider_with_key};
 use crate::providers::{Choice, KNOWN, context_length, is_this_machine};

@@ -12,7 +12,7 @@ use vault_tools::cli::{VaultArgs, open_with_settings};
 use vault_tools::{Error, Result};
 
 use super::listening::{key_in, stop_signal};
-use super::runtime;
+use super::runtime::runtime;
 use crate::conversation::{NoteTools, Offer, budget_of};
 use crate::embeddings;
 use crate::mcp::{Access, listen};

@@ -3,9 +3,13 @@
 mod model_server;
 mod stdio;
 mod web_server;
+#[cfg(unix)]
+mod terminal;
 
 mod approvals;
 mod ask;
+#[cfg(unix)]
+mod chat;
 mod doctor;
 #[cfg(unix)]
 mod hostile;
@@ -19,3 +23,4 @@ mod servers;
 mod settings;
 mod tokens;
 mod tools;
+mod wires;

@@ -136,11 +136,15 @@ impl Http {
         self.send(Method::GET, HttpRequest { url: url.into(), headers, body: Vec::new() }).await
     }
 
+    /// The client for an address.
+    pub(crate) fn client_for(&self, url: &Url) -> &Client {
+        if is_local(url) { &self.local } else { &self.client }
+    }
+
     async fn send(&self, method: Method, request: HttpRequest) -> Result<HttpReply> {
         let url = Url::parse(&request.url).map_err(|_| refused("the provider's address is not a URL"))?;
         let headers = headers(&request.headers)?;
-        let client = if is_local(&url) { &self.local } else { &self.client };
-        let sent = client.request(method, url.clone()).headers(headers).body(request.body).send().await;
+        let sent = self.client_for(&url).request(method, url.clone()).headers(headers).body(request.body).send().await;
         let reply = sent.map_err(|error| unanswered(&error, &url))?;
         let status = reply.status();
         if status.is_redirection() {
